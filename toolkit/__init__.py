@@ -1,0 +1,1 @@
+"""Ask for capabilities, not vendors."""

@@ -1,0 +1,58 @@
+"""Accounts and API keys (specification, "Account" and "Authentication")."""
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from toolkit.contract.base import Record, Request, Timestamp
+
+Scope = Literal["read", "write", "admin"]
+
+
+def _is_email(text: str) -> str:
+    local, at, domain = text.rpartition("@")
+    labels = domain.split(".")
+    if (
+        not at
+        or not local
+        or len(labels) < 2
+        or not all(label and not label.startswith("-") for label in labels)
+        or any(c.isspace() or not c.isprintable() or c in '<>(),;:"[]\\' for c in text)
+        or "@" in local
+    ):
+        raise ValueError("is not an email address such as name@example.org")
+    return text
+
+
+Email = Annotated[str, Field(min_length=3, max_length=254), AfterValidator(_is_email)]
+
+
+class AccountCreate(Request):
+    """`POST /v1/account`, the only request sent without a key."""
+
+    email: Email
+
+
+class Account(Record):
+    """The caller's account."""
+
+    id: str
+    email: str
+    created_at: Timestamp
+
+
+class AccountCreated(Account):
+    """A new account with its first key, shown this once."""
+
+    api_key: str = Field(description="shown only once, begins sk_live_")
+
+
+class ApiKey(Record):
+    """An API key as it is listed: never the key itself."""
+
+    id: str
+    prefix: str = "sk_live_"
+    last4: str
+    scopes: list[Scope] = ["read", "write", "admin"]
+    created_at: Timestamp
+    revoked_at: Timestamp | None = None

@@ -1,0 +1,112 @@
+"""The two kinds of wire model, the envelope around them, and the types they share."""
+
+import json
+from datetime import UTC, datetime
+from typing import Annotated, Generic, TypeAlias, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
+
+from toolkit.contract.errors import Detail, ErrorCode, ToolkitError, error_for
+
+JsonScalar: TypeAlias = str | int | float | bool | None
+# A recursive alias costs pydantic a schema per use; at the JSON edge `object` says as much.
+JsonObject: TypeAlias = dict[str, object]
+
+
+def now() -> datetime:
+    """The present, in UTC, cut to the milliseconds that the wire shows."""
+    present = datetime.now(UTC)
+    return present.replace(microsecond=present.microsecond // 1000 * 1000)
+
+
+def rfc3339(moment: datetime) -> str:
+    """Write a time as RFC 3339 in UTC with milliseconds.
+
+    >>> rfc3339(datetime(2026, 11, 20, 8, 30, tzinfo=UTC))
+    '2026-11-20T08:30:00.000Z'
+    """
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+Timestamp = Annotated[datetime, PlainSerializer(rfc3339, return_type=str, when_used="json")]
+Usd = Annotated[float, Field(ge=0, allow_inf_nan=False, description="US dollars")]
+
+
+class Request(BaseModel):
+    """A body that a caller sends: strict, and unknown fields are refused."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        frozen=True,
+        allow_inf_nan=False,
+        hide_input_in_errors=True,
+    )
+
+
+class Record(BaseModel):
+    """A resource that the service answers with: unknown fields are ignored, for later versions."""
+
+    model_config = ConfigDict(extra="ignore", hide_input_in_errors=True, ser_json_inf_nan="null")
+
+
+class ErrorInfo(Record):
+    """An error on the wire, and on the record of work that failed."""
+
+    code: str
+    message: str
+    details: list[Detail] = []
+    request_id: str | None = None
+
+    @classmethod
+    def of(cls, error: ToolkitError) -> "ErrorInfo":
+        """Write an exception down."""
+        return cls(code=error.code.name, message=error.message, details=list(error.details))
+
+    def to_exception(self) -> ToolkitError:
+        """Make the exception that a caller catches; a code from a later version is INTERNAL."""
+        code = ErrorCode.__members__.get(self.code, ErrorCode.INTERNAL)
+        return error_for(code)(code, self.message, details=self.details, request_id=self.request_id)
+
+
+T = TypeVar("T")
+
+
+class Envelope(Record, Generic[T]):
+    """One resource: `id` and `status` stand beside `data` wherever the resource has them."""
+
+    id: str | None = None
+    status: str | None = None
+    data: T
+    error: ErrorInfo | None = None
+
+
+class Page(Record, Generic[T]):
+    """One page of a list, newest first; `count` is the length of `items`."""
+
+    items: list[T]
+    count: int
+    next_cursor: str | None = None
+
+
+class PageEnvelope(Record, Generic[T]):
+    """The envelope around a page."""
+
+    data: Page[T]
+
+
+class ErrorEnvelope(Record):
+    """What every answer outside 2xx is."""
+
+    error: ErrorInfo
+
+
+def canonical_json(value: object) -> str:
+    """The one spelling of a JSON value: sorted keys, no spaces, for hashes and comparisons.
+
+    >>> canonical_json({"b": 1, "a": [True, None]})
+    '{"a":[true,null],"b":1}'
+    """
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )

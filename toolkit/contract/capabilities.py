@@ -1,0 +1,61 @@
+"""The capability object as the specification's table has it."""
+
+from typing import Literal
+
+from pydantic import ConfigDict, Field
+
+from toolkit.contract.base import JsonObject, Record
+
+
+class SourceProvider(Record):
+    """A backend of a capability; `requires_connection` is null for this machine's CPU."""
+
+    requires_connection: str | None
+    status: Literal["available", "planned"] = "available"
+
+
+class SourceRouting(Record):
+    """Who may serve a capability."""
+
+    allowed_connections: list[str]
+    policy: str
+    default_provider: str | None
+
+
+class Source(Record):
+    """Where a capability comes from."""
+
+    providers: list[SourceProvider]
+    routing: SourceRouting
+
+
+class JobForm(Record):
+    """The alternative way to invoke a capability."""
+
+    invoke: str = "POST /v1/jobs"
+    type: str
+
+
+class Capability(Record):
+    """One registered capability."""
+
+    id: str
+    name: str
+    title: str
+    version: str
+    description: str
+    status: Literal["available", "planned"] = "available"
+    async_: bool = Field(default=True, alias="async")
+    estimated_cost: bool
+    input_schema: JsonObject
+    output_schema: JsonObject
+    invoke: str = "POST /v1/runs"
+    job: JobForm
+    source: Source
+    input: JsonObject = Field(description="older field docs")
+    output: JsonObject = Field(description="older field docs")
+    targets: list[str] = Field(description="older field docs")
+    accepts: list[str] = Field(default=[], description="media types taken from upstream artifacts")
+    yields: str = Field(default="application/json", description="media type of the artifact")
+
+    model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)

@@ -1,0 +1,62 @@
+"""Provider connections: pointers to secrets that the caller keeps."""
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from toolkit.contract.base import Record, Request, Timestamp
+
+ConnectionType = Literal["environment", "aws_secrets_manager"]
+
+_VARIABLE = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")
+_KEY_SHAPES = re.compile(
+    r"^(sk[-_]|rpa_|xi[-_]|AIza|AKIA|ASIA|eyJ|ghp_|gsk_|bearer\s)|[A-Za-z0-9+/=_\-]{40,}$", re.I
+)
+_SECRET_NAME = re.compile(
+    r"^(arn:aws[\w-]*:secretsmanager:[\w-]+:\d{12}:secret:)?[\w/+=.@!-]{1,512}$"
+)
+
+
+def looks_like_a_key(text: str) -> bool:
+    """Whether a value is more likely a secret than the name of one.
+
+    >>> looks_like_a_key("MINIMAX_API_KEY")
+    False
+    """
+    if text.startswith("arn:aws") or re.fullmatch(r"[A-Z][A-Z0-9_]*", text):
+        return False
+    return _KEY_SHAPES.search(text) is not None
+
+
+def _no_key(text: str) -> str:
+    if looks_like_a_key(text):
+        raise ValueError("looks like a key itself: give the name of the variable that holds it")
+    return text
+
+
+class ConnectionCreate(Request):
+    """`POST /v1/providers/connections`."""
+
+    provider: str = Field(min_length=1, max_length=64)
+    connection_type: ConnectionType
+    secret_ref: Annotated[str, Field(min_length=1, max_length=600), AfterValidator(_no_key)]
+
+    @model_validator(mode="after")
+    def _reference_has_its_form(self) -> "ConnectionCreate":
+        form = _VARIABLE if self.connection_type == "environment" else _SECRET_NAME
+        if not form.fullmatch(self.secret_ref):
+            # The value is not echoed: it may be a secret pasted in the wrong place.
+            raise ValueError(f"secret_ref is not a name that `{self.connection_type}` can have")
+        return self
+
+
+class Connection(Record):
+    """A registered connection."""
+
+    id: str
+    provider: str
+    connection_type: ConnectionType
+    secret_ref: str
+    created_at: Timestamp
+    deleted: bool = False

@@ -1,0 +1,148 @@
+"""The one enum of errors and the exceptions that carry it.
+
+    Exception
+    └── ToolkitError            carries an ErrorCode, one sentence, and where it happened
+        ├── RequestError        this request cannot be served: 4xx, change it and send it again
+        ├── ServiceError        the service cannot serve it now: 429 and 5xx
+        └── WorkError           accepted work ended badly: on a run, job, node, workflow or task
+
+(decisions, "Status codes"; nothing else crosses a floor.)
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """Where a request is wrong: a path such as `nodes.2.depends_on.0`, and why."""
+
+    path: str
+    message: str
+
+
+class ErrorCode(Enum):
+    """Every error code, each with its HTTP status, whether a retry may help, and what to do."""
+
+    # code = (HTTP status or None, retryable, what a person does next)
+    INVALID_REQUEST = 400, False, "Correct the fields named in details and send it again."
+    INVALID_WORKFLOW = 400, False, "Correct the nodes named in details and submit it again."
+    CREDENTIALS_MISSING = 400, False, "Register a provider connection for this capability."
+    PROVIDER_NOT_ALLOWED = 400, False, "Pin a provider that this capability allows, or none."
+    TARGET_UNSUPPORTED = 400, False, "Use the target `capability`."
+    CAPABILITY_UNAVAILABLE = 400, False, "Choose a capability whose status is `available`."
+    UNAUTHENTICATED = 401, False, "Send a valid key as `Authorization: Bearer sk_live_…`."
+    BUDGET_EXCEEDED = 402, False, "Raise max_cost_usd or ask for less."
+    FORBIDDEN = 403, False, "Use a key that has the scope this needs."
+    NOT_FOUND = 404, False, "Check the id, name or version."
+    METHOD_NOT_ALLOWED = 405, False, "Use a method this path offers."
+    CONFLICT = 409, False, "Resolve the conflict it names first."
+    PAYLOAD_TOO_LARGE = 413, False, "Send less: a smaller body, or an artifact by its id."
+    UNSUPPORTED_MEDIA_TYPE = 415, False, "Send the content type this path takes."
+    IDEMPOTENCY_CONFLICT = 422, False, "Use a new Idempotency-Key for a different body."
+    RATE_LIMITED = 429, True, "Wait as long as Retry-After says."
+    INTERNAL = 500, True, "Report it with the request id."
+    UNAVAILABLE = 503, True, "Try again as Retry-After says."
+
+    PROVIDER_AUTH_FAILED = None, False, "Check the secret that the connection points to."
+    PROVIDER_RATE_LIMITED = None, True, "Wait, or connect another provider."
+    PROVIDER_UNAVAILABLE = None, True, "Try again later, or connect another provider."
+    PROVIDER_TIMEOUT = None, True, "Try again, ask for less, or raise the timeout."
+    PROVIDER_REJECTED = None, False, "Change the input: the provider refused it."
+    PROVIDER_BAD_RESPONSE = None, True, "Try again, or connect another provider."
+    SECRET_UNRESOLVED = None, False, "Set the secret that the connection points to."
+    INVALID_OUTPUT = None, True, "Try again: the result did not match its schema."
+    UPSTREAM_FAILED = None, False, "Look at the upstream node that failed."
+    CANCELLED = None, False, "Submit it again if it is still wanted."
+    REVIEW_FAILED = None, False, "Read review.issues and reword the objective."
+    RETRIES_EXHAUSTED = None, False, "Read the attempts, then change the input or the provider."
+
+    def __init__(self, http_status: int | None, retryable: bool, hint: str) -> None:
+        self.http_status = http_status
+        self.retryable = retryable
+        self.hint = hint
+
+    def __new__(cls, *_: object) -> Self:
+        """Give each member its own value: two codes may share status and hint."""
+        member = object.__new__(cls)
+        member._value_ = len(cls.__members__)
+        return member
+
+    @property
+    def code(self) -> str:
+        """The string on the wire."""
+        return self.name
+
+
+class ToolkitError(Exception):
+    """Whatever went wrong, as one code and one sentence.
+
+    Attributes:
+        code: the member of `ErrorCode`.
+        message: one sentence that says what happened and what to do next; never a secret.
+        details: where in the request, if it is the request.
+        request_id: the `req_` id of the answer that carried it, where there was one.
+        retry_after: seconds to wait before trying again, where known.
+        vendor_request_id: the vendor's own id of the failed call, where there was one.
+    """
+
+    def __init__(
+        self,
+        code: ErrorCode,
+        message: str = "",
+        *,
+        details: "Sequence[Detail]" = (),
+        request_id: str | None = None,
+        retry_after: float | None = None,
+        vendor_request_id: str | None = None,
+    ) -> None:
+        super().__init__(message or code.hint)
+        self.code = code
+        self.message = message or code.hint
+        self.details = tuple(details)
+        self.request_id = request_id
+        self.retry_after = retry_after
+        self.vendor_request_id = vendor_request_id
+
+    def __str__(self) -> str:
+        line = f"{self.code.name}: {self.message}"
+        if self.code.hint not in line:
+            line += f" {self.code.hint}"
+        where = "; ".join(f"{d.path}: {d.message}" if d.path else d.message for d in self.details)
+        return f"{line} ({where})" if where else line
+
+    def _render_traceback_(self) -> list[str]:
+        """IPython shows this instead of a traceback: one line, with the next step."""
+        return [f"{type(self).__name__}: {self}"]
+
+
+class RequestError(ToolkitError):
+    """The request cannot be served as it is."""
+
+
+class ServiceError(ToolkitError):
+    """The service cannot serve this request now."""
+
+
+class WorkError(ToolkitError):
+    """Work that was accepted ended badly."""
+
+
+def error_for(code: ErrorCode) -> type[ToolkitError]:
+    """The exception class that carries `code`.
+
+    >>> error_for(ErrorCode.NOT_FOUND).__name__
+    'RequestError'
+    """
+    if code.http_status is None:
+        return WorkError
+    return ServiceError if code.http_status == 429 or code.http_status >= 500 else RequestError
+
+
+def not_found(what: str, name: str) -> RequestError:
+    """The one answer for an unknown id and for someone else's: they must not differ."""
+    return RequestError(ErrorCode.NOT_FOUND, f"There is no {what} `{name}` here.")

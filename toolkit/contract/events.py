@@ -1,0 +1,26 @@
+"""Events: what happened to a run, job, workflow or task, numbered without gaps from 1."""
+
+from pydantic import Field
+
+from toolkit.contract.base import JsonObject, Record, Timestamp
+
+TERMINAL_EVENTS: frozenset[str] = frozenset(
+    f"{kind}.{state}"
+    for kind in ("run", "job", "workflow", "task")
+    for state in ("completed", "failed", "cancelled")
+)
+
+
+class Event(Record):
+    """One event; `type` is `<kind>.<state>`, as in `node.completed` or `task.reviewing`."""
+
+    n: int = Field(ge=1, description="grows by one within its resource")
+    resource_id: str
+    type: str
+    at: Timestamp
+    data: JsonObject = {}
+
+    @property
+    def terminal(self) -> bool:
+        """Whether no event of this resource comes after it."""
+        return self.type in TERMINAL_EVENTS and self.data.get("id") == self.resource_id

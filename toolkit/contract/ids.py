@@ -1,0 +1,72 @@
+"""Resource ids: a prefix and a time-ordered ULID in lower case (decisions, "Envelope")."""
+
+import os
+import re
+import threading
+import time
+from enum import StrEnum
+
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+_RANDOM_BITS = 80
+_ID = re.compile(r"^([a-z]{2,3})_[0-7][0-9a-hjkmnp-tv-z]{25}$")
+
+
+class Prefix(StrEnum):
+    """What stands before the underscore of an id, by resource."""
+
+    CONNECTION = "prv"
+    RUN = "run"
+    ENDPOINT = "ep"
+    TEMPLATE = "tpl"
+    STORAGE = "sto"
+    TASK = "tsk"
+    WORKFLOW = "wfl"
+    ACCOUNT = "acc"
+    KEY = "key"
+    JOB = "job"
+    COMPUTE = "cmp"
+    ARTIFACT = "art"
+    PLAN = "pln"
+    AGENT = "agt"
+    EVENT = "evt"
+    REQUEST = "req"
+
+
+class _Clock:
+    """Hands out 128-bit ULID values that strictly increase within this process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._last = 0
+
+    def next(self) -> int:
+        value = (time.time_ns() // 1_000_000) << _RANDOM_BITS | int.from_bytes(os.urandom(10))
+        with self._lock:
+            # Within one millisecond, or after the wall clock stepped back, order still holds.
+            if value >> _RANDOM_BITS <= self._last >> _RANDOM_BITS:
+                value = self._last + 1 + int.from_bytes(os.urandom(4))
+            self._last = value
+        return value
+
+
+_clock = _Clock()
+
+
+def new_id(prefix: Prefix) -> str:
+    """Make a new id, greater than every earlier one of this process.
+
+    >>> new_id(Prefix.RUN).startswith("run_")
+    True
+    """
+    value = _clock.next()
+    return f"{prefix}_" + "".join(_ALPHABET[(value >> shift) & 31] for shift in range(125, -5, -5))
+
+
+def is_id(text: str, prefix: Prefix | None = None) -> bool:
+    """Tell whether `text` has the form of an id (of that prefix, if one is given).
+
+    >>> is_id("run_nonsense")
+    False
+    """
+    match = _ID.match(text)
+    return match is not None and (prefix is None or match.group(1) == prefix)

@@ -1,0 +1,109 @@
+"""Jobs, the only thing that executes a capability, and what they say of themselves."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from toolkit.contract.base import ErrorInfo, JsonObject, Record, Request, Timestamp, Usd
+
+JobStatus = Literal["queued", "running", "completed", "failed", "cancelled"]
+FINAL_STATUSES: frozenset[str] = frozenset({"completed", "failed", "cancelled"})
+CostSource = Literal["reported", "metered", "estimated", "unknown"]
+OptimizeFor = Literal["cost", "latency", "quality", "balanced"]
+AttemptStatus = Literal["running", "completed", "failed", "cancelled", "interrupted"]
+
+
+class Options(Request):
+    """How a run, job or node may be carried out.
+
+    Attributes:
+        optimize_for: what the router favours; none means the capability's default provider.
+        provider: a connection id that pins the backend; a pinned provider never falls back.
+        endpoint_id: the `ep_` id of a serverless endpoint, for image generation.
+        max_cost_usd: refuse, or stop, rather than spend more than this.
+    """
+
+    optimize_for: OptimizeFor | None = None
+    provider: str | None = Field(default=None, min_length=1, max_length=64)
+    endpoint_id: str | None = Field(default=None, max_length=64)
+    max_cost_usd: Usd | None = None
+
+
+class JobCreate(Request):
+    """`POST /v1/jobs`: work on a compute that the caller made."""
+
+    type: str = Field(min_length=1, max_length=64)
+    compute_id: str = Field(max_length=64)
+    input: JsonObject
+    options: Options = Options()
+
+
+class Candidate(Record):
+    """A backend the router looked at, and why it was kept or dropped."""
+
+    provider: str
+    model: str | None = None
+    score: float | None = None
+    reason: str
+    excluded: bool = False
+    connection_id: str | None = None
+    estimated_cost_usd: Usd | None = None
+
+
+class Routing(Record):
+    """The recorded decision of the router; the first candidate not excluded is called first."""
+
+    policy: str
+    candidates: list[Candidate] = []
+
+
+class Attempt(Record):
+    """One try at a vendor (or on this machine's CPU)."""
+
+    n: int
+    provider: str | None = None
+    model: str | None = None
+    status: AttemptStatus
+    error: ErrorInfo | None = None
+    vendor_request_id: str | None = None
+    cost_usd: Usd | None = None
+    started_at: Timestamp
+    ended_at: Timestamp | None = None
+
+
+class Job(Record):
+    """A job, from asked for to done; `output` is there once it is completed."""
+
+    id: str
+    capability: str = Field(description="name@version")
+    input: JsonObject
+    from_artifacts: dict[str, str] = Field(
+        default={}, description="upstream node id to artifact id"
+    )
+    options: Options = Options()
+    status: JobStatus = "queued"
+    status_detail: str | None = None
+    workflow_id: str | None = None
+    node_id: str | None = None
+    run_id: str | None = None
+    compute_id: str | None = None
+    provider: str | None = None
+    model: str | None = None
+    connection_id: str | None = None
+    output: JsonObject | None = None
+    artifact_id: str | None = None
+    error: ErrorInfo | None = None
+    estimated_cost_usd: Usd | None = None
+    cost_usd: Usd | None = None
+    cost_incurred_usd: Usd = 0.0
+    cost_source: CostSource = "unknown"
+    usage: JsonObject = {}
+    routing: Routing | None = None
+    attempts: list[Attempt] = []
+    retry_count: int = 0
+    latency_ms: int | None = None
+    queue_ms: int | None = None
+    cached: bool = False
+    created_at: Timestamp
+    started_at: Timestamp | None = None
+    completed_at: Timestamp | None = None

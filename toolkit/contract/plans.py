@@ -1,0 +1,60 @@
+"""Plans: what a task would do, before it does it (decisions, "Records")."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from toolkit.contract.base import JsonObject, Record, Request, Timestamp, Usd
+from toolkit.contract.jobs import OptimizeFor
+
+
+class Constraints(Request):
+    """What a task must keep to."""
+
+    max_cost_usd: Usd | None = None
+    optimize_for: OptimizeFor | None = None
+    endpoint_id: str | None = Field(default=None, max_length=64)
+    compute_id: str | None = Field(default=None, max_length=64)
+
+
+class PlanCreate(Request):
+    """`POST /v1/plans`: the dry run of a task; it spends nothing."""
+
+    objective: str = Field(min_length=1, max_length=10_000, pattern=r"\S")
+    constraints: Constraints = Constraints()
+
+
+class PlanNode(Record):
+    """One node a plan would run, and why it is in the plan."""
+
+    id: str
+    capability: str
+    input: JsonObject = {}
+    depends_on: list[str] = []
+    reason: str = ""
+
+
+class CostRange(Record):
+    """The least and the most a plan is expected to cost; null where a price is unknown."""
+
+    low: Usd | None = None
+    high: Usd | None = None
+
+
+class Plan(Record):
+    """A plan; executable when nothing is missing."""
+
+    id: str
+    objective: str
+    nodes: list[PlanNode] = []
+    missing_capabilities: list[str] = []
+    missing_connections: list[str] = []
+    estimated_cost_usd: CostRange = CostRange()
+    planner: Literal["rules", "llm"] = "rules"
+    rationale: str = ""
+    created_at: Timestamp
+
+    @property
+    def executable(self) -> bool:
+        """Whether it can be run as it stands."""
+        return bool(self.nodes) and not self.missing_capabilities and not self.missing_connections

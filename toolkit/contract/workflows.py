@@ -1,0 +1,78 @@
+"""Workflows: a graph of capability nodes (specification, "Workflow")."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from toolkit.contract.base import ErrorInfo, JsonObject, Record, Request, Timestamp, Usd
+from toolkit.contract.jobs import Options
+
+WorkflowStatus = Literal["queued", "running", "completed", "failed", "cancelled"]
+NodeStatus = Literal["pending", "queued", "running", "completed", "failed", "cancelled"]
+
+
+class NodeCreate(Request):
+    """One node of a submitted graph; `capability` is a name or `name@version`."""
+
+    id: str = Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.\-]*$")
+    capability: str = Field(min_length=1, max_length=128)
+    input: JsonObject = {}
+    depends_on: list[str] = Field(default=[], max_length=1000)
+    options: Options = Options()
+
+
+class WorkflowCreate(Request):
+    """`POST /v1/workflows`."""
+
+    name: str = Field(min_length=1, max_length=200)
+    endpoint_id: str | None = Field(default=None, max_length=64)
+    compute_id: str | None = Field(default=None, max_length=64)
+    max_retries: int = Field(default=0, ge=0, le=3, description="per node, after failure")
+    nodes: list[NodeCreate]
+    options: Options = Options()
+
+
+class Node(Record):
+    """A node of a workflow as it stands."""
+
+    id: str
+    capability: str
+    input: JsonObject = {}
+    depends_on: list[str] = []
+    status: NodeStatus = "pending"
+    status_detail: str | None = None
+    job_id: str | None = None
+    artifact_id: str | None = None
+    retry_count: int = 0
+    provider: str | None = None
+    cost_usd: Usd | None = None
+    error: ErrorInfo | None = None
+    started_at: Timestamp | None = None
+    completed_at: Timestamp | None = None
+
+
+class Workflow(Record):
+    """A workflow; `cost_usd` sums completed estimates, `cost_incurred_usd` all that was paid."""
+
+    id: str
+    name: str
+    status: WorkflowStatus = "queued"
+    status_detail: str | None = None
+    endpoint_id: str | None = None
+    compute_id: str | None = None
+    max_retries: int = 0
+    options: Options = Options()
+    task_id: str | None = None
+    nodes: list[Node] = []
+    final_artifact_id: str | None = None
+    sink_artifact_ids: dict[str, str] = Field(
+        default={}, description="artifact of every node that nothing depends on, by node id"
+    )
+    cost_usd: Usd | None = None
+    cost_incurred_usd: Usd = 0.0
+    latency_ms: int | None = None
+    retries: int = 0
+    error: ErrorInfo | None = None
+    created_at: Timestamp
+    started_at: Timestamp | None = None
+    completed_at: Timestamp | None = None

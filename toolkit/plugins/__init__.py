@@ -1,0 +1,70 @@
+"""What a vendor file and a capability file are written against; third parties use it too.
+
+A capability is one generator: it yields *steps* (an operation such as `TextRequest` for a vendor
+that the router picks, an `httpx.Request`, a `Compute` for this machine's CPU) and receives what
+came of each. A vendor is a set of such generators, one for each kind of operation it can carry
+out. Neither opens a socket, sleeps or starts a thread: the engine's one driver does, so a flow is
+tested without any of them.
+"""
+
+from toolkit.plugins.capability import Blob, Call, Capability, Result, Take, Upstream
+from toolkit.plugins.flow import (
+    Compute,
+    Flow,
+    Pause,
+    Step,
+    Submitted,
+    compute,
+    operate,
+    pause,
+    send,
+    submitted,
+)
+from toolkit.plugins.operations import (
+    CloneReply,
+    CloneRequest,
+    Cost,
+    ImageReply,
+    ImageRequest,
+    Operation,
+    Reply,
+    SpeechReply,
+    SpeechRequest,
+    TextReply,
+    TextRequest,
+)
+from toolkit.plugins.vendor import Access, Model, Vendor, VendorFault
+
+__all__ = [
+    "Access",
+    "Blob",
+    "Call",
+    "Capability",
+    "CloneReply",
+    "CloneRequest",
+    "Compute",
+    "Cost",
+    "Flow",
+    "ImageReply",
+    "ImageRequest",
+    "Model",
+    "Operation",
+    "Pause",
+    "Reply",
+    "Result",
+    "SpeechReply",
+    "SpeechRequest",
+    "Step",
+    "Submitted",
+    "Take",
+    "TextReply",
+    "TextRequest",
+    "Upstream",
+    "Vendor",
+    "VendorFault",
+    "compute",
+    "operate",
+    "pause",
+    "send",
+    "submitted",
+]

@@ -1,0 +1,141 @@
+"""What a capability's file declares: its schemas, what it takes and yields, and its flow."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any, Generic, Literal, TypeVar
+
+from pydantic import BaseModel
+
+from toolkit.plugins.flow import Flow
+from toolkit.plugins.operations import Operation
+
+I = TypeVar("I", bound=BaseModel)  # noqa: E741 - the input of a capability
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """Bytes with their media type."""
+
+    data: bytes
+    media_type: str
+    metadata: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """An artifact that an upstream node yielded."""
+
+    node_id: str
+    artifact_id: str
+    blob: Blob
+
+    @property
+    def text(self) -> str | None:
+        """What it says: a text artifact's text, the `text` member of a JSON one."""
+        if self.blob.media_type.startswith("text/"):
+            return self.blob.data.decode("utf-8", errors="replace")
+        if self.blob.media_type == "application/json":
+            value = json.loads(self.blob.data)
+            if isinstance(value, dict) and isinstance(value.get("text"), str):
+                return str(value["text"])
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """How a field of the input is filled from upstream artifacts when the caller left it out.
+
+    Attributes:
+        media: a pattern of media types, such as `image/*`.
+        form: `text` joins the texts of all that match, `artifact` puts the id of the last one.
+    """
+
+    media: tuple[str, ...]
+    form: Literal["text", "artifact"]
+
+    def matches(self, media_type: str) -> bool:
+        """Whether an artifact of that type can fill the field."""
+        return any(fnmatchcase(media_type, pattern) for pattern in self.media)
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[I]):
+    """One execution of a capability: its validated input and the artifacts that it names.
+
+    Attributes:
+        input: the input, after fields were filled from upstream.
+        blobs: the bytes of every artifact field, by field name.
+        upstream: every upstream artifact, in the order of `depends_on`.
+        services: base URLs of public services, such as the encyclopedia, by name.
+        seed: a number that is the same for the same input, for work that wants one.
+    """
+
+    input: I
+    blobs: Mapping[str, Blob] = field(default_factory=dict)
+    upstream: tuple[Upstream, ...] = ()
+    services: Mapping[str, str] = field(default_factory=dict)
+    has_operation: bool = True  # whether a connection is there for an optional operation
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a capability's flow returns.
+
+    Attributes:
+        output: matches the output schema; `artifact_id` is put in by the engine.
+        artifact: the bytes the job yields; none means the output itself, as JSON.
+        metadata: facts about the artifact that its record keeps.
+    """
+
+    output: dict[str, object]
+    artifact: Blob | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Capability:
+    """A capability: everything that the rest of the toolkit knows about it.
+
+    Attributes:
+        id: such as `image.generate`; `version` is a string such as `1`.
+        input_model, output_model: pydantic models; their JSON schemas are served.
+        flow: the generator that carries it out.
+        operation: the kind of vendor work it needs; vendors that offer it are its backends.
+        operation_required: whether it fails without a connection, or only does less.
+        default_provider: the connection id that is used when the caller has no preference.
+        takes: which fields upstream artifacts can fill.
+        yields: the media type of its artifact.
+        estimate: the operation an input leads to, for the price before the call.
+        keywords: words in an objective that ask for this capability (for the planner).
+        alias_of: the capability this is another name of.
+        job_type: its `type` in `POST /v1/jobs`.
+    """
+
+    id: str
+    title: str
+    description: str
+    input_model: type[BaseModel]
+    output_model: type[BaseModel]
+    flow: Callable[[Call[Any]], Flow[Result]]
+    version: str = "1"
+    operation: type[Operation[Any]] | None = None
+    operation_required: bool = True
+    default_provider: str | None = None
+    takes: Mapping[str, Take] = field(default_factory=dict)
+    yields: str = "application/json"
+    estimate: Callable[[Any], Operation[Any] | None] = lambda _input: None
+    keywords: tuple[str, ...] = ()
+    alias_of: str | None = None
+    job_type: str = ""
+    status: Literal["available", "planned"] = "available"
+
+    @property
+    def name(self) -> str:
+        """`id@version`."""
+        return f"{self.id}@{self.version}"
+
+    @property
+    def needs_connection(self) -> bool:
+        """Whether a run without a matching connection is refused."""
+        return self.operation is not None and self.operation_required

@@ -1,0 +1,152 @@
+"""The kinds of work a vendor can be asked for, in no vendor's words."""
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import ClassVar, Generic, TypeVar
+
+R = TypeVar("R", bound="Reply")
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a call was billed in, by unit, and the vendor's own figure where it gives one.
+
+    Attributes:
+        units: such as `{"input_tokens": 120, "output_tokens": 30}`, `{"characters": 80}` or
+            `{"images": 1, "megapixels": 1.05}`; the price table prices each.
+        reported_usd: what the vendor says the call cost.
+    """
+
+    units: dict[str, float] = field(default_factory=dict)
+    reported_usd: Decimal | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What every vendor's answer has: the model that answered, its request id, what it billed."""
+
+    model: str
+    vendor_request_id: str | None = None
+    cost: Cost = field(default_factory=Cost)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation(Generic[R]):
+    """A step that asks a routed vendor for work; `kind` names it in prices and catalogues."""
+
+    kind: ClassVar[str]
+    # Whether carrying it out twice could be billed twice without anyone noticing
+    # (decisions, "Unknown outcome").
+    repeatable: ClassVar[bool] = False
+
+    def units(self) -> dict[str, float]:
+        """The units this is expected to be billed in, for an estimate before the call."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextReply(Reply):
+    """Generated text; `finish` is `stop`, `length` or `filtered`."""
+
+    text: str
+    finish: str = "stop"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextRequest(Operation[TextReply]):
+    """Ask an LLM for text.
+
+    Attributes:
+        prompt: what the user says.
+        system: instructions that stand above it.
+        max_tokens: the most it may answer with.
+        temperature: only sent where given, as some models refuse any.
+        schema: JSON schema that the answer must match, as JSON text.
+    """
+
+    kind = "text"
+    repeatable = True
+
+    prompt: str
+    system: str = ""
+    max_tokens: int = 1024
+    temperature: float | None = None
+    schema: dict[str, object] | None = None
+
+    def units(self) -> dict[str, float]:
+        """Four characters a token in, and an answer as long as allowed."""
+        characters = len(self.prompt) + len(self.system)
+        return {"input_tokens": characters / 4 + 8, "output_tokens": float(self.max_tokens)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeechReply(Reply):
+    """Spoken text as MP3."""
+
+    audio: bytes
+    media_type: str = "audio/mpeg"
+    duration_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeechRequest(Operation[SpeechReply]):
+    """Ask for `text` to be spoken; no `voice` means the vendor's default one."""
+
+    kind = "speech"
+
+    text: str
+    voice: str | None = None
+    speed: float = 1.0
+
+    def units(self) -> dict[str, float]:
+        """Speech is billed by the character."""
+        return {"characters": float(len(self.text))}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloneReply(Reply):
+    """A cloned voice, to be named in later speech at the same vendor."""
+
+    voice: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloneRequest(Operation[CloneReply]):
+    """Ask for a voice cloned from reference audio."""
+
+    kind = "clone"
+
+    name: str
+    audio: bytes
+    media_type: str
+
+    def units(self) -> dict[str, float]:
+        """Cloning is billed by the voice."""
+        return {"voices": 1.0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageReply(Reply):
+    """A generated image."""
+
+    image: bytes
+    media_type: str
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageRequest(Operation[ImageReply]):
+    """Ask for an image of `width` × `height` pixels in `steps` denoising steps."""
+
+    kind = "image"
+
+    prompt: str
+    negative_prompt: str = ""
+    width: int = 1024
+    height: int = 1024
+    steps: int = 25
+    seed: int | None = None
+
+    def units(self) -> dict[str, float]:
+        """Images are billed by the megapixel, or by the seconds of a GPU, at the vendor."""
+        return {"images": 1.0, "megapixels": self.width * self.height / 1e6}

@@ -1,0 +1,111 @@
+"""What a vendor's file declares: its operations, models and conventional variable."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+from toolkit.contract.errors import ErrorCode
+from toolkit.plugins.flow import Flow
+from toolkit.plugins.operations import Operation
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model that a vendor offers for a kind of operation.
+
+    Attributes:
+        id: the vendor's name of it.
+        kind: the kind of operation, such as `text`.
+        prices: US dollars per one unit, by unit; a unit that is missing has an unknown price.
+        default: whether it is asked for when nobody named one.
+    """
+
+    id: str
+    kind: str
+    prices: Mapping[str, Decimal] = field(default_factory=dict)
+    default: bool = False
+    as_of: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Access:
+    """What a flow needs to reach its vendor; made at call time and dropped after it.
+
+    Attributes:
+        base_urls: the vendor's hosts by name (`api`, and more where it has several).
+        secret: the resolved secret; goes into the request's header and nowhere else.
+        model: the model the router chose.
+        endpoint: the vendor's own id of a serverless endpoint, where one was asked for.
+    """
+
+    base_urls: Mapping[str, str]
+    secret: str
+    model: str
+    endpoint: str | None = None
+    resume: str | None = None  # the vendor's id of work submitted before a crash
+
+    def url(self, path: str, host: str = "api") -> str:
+        """The address of `path` at one of the vendor's hosts."""
+        return self.base_urls[host].rstrip("/") + path
+
+    def __repr__(self) -> str:
+        return f"Access(model={self.model!r})"
+
+
+OperationFlow: TypeAlias = Callable[[Any, Access], Flow[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Vendor:
+    """A vendor: everything that the rest of the toolkit knows about it.
+
+    Attributes:
+        id: the connection id, the lowercase name.
+        label: the specification's label, `V4`; none for third parties.
+        variable: the conventional environment variable of its key.
+        base_urls: default hosts by name; settings may change each.
+        operations: the flow that carries out each kind of operation.
+        models: what it offers, with list prices.
+    """
+
+    id: str
+    title: str
+    variable: str
+    base_urls: Mapping[str, str]
+    operations: Mapping[type[Operation[Any]], OperationFlow]
+    models: tuple[Model, ...]
+    label: str | None = None
+    infrastructure: Mapping[str, OperationFlow] = field(default_factory=dict)
+
+    def model_for(self, kind: str) -> Model | None:
+        """The default model for a kind of operation, or the only one there is."""
+        offered = [model for model in self.models if model.kind == kind]
+        return next((m for m in offered if m.default), offered[0] if offered else None)
+
+
+class VendorFault(Exception):  # noqa: N818 - a fault is what a vendor gives, not a Python error
+    """A vendor's failure, already translated into one of our codes.
+
+    Raised inside a vendor's flow; the driver decides from `code` and `retryable` whether to try
+    again, fall back or give up.
+    """
+
+    def __init__(
+        self,
+        code: ErrorCode,
+        message: str,
+        *,
+        retryable: bool | None = None,
+        retry_after: float | None = None,
+        status: int | None = None,
+        vendor_request_id: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.retryable = code.retryable if retryable is None else retryable
+        self.retry_after = retry_after
+        self.status = status
+        self.vendor_request_id = vendor_request_id
