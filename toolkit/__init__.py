@@ -1,1 +1,55 @@
-"""Ask for capabilities, not vendors."""
+"""Ask for capabilities, not vendors: route, run, plan and review AI work from a notebook.
+
+>>> from toolkit import Client
+>>> client = Client.local(sandbox=True)  # doctest: +SKIP
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from toolkit.client import Workflow
+    from toolkit.contract.errors import (
+        ErrorCode,
+        RequestError,
+        ServiceError,
+        ToolkitError,
+        WorkError,
+    )
+    from toolkit.local import AsyncClient, Client
+
+# Where each public name lives: importing `toolkit` alone imports none of them (PEP 562).
+_HOMES = {
+    "AsyncClient": "toolkit.local",
+    "Client": "toolkit.local",
+    "ErrorCode": "toolkit.contract.errors",
+    "RequestError": "toolkit.contract.errors",
+    "ServiceError": "toolkit.contract.errors",
+    "ToolkitError": "toolkit.contract.errors",
+    "WorkError": "toolkit.contract.errors",
+    "Workflow": "toolkit.client",
+}
+
+__all__ = [
+    "AsyncClient",
+    "Client",
+    "ErrorCode",
+    "RequestError",
+    "ServiceError",
+    "ToolkitError",
+    "WorkError",
+    "Workflow",
+]
+
+
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -47,6 +47,9 @@ class Plan(Record):
     id: str
     objective: str
     nodes: list[PlanNode] = []
+    deliverables: list[str] = Field(
+        default=[], description="the nodes whose results were asked for"
+    )
     missing_capabilities: list[str] = []
     missing_connections: list[str] = []
     estimated_cost_usd: CostRange = CostRange()

@@ -1,0 +1,84 @@
+"""An engine with a capability that does nothing, or sleeps, registered like a third party's."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from pydantic import Field
+
+from toolkit.contract.base import Record, Request
+from toolkit.contract.workflows import NodeCreate, Workflow, WorkflowCreate
+from toolkit.engine import Engine, Registry
+from toolkit.plugins import Call, Capability, Flow, Result, pause
+from toolkit.settings import Settings
+
+
+class NapInput(Request):
+    """How long to do nothing."""
+
+    seconds: float = Field(default=0.0, ge=0)
+
+
+class NapOutput(Record):
+    """That nothing was done."""
+
+    seconds: float
+
+
+def nap(call: Call[NapInput]) -> Flow[Result]:
+    """Do nothing for a while; for no seconds, do not even pause."""
+    if call.input.seconds:
+        yield from pause(call.input.seconds)
+    return Result({"seconds": call.input.seconds})
+
+
+NAP = Capability(
+    id="bench.nap",
+    title="Nap",
+    description="Does nothing",
+    input_model=NapInput,
+    output_model=NapOutput,
+    flow=nap,
+)
+
+
+@asynccontextmanager
+async def opened(data_dir: Path, **settings: object) -> AsyncIterator[Engine]:
+    """An engine on a data directory of its own."""
+    engine = await Engine.open(
+        Settings(data_dir=data_dir, **settings), registry=Registry.load(extra=[NAP])
+    )
+    try:
+        yield engine
+    finally:
+        await engine.close(0)
+
+
+def graph(edges: dict[str, list[str]], seconds: dict[str, float] | None = None) -> WorkflowCreate:
+    """A workflow of naps: node id to the ids it depends on."""
+    return WorkflowCreate(
+        name="benchmark",
+        nodes=[
+            NodeCreate(
+                id=node,
+                capability="bench.nap",
+                input={"seconds": (seconds or {}).get(node, 0.0)},
+                depends_on=upstream,
+            )
+            for node, upstream in edges.items()
+        ],
+    )
+
+
+async def run(engine: Engine, account_id: str, request: WorkflowCreate) -> tuple[Workflow, float]:
+    """Submit a workflow and wait for it; the wall time is in seconds."""
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+    workflow = await engine.workflows.create(account_id, request)
+    while workflow.status not in ("completed", "failed", "cancelled"):
+        await engine.wait(account_id, workflow.id, 60)
+        workflow = await engine.workflows.get(account_id, workflow.id)
+    took = loop.time() - started
+    assert workflow.status == "completed", workflow.error
+    return workflow, took

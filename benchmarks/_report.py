@@ -1,0 +1,22 @@
+"""JSON lines: one figure each, with the floor it was measured beside and the limit it must keep."""
+
+import json
+
+
+def report(
+    figure: str, value: float, unit: str, *, floor: float, limit: float, **more: object
+) -> bool:
+    """Print one figure and say whether it keeps its limit."""
+    kept = value <= limit
+    line = {
+        "figure": figure,
+        "value": round(value, 4),
+        "unit": unit,
+        "floor": round(floor, 4),
+        "ratio": round(value / floor, 2) if floor else None,
+        "limit": limit,
+        "kept": kept,
+        **more,
+    }
+    print(json.dumps(line), flush=True)
+    return kept

@@ -1,0 +1,97 @@
+"""Latency-bound DAGs: wall time against the critical path (limit 1.15 times).
+
+Run `python -m benchmarks.critical_path`. `even` is 10 layers of 50 nodes, 20 ms each; `skewed` is
+50 independent chains of 10 nodes of 1 to 50 ms, where an engine with level barriers waits for the
+slowest of every level. The floor is a bare asyncio loop that sleeps the same graph.
+"""
+
+import asyncio
+import random
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks._noop import graph, opened, run
+from benchmarks._report import report
+
+WIDTH, DEPTH, ROUNDS, LIMIT = 50, 10, 5, 1.15
+
+
+def even() -> tuple[dict[str, list[str]], dict[str, float]]:
+    """Layers in which every node needs one of the layer above."""
+    rng = random.Random(3)
+    edges: dict[str, list[str]] = {}
+    for layer in range(DEPTH):
+        for i in range(WIDTH):
+            above = [f"n{layer - 1}-{rng.randrange(WIDTH)}"] if layer else []
+            edges[f"n{layer}-{i}"] = above
+    return edges, dict.fromkeys(edges, 0.02)
+
+
+def skewed() -> tuple[dict[str, list[str]], dict[str, float]]:
+    """Independent chains with uneven node times."""
+    rng = random.Random(5)
+    edges = {
+        f"c{i}-{step}": [f"c{i}-{step - 1}"] if step else []
+        for i in range(WIDTH)
+        for step in range(DEPTH)
+    }
+    return edges, {node: rng.uniform(0.001, 0.05) for node in edges}
+
+
+def critical_path(edges: dict[str, list[str]], seconds: dict[str, float]) -> float:
+    """The longest sum of node times along dependencies, in seconds."""
+    ends: dict[str, float] = {}
+    for node, upstream in edges.items():
+        ends[node] = seconds[node] + max((ends[up] for up in upstream), default=0.0)
+    return max(ends.values())
+
+
+async def floor(edges: dict[str, list[str]], seconds: dict[str, float]) -> float:
+    """Seconds that bare asyncio takes to sleep the graph."""
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+    tasks: dict[str, asyncio.Task[None]] = {}
+
+    async def one(node: str) -> None:
+        for up in edges[node]:
+            await tasks[up]
+        await asyncio.sleep(seconds[node])
+
+    for node in edges:
+        tasks[node] = asyncio.create_task(one(node))
+    await asyncio.gather(*tasks.values())
+    return loop.time() - started
+
+
+async def main() -> int:
+    """Measure both shapes; exit code 1 if a limit is not kept."""
+    kept = True
+    for name, shape in {"even": even, "skewed": skewed}.items():
+        edges, seconds = shape()
+        path = critical_path(edges, seconds)
+        ratios, floors = [], []
+        for _ in range(ROUNDS):
+            floors.append(await floor(edges, seconds) / path)
+            with tempfile.TemporaryDirectory() as folder:
+                async with opened(Path(folder)) as engine:
+                    account, _ = await engine.accounts.local()
+                    _, wall = await run(engine, account.id, graph(edges, seconds))
+                    ratios.append(wall / path)
+        kept &= report(
+            f"critical_path.{name}",
+            statistics.median(ratios),
+            "x critical path",
+            floor=statistics.median(floors),
+            limit=LIMIT,
+            rounds=ROUNDS,
+            min=round(min(ratios), 4),
+            max=round(max(ratios), 4),
+            critical_path_ms=round(path * 1000, 1),
+        )
+    return 0 if kept else 1
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main()))

@@ -1,0 +1,112 @@
+"""Durable no-op DAGs of 1,000 nodes: what the engine costs per node (limit 1.0 ms).
+
+Run `python -m benchmarks.dag_overhead`. The floor, run beside each shape in turn, is an asyncio
+loop over the same graph that writes one row per transition to SQLite (WAL) and commits what is
+there in groups: the least that durable execution can do in this language.
+"""
+
+import asyncio
+import itertools
+import random
+import sqlite3
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks._noop import graph, opened, run
+from benchmarks._report import report
+
+NODES = 1_000
+ROUNDS = 5
+LIMIT_MS = 1.0
+
+
+def shapes() -> dict[str, dict[str, list[str]]]:
+    """Chain, fan-out and fan-in, and layers with about 3,000 edges."""
+    names = [f"n{i}" for i in range(NODES)]
+    chain = {name: names[max(0, i - 1) : i] for i, name in enumerate(names)}
+    fan = {names[0]: [], **{n: [names[0]] for n in names[1:-1]}, names[-1]: names[1:-1]}
+    rng = random.Random(7)
+    layers = [names[i : i + 50] for i in range(0, NODES, 50)]
+    layered: dict[str, list[str]] = {name: [] for name in layers[0]}
+    for above, below in itertools.pairwise(layers):
+        layered.update({name: rng.sample(above, 3) for name in below})
+    return {"chain": chain, "fan": fan, "layered": layered}
+
+
+async def floor(edges: dict[str, list[str]], folder: Path) -> float:
+    """Seconds that an asyncio loop with grouped SQLite commits takes for the same graph."""
+    db = sqlite3.connect(folder / "floor.db", isolation_level=None)
+    db.execute("PRAGMA journal_mode=WAL")
+    db.execute("PRAGMA synchronous=NORMAL")
+    db.execute("CREATE TABLE IF NOT EXISTS event (node TEXT, state TEXT, doc TEXT)")
+    loop = asyncio.get_running_loop()
+    waiting = {node: len(upstream) for node, upstream in edges.items()}
+    below: dict[str, list[str]] = {node: [] for node in edges}
+    for node, upstream in edges.items():
+        for up in upstream:
+            below[up].append(node)
+    pending: list[tuple[tuple[str, str, str], asyncio.Future[None]]] = []
+
+    def flush() -> None:
+        batch, pending[:] = list(pending), []
+        db.execute("BEGIN IMMEDIATE")
+        db.executemany("INSERT INTO event VALUES (?, ?, ?)", [row for row, _ in batch])
+        db.execute("COMMIT")
+        for _, done in batch:
+            done.set_result(None)
+
+    def write(node: str, state: str) -> asyncio.Future[None]:
+        if not pending:
+            loop.call_soon(flush)
+        pending.append(((node, state, "{}"), loop.create_future()))
+        return pending[-1][1]
+
+    async def node_runs(node: str) -> None:
+        for state in ("queued", "running"):
+            write(node, state)
+        await write(node, "completed")
+        for dependent in below[node]:
+            waiting[dependent] -= 1
+            if not waiting[dependent]:
+                group.create_task(node_runs(dependent))
+
+    started = loop.time()
+    async with asyncio.TaskGroup() as group:
+        for node in [n for n, count in waiting.items() if not count]:
+            group.create_task(node_runs(node))
+    took = loop.time() - started
+    db.close()
+    return took
+
+
+async def main() -> int:
+    """Measure every shape, engine and floor in turns; exit code 1 if a limit is not kept."""
+    kept = True
+    for name, edges in shapes().items():
+        took, least = [], []
+        for _ in range(ROUNDS):
+            with tempfile.TemporaryDirectory() as folder:
+                least.append(await floor(edges, Path(folder)))
+                async with opened(Path(folder) / "data") as engine:
+                    account, _ = await engine.accounts.local()
+                    _, seconds = await run(engine, account.id, graph(edges))
+                    took.append(seconds)
+        per_node = [1000 * seconds / NODES for seconds in took]
+        kept &= report(
+            f"dag_overhead.{name}",
+            statistics.median(per_node),
+            "ms/node",
+            floor=1000 * statistics.median(least) / NODES,
+            limit=LIMIT_MS,
+            rounds=ROUNDS,
+            min=round(min(per_node), 4),
+            max=round(max(per_node), 4),
+            edges=sum(map(len, edges.values())),
+        )
+    return 0 if kept else 1
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main()))

@@ -1,0 +1,58 @@
+"""What every test may use: engines and servers on data directories of their own."""
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import uvicorn
+
+from toolkit.local import EngineThread
+from toolkit.settings import Settings
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given whatever the machine's environment holds, a test starts without any of it."""
+    import os
+
+    for name in list(os.environ):
+        if name.startswith("TOOLKIT_") or name.endswith("_API_KEY"):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """Sandbox settings with short back-off."""
+    return Settings(data_dir=tmp_path / "data", sandbox=True, retry_base_s=0.01)
+
+
+class Server:
+    """A real uvicorn server on loopback, over an engine on its own thread."""
+
+    def __init__(self, settings: Settings) -> None:
+        from toolkit.server import create_app
+
+        self.thread = EngineThread(settings)
+        listener = socket.socket()
+        listener.bind(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        config = uvicorn.Config(
+            create_app(self.thread.engine), log_level="warning", lifespan="off", ws="none"
+        )
+        self._server = uvicorn.Server(config)
+        self._serving = self.thread.submit(self._server.serve(sockets=[listener]))
+
+    def close(self) -> None:
+        """Stop the server, then the engine."""
+        self._server.should_exit = True
+        self._serving.result(timeout=10)
+        self.thread.close(0)
+
+
+@pytest.fixture
+def server(settings: Settings) -> Iterator[Server]:
+    """A served sandbox engine."""
+    server = Server(settings)
+    yield server
+    server.close()

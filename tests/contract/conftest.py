@@ -1,0 +1,55 @@
+"""Every test here runs twice: against the embedded engine, and against a server."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.conftest import Server
+from toolkit import Client
+from toolkit.settings import Settings
+
+POINTERS = {
+    "minimax": "MINIMAX_API_KEY",
+    "openai": "OPENAI_API_KEY",
+    "runpod": "RUNPOD_API_KEY",
+}
+
+
+def signed_up(url: str, email: str = "ada@example.org") -> Client:
+    """A client of a new account on a server."""
+    answer = httpx.post(f"{url}/v1/account", json={"email": email})
+    assert answer.status_code == 201
+    return Client(base_url=url, api_key=answer.json()["data"]["api_key"])
+
+
+@pytest.fixture(params=["embedded", "served"])
+def bare(request: pytest.FixtureRequest, settings: Settings) -> Iterator[Client]:
+    """A client whose account has connected nothing."""
+    if request.param == "embedded":
+        client = Client.local(settings=settings)
+        for connection in client.connections.list():
+            client.connections.delete(connection.id)
+        yield client
+        client.close()
+        return
+    server = Server(settings)
+    client = signed_up(server.url)
+    yield client
+    client.close()
+    server.close()
+
+
+@pytest.fixture
+def client(bare: Client) -> Client:
+    """A client whose account has connected every vendor of the sandbox."""
+    for provider, variable in POINTERS.items():
+        bare.connections.create(provider, "environment", variable)
+    return bare
+
+
+@pytest.fixture
+def data_dir(settings: Settings) -> Path:
+    """Where the engine of this test keeps its data."""
+    return settings.data_dir

@@ -1,0 +1,137 @@
+"""Runs: one capability, executed once."""
+
+import json
+import wave
+from io import BytesIO
+
+import pytest
+from PIL import Image
+
+from toolkit import Client, RequestError
+
+
+def test_a_run_ends_with_its_output(client: Client) -> None:
+    """Given a connection, when text is asked for, then it comes, routed, priced and simulated."""
+    run = client.runs.create("llm.generate", {"objective": "One line on tidal power"}).wait()
+    assert run.id.startswith("run_")
+    assert run.status == "completed"
+    assert "tid" in str(run.output["text"]).lower()
+    record = run.record
+    assert record.provider == "minimax"
+    assert record.routing.candidates[0].provider == "minimax"
+    assert record.cost_usd is not None
+    assert record.cost_usd > 0
+    assert record.usage["simulated"] is True
+    assert "sandbox" in str(record.model)
+    assert [attempt.status for attempt in record.attempts] == ["completed"]
+
+
+def test_a_pin_is_obeyed(client: Client) -> None:
+    """Given two LLM connections, when one is pinned, then that one is called."""
+    run = client.runs.create("llm.generate", {"objective": "A line on tea"}, provider="openai")
+    assert run.wait().record.provider == "openai"
+
+
+def test_the_cheapest_is_the_cheapest(client: Client) -> None:
+    """Given two LLM connections, when cost is to be low, then the lower estimate is called."""
+    run = client.runs.create("llm.generate", {"objective": "Tea"}, optimize_for="cost").wait()
+    kept = [c for c in run.record.routing.candidates if not c.excluded]
+    assert [c.estimated_cost_usd for c in kept] == sorted(c.estimated_cost_usd for c in kept)
+    assert run.record.provider == kept[0].provider
+
+
+def test_research_needs_no_connection(bare: Client) -> None:
+    """Given no connection, when facts are gathered, then they come with their sources, for free."""
+    run = bare.runs.create("research.gather", {"topic": "Tidal power"}).wait()
+    assert run.output["summary"]
+    assert run.output["sources"][0]["url"].startswith("http")
+    assert run.record.cost_usd == 0
+
+
+def test_speech_is_an_mp3(client: Client) -> None:
+    """Given a text, when it is spoken, then the artifact is an MP3 of a fitting length."""
+    text = "The tide comes in twice a day, and it can turn a turbine each time."
+    run = client.runs.create("speech.generate", {"text": text}).wait()
+    artifact = client.artifacts.get(run.artifact_id)
+    assert artifact.record.media_type == "audio/mpeg"
+    assert (
+        artifact.content()[:2] in (b"\xff\xfb", b"\xff\xf3", b"ID")
+        or artifact.content()[:3] == b"ID3"
+    )
+    assert 2000 < run.output["duration_ms"] < 9000
+    assert run.output["artifact_id"] == run.artifact_id
+
+
+def test_an_image_is_an_image(client: Client) -> None:
+    """Given a prompt, when an image is asked for, then it opens in the size asked for."""
+    given = {"prompt": "a lighthouse by the sea", "width": 512, "height": 256, "steps": 4}
+    run = client.runs.create("image.generate", given).wait()
+    picture = Image.open(BytesIO(client.artifacts.get(run.artifact_id).content()))
+    assert picture.size == (512, 256)
+
+
+def test_a_voice_is_cloned_and_then_speaks(client: Client) -> None:
+    """Given reference audio, when a voice is cloned, then later speech can name it."""
+    sound = BytesIO()
+    with wave.open(sound, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(8000)
+        file.writeframes(b"\x00\x10" * 8000 * 12)
+    uploaded = client.artifacts.upload(sound.getvalue(), filename="me.wav")
+    run = client.runs.create(
+        "voice.clone", {"reference_audio": uploaded.id, "name": "narrator"}
+    ).wait()
+    spoken = client.runs.create(
+        "speech.generate", {"text": "Hello from a new voice.", "voice": run.output["voice"]}
+    ).wait()
+    assert spoken.status == "completed"
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "options", "code"),
+    [
+        ("llm.generate", {"objective": "x"}, {}, "CREDENTIALS_MISSING"),
+        ("llm.generate", {"objective": "x"}, {"provider": "runpod"}, "PROVIDER_NOT_ALLOWED"),
+        ("llm.generate", {}, {}, "INVALID_REQUEST"),
+        ("llm.generate@9", {"objective": "x"}, {}, "NOT_FOUND"),
+        ("no.such", {}, {}, "NOT_FOUND"),
+    ],
+)
+def test_what_cannot_be_done_is_refused(
+    bare: Client, name: str, given: dict[str, object], options: dict[str, str], code: str
+) -> None:
+    """Given a request that cannot be served, when it is sent, then one code says why."""
+    with pytest.raises(RequestError) as refused:
+        bare.runs.create(name, given, **options)
+    assert refused.value.code.name == code
+    assert len(bare.runs.list()) == 0
+
+
+def test_a_budget_that_cannot_be_kept_is_refused(client: Client) -> None:
+    """Given a budget below the estimate, when a run is sent, then nothing is spent."""
+    with pytest.raises(RequestError) as refused:
+        client.runs.create("llm.generate", {"objective": "x"}, max_cost_usd=0.0000001)
+    assert refused.value.code.name == "BUDGET_EXCEEDED"
+    assert refused.value.code.http_status == 402
+
+
+def test_events_tell_the_story_without_gaps(client: Client) -> None:
+    """Given a run that ended, when its events are read, then they number from 1 to the end."""
+    run = client.runs.create("research.gather", {"topic": "Tea"}).wait()
+    events = client.runs.events(run.id)
+    assert [event.n for event in events] == list(range(1, len(events) + 1))
+    assert [events[0].type, events[-1].type] == ["run.queued", "run.completed"]
+    job = client.jobs.events(run.record.job_id)
+    assert [event.type.partition(".")[2] for event in events] == [
+        event.type.partition(".")[2] for event in job
+    ]
+    assert {event.type.partition(".")[0] for event in job} == {"job"}
+
+
+def test_a_job_is_the_run(client: Client) -> None:
+    """Given a run, when its job is read, then it is the same work under its own id."""
+    run = client.runs.create("research.gather", {"topic": "Tea"}).wait()
+    job = client.jobs.get(run.record.job_id)
+    assert job.id.startswith("job_")
+    assert json.dumps(job.record.output) == json.dumps(run.output)

@@ -1,0 +1,124 @@
+"""The demo: papermill runs the first scenario notebook in the sandbox and shows what came of it."""
+
+import json
+import logging
+import time
+import warnings
+from importlib.resources import files
+from io import TextIOBase
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+NOTEBOOK = "01_social_card.ipynb"
+CELL_TIMEOUT_S = 120
+
+
+def notebook_path() -> Path:
+    """The scenario notebook: beside the package in a checkout, inside it when installed.
+
+    Raises:
+        FileNotFoundError: when the installation is incomplete.
+    """
+    package = Path(str(files("toolkit")))
+    for folder in (package.parent / "notebooks", package / "notebook"):
+        if (folder / NOTEBOOK).is_file():
+            return folder / NOTEBOOK
+    raise FileNotFoundError(f"{NOTEBOOK} is not part of this installation")
+
+
+class _Lines(TextIOBase):
+    """Shows what the notebook prints, line by line, as it is printed."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def write(self, text: str) -> int:
+        for line in text.splitlines():
+            if line.strip():
+                self._console.print(Text("  " + line, style="dim"))
+        return len(text)
+
+
+def run_demo(topic: str, out: Path) -> bool:
+    """Run the notebook, then print its nodes, its review and the paths of what it made.
+
+    Args:
+        topic: what the card and the spoken summary are about.
+        out: a folder for the results, the engine's data and the executed notebook.
+
+    Returns:
+        whether the review passed.
+    """
+    console = Console()
+    out.mkdir(parents=True, exist_ok=True)
+    console.print(f"A social card with a spoken summary about [bold]{topic}[/], in the sandbox.")
+    started = time.monotonic()
+    executed = out / NOTEBOOK
+    _execute(topic, out, executed, console)
+    report = json.loads((out / "report.json").read_text(encoding="utf-8"))
+    console.print(_node_table(report["workflow"]))
+    _print_review(console, report["task"])
+    console.print(f"\nTook {time.monotonic() - started:.1f} s. Made:")
+    for path in [*report["paths"], str(executed)]:
+        console.print(f"  {path}", soft_wrap=True)
+    return bool(report["task"]["status"] == "completed")
+
+
+def _execute(topic: str, out: Path, executed: Path, console: Console) -> None:
+    with warnings.catch_warnings():
+        # Deprecations inside papermill and its kernel client are not the reader's.
+        warnings.simplefilter("ignore")
+        logging.getLogger("papermill").setLevel(logging.ERROR)
+        from papermill.execute import execute_notebook
+
+        execute_notebook(
+            str(notebook_path()),
+            str(executed),
+            parameters={"topic": topic, "out_dir": str(out)},
+            kernel_name="python3",
+            progress_bar=False,
+            log_output=False,
+            stdout_file=_Lines(console),
+            stderr_file=_Lines(console),
+            execution_timeout=CELL_TIMEOUT_S,
+        )
+
+
+def _node_table(workflow: dict[str, Any]) -> Table:
+    table = Table(title="Nodes", title_justify="left", box=None, pad_edge=False)
+    for name in ("node", "capability", "provider", "status"):
+        table.add_column(name)
+    for name in ("retries", "cost", "seconds"):
+        table.add_column(name, justify="right")
+    for node in workflow["nodes"]:
+        cost = node["cost_usd"]
+        table.add_row(
+            node["id"],
+            node["capability"],
+            node["provider"] or "this machine",
+            node["status"],
+            str(node["retry_count"]),
+            "unknown" if cost is None else f"${cost:.6f}",
+            "" if node["seconds"] is None else f"{node['seconds']:.2f}",
+        )
+    return table
+
+
+def _print_review(console: Console, task: dict[str, Any]) -> None:
+    review = task["review"]
+    if review is None:
+        error = task.get("error") or {}
+        console.print(f"\n[bold]No review[/]: {error.get('code')}: {error.get('message')}")
+        return
+    criteria = ", ".join(
+        f"{name.replace('_', ' ')} {value:.2f}" for name, value in review["criteria"].items()
+    )
+    console.print(f"\n[bold]Review[/]: {review['decision']}, {review['score']:.2f} ({criteria})")
+    for issue in review["issues"]:
+        console.print(Text(f"  - {issue}"))
+    cost = task["cost_usd"]
+    console.print("Cost: " + ("unknown" if cost is None else f"${cost:.6f} (simulated)"))

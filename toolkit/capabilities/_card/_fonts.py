@@ -1,0 +1,215 @@
+"""Font files, which characters they cover and how wide a line is; used by layout and painters."""
+
+import functools
+import importlib.util
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from PIL import ImageFont, features
+
+from toolkit.capabilities._card._text import clusters, ignorable
+
+REPLACEMENT = "\ufffd"
+# Of the em, in DejaVu Sans: where its tallest accents and deepest tails end.
+ASCENT = 0.93
+DESCENT = 0.24
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A stretch of a line that one font file draws."""
+
+    path: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Fonts:
+    """Two chains of font files; each character is drawn by the first file that has it.
+
+    Parameters:
+        regular: paths in order of preference, the first of them for ordinary text.
+        bold: the same for titles and labels.
+        shaping: whether Pillow can join and order letters (libraqm); without it scripts written
+            from right to left are drawn letter by letter, and a warning says so.
+
+    Example:
+        >>> Fonts.bundled().missing("Tide 日")
+        ('日',)
+    """
+
+    regular: tuple[str, ...]
+    bold: tuple[str, ...]
+    shaping: bool = True
+
+    @classmethod
+    def bundled(cls, extra: tuple[Path, ...] = ()) -> "Fonts":
+        """DejaVu Sans as it comes with matplotlib, then the files given; never system fonts.
+
+        Parameters:
+            extra: TrueType or OpenType files for characters that DejaVu Sans lacks.
+
+        Raises:
+            RuntimeError: a font file is missing or unreadable: a fault of the installation.
+
+        Example:
+            >>> len(Fonts.bundled().regular)
+            2
+        """
+        folder = _bundled_folder()
+        regular, bold = str(folder / "DejaVuSans.ttf"), str(folder / "DejaVuSans-Bold.ttf")
+        more = tuple(str(path) for path in extra)
+        for path in (regular, bold, *more):
+            coverage(path)
+        return cls((regular, bold, *more), (bold, regular, *more), bool(features.check("raqm")))
+
+    def missing(self, text: str, bold: bool = False) -> tuple[str, ...]:
+        """The visible characters that no file of the chain has, each once, in order.
+
+        Parameters:
+            text: tidied text.
+            bold: which chain to ask.
+        """
+        chain = self._chain(bold)
+        lost = (
+            char
+            for char in dict.fromkeys(text)
+            if not ignorable(char) and not any(ord(char) in coverage(path) for path in chain)
+        )
+        return tuple(lost)
+
+    def drawable(self, text: str, bold: bool = False) -> str:
+        """The text without the clusters that cannot be drawn, or U+FFFD if none can.
+
+        Parameters:
+            text: tidied text of one paragraph.
+            bold: which chain draws it.
+        """
+        lost = frozenset(self.missing(text, bold))
+        if not lost:
+            return text
+        kept = "".join(_without(cluster, lost) for cluster in clusters(text))
+        return " ".join(kept.split(" ")).strip() and " ".join(kept.split()) or REPLACEMENT
+
+    def runs(self, text: str, bold: bool = False) -> tuple[Run, ...]:
+        """The line cut where another font file has to take over, in reading order.
+
+        Parameters:
+            text: drawable text of one line.
+            bold: which chain draws it.
+        """
+        chain = self._chain(bold)
+        if all(ord(char) in coverage(chain[0]) for char in text):
+            return (Run(chain[0], text),)
+        found: list[Run] = []
+        for cluster in clusters(text):
+            last = found[-1].path if found else chain[0]
+            # Spaces and signs stay with the run before them, so that shaping sees whole phrases.
+            order = (last, *chain) if not cluster[0].isalnum() else chain
+            path = next((p for p in order if _covers(p, cluster)), chain[0])
+            if found and path == last:
+                found[-1] = Run(path, found[-1].text + cluster)
+            else:
+                found.append(Run(path, cluster))
+        return tuple(found)
+
+    def placed(
+        self, text: str, size: int, bold: bool, rtl: bool
+    ) -> Iterator[tuple[ImageFont.FreeTypeFont, str, float, float]]:
+        """Each run of a line with its font, the offset of its left edge and its width in pixels.
+
+        Parameters:
+            text: drawable text of one line.
+            size: font size in pixels.
+            bold: which chain draws it.
+            rtl: whether the line reads from right to left, so that runs go leftwards.
+        """
+        measured = []
+        for run in self.runs(text, bold):
+            font = self._font(run.path, size)
+            measured.append((font, run.text, font.getlength(run.text, direction=self._way(rtl))))
+        offset = 0.0
+        for font, part, width in reversed(measured) if rtl else measured:
+            yield font, part, offset, width
+            offset += width
+
+    def width(self, text: str, size: int, bold: bool = False, rtl: bool = False) -> float:
+        """The advance width of a line in pixels.
+
+        Parameters:
+            text: drawable text of one line.
+            size: font size in pixels.
+            bold: which chain draws it.
+            rtl: whether the line reads from right to left.
+
+        Example:
+            >>> Fonts.bundled().width("wide", 40) > Fonts.bundled().width("wide", 20)
+            True
+        """
+        return sum(part[3] for part in self.placed(text, size, bold, rtl))
+
+    def direction(self, rtl: bool) -> str | None:
+        """What Pillow is told of the direction: nothing if it cannot shape."""
+        return self._way(rtl)
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """The family names of the regular chain, each once, for a viewer that has them."""
+        names = (self._font(path, 16).getname()[0] for path in self.regular)
+        return tuple(dict.fromkeys(name for name in names if name))
+
+    def _chain(self, bold: bool) -> tuple[str, ...]:
+        return self.bold if bold else self.regular
+
+    def _font(self, path: str, size: int) -> ImageFont.FreeTypeFont:
+        return _load(path, size, self.shaping)
+
+    def _way(self, rtl: bool) -> str | None:
+        if not self.shaping:
+            return None
+        return "rtl" if rtl else "ltr"
+
+
+def _bundled_folder() -> Path:
+    # Only located, not imported: importing matplotlib takes longer than drawing a card.
+    spec = importlib.util.find_spec("matplotlib")
+    if spec is None or spec.origin is None:
+        raise RuntimeError("matplotlib, whose fonts cards are drawn with, is not installed")
+    return Path(spec.origin).parent / "mpl-data" / "fonts" / "ttf"
+
+
+@functools.lru_cache(maxsize=32)
+def coverage(path: str) -> frozenset[int]:
+    """The code points a font file has glyphs for.
+
+    Parameters:
+        path: a TrueType or OpenType file, or a collection, of which the first font counts.
+
+    Raises:
+        RuntimeError: the file is missing or no font.
+    """
+    from fontTools.ttLib import TTFont, TTLibError  # only cards need it, and it is slow to import
+
+    try:
+        with TTFont(path, fontNumber=0, lazy=True) as font:
+            return frozenset(font.getBestCmap() or ())
+    except (OSError, TTLibError) as error:
+        raise RuntimeError(f"the font file {Path(path).name} cannot be read") from error
+
+
+@functools.lru_cache(maxsize=256)
+def _load(path: str, size: int, shaping: bool) -> ImageFont.FreeTypeFont:
+    engine = ImageFont.Layout.RAQM if shaping else ImageFont.Layout.BASIC
+    return ImageFont.truetype(path, size, layout_engine=engine)
+
+
+def _covers(path: str, cluster: str) -> bool:
+    return all(ord(char) in coverage(path) or ignorable(char) for char in cluster)
+
+
+def _without(cluster: str, lost: frozenset[str]) -> str:
+    # A base without a glyph takes its marks and joined parts along: alone they would be noise.
+    if cluster[0] in lost:
+        return ""
+    return "".join(char for char in cluster if char not in lost)

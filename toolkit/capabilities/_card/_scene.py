@@ -1,0 +1,193 @@
+"""What a card is asked to show and what was laid out; shared by the layout and both painters."""
+
+from dataclasses import dataclass
+
+from PIL import Image
+
+Color = tuple[int, int, int]
+
+SMALLEST_SIDE = 200
+LARGEST_SIDE = 4096
+
+
+class CardError(ValueError):
+    """A card that cannot be drawn: an empty title, a bad size, name or picture."""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """Everything that may stand on a card; all text is plain and only the title is required.
+
+    Parameters:
+        title: the headline (the quotation itself in the template `quote`).
+        subtitle: a line under the title (the speaker in `quote`).
+        body: running text; line breaks start new paragraphs.
+        bullets: short points, drawn with markers.
+        footer: one line at the foot, such as a site or a date.
+        kicker: a small label above the title.
+        image: the bytes of a PNG, JPEG or WebP picture of at most 40 megapixels.
+        template: one of `TEMPLATES`.
+        theme: one of `THEMES`.
+        width: in pixels, 200 to 4096.
+        height: in pixels, 200 to 4096.
+
+    Example:
+        >>> Card(title="Tides explained", kicker="Science", theme="mint").width
+        1200
+    """
+
+    title: str
+    subtitle: str = ""
+    body: str = ""
+    bullets: tuple[str, ...] = ()
+    footer: str = ""
+    kicker: str = ""
+    image: bytes | None = None
+    template: str = "classic"
+    theme: str = "dawn"
+    width: int = 1200
+    height: int = 630
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A rectangle in pixels, from its top left corner."""
+
+    x: float
+    y: float
+    w: float
+    h: float
+
+    @property
+    def right(self) -> float:
+        """The x of the right edge."""
+        return self.x + self.w
+
+    @property
+    def bottom(self) -> float:
+        """The y of the lower edge."""
+        return self.y + self.h
+
+    def mirrored(self, width: float) -> "Box":
+        """The same box on a canvas of that width read from the other side."""
+        return Box(width - self.right, self.y, self.w, self.h)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One drawn line: its left edge, its baseline and its advance width in pixels."""
+
+    text: str
+    x: float
+    baseline: float
+    width: float
+    rtl: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TextBox:
+    """The lines of one role and the rectangle they fill, in pixels."""
+
+    role: str
+    lines: tuple[Line, ...]
+    x: float
+    y: float
+    w: float
+    h: float
+    font_size: int
+    bold: bool
+    color: Color
+
+    @property
+    def text(self) -> str:
+        """The drawn words, lines parted by line feeds."""
+        return "\n".join(line.text for line in self.lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A finished card and an account of what is on it."""
+
+    data: bytes
+    media_type: str
+    width: int
+    height: int
+    warnings: tuple[str, ...]
+    missing_glyphs: tuple[str, ...]
+    text_boxes: tuple[TextBox, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RoundRect:
+    """A filled rectangle with round corners."""
+
+    box: Box
+    radius: float
+    color: Color
+    alpha: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Disc:
+    """A filled circle, or a ring when it has a hole."""
+
+    cx: float
+    cy: float
+    radius: float
+    color: Color
+    alpha: float = 1.0
+    hole: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Polygon:
+    """A filled outline; curves are given as many short sides."""
+
+    points: tuple[tuple[float, float], ...]
+    color: Color
+    alpha: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Fade:
+    """A rectangle whose colour runs from top to bottom through (offset, colour, alpha) stops."""
+
+    box: Box
+    stops: tuple[tuple[float, Color, float], ...]
+
+
+Shape = RoundRect | Disc | Polygon | Fade
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Shapes that show only inside a box with round corners."""
+
+    clip: Box
+    radius: float
+    shapes: tuple[Shape, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture already cut to its whole-pixel box, shown with round corners."""
+
+    box: Box
+    radius: float
+    image: Image.Image
+
+
+Layer = Shape | Group | Picture
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Where everything goes: layers from back to front, then the text over all of them."""
+
+    title: str
+    width: int
+    height: int
+    layers: tuple[Layer, ...]
+    texts: tuple[TextBox, ...]
+    warnings: tuple[str, ...]
+    missing_glyphs: tuple[str, ...]

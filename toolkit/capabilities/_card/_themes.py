@@ -1,0 +1,160 @@
+"""The palettes of cards and the WCAG contrast they are held to; read by the templates."""
+
+from dataclasses import dataclass
+
+from toolkit.capabilities._card._scene import Color
+
+# Share of the scrim's own colour under the text of a `cover`; at this share white text passes
+# WCAG AA even over a white picture.
+SCRIM_ALPHA = 0.78
+
+
+def _hex(code: str) -> Color:
+    return int(code[0:2], 16), int(code[2:4], 16), int(code[4:6], 16)
+
+
+@dataclass(frozen=True, slots=True)
+class Inks:
+    """The text colours that belong to one kind of ground."""
+
+    title: Color
+    muted: Color
+    accent: Color
+
+
+@dataclass(frozen=True, slots=True)
+class Theme:
+    """One palette: a ground from top to bottom, inks for it, art colours and a scrim."""
+
+    dark: bool
+    ground: tuple[Color, Color]
+    panel: Color
+    inks: Inks
+    art: tuple[Color, Color, Color, Color]
+    scrim: Color
+    scrim_inks: Inks
+
+
+def _theme(dark: bool, ground: str, panel: str, inks: str, art: str, scrim: str) -> Theme:
+    top, bottom = (_hex(code) for code in ground.split())
+    title, muted, accent = (_hex(code) for code in inks.split())
+    one, two, three, four = (_hex(code) for code in art.split())
+    dusk, glow = (_hex(code) for code in scrim.split())
+    over_picture = Inks(_hex("FFFFFF"), _hex("EDEDF2"), glow)
+    return Theme(
+        dark,
+        (top, bottom),
+        _hex(panel),
+        Inks(title, muted, accent),
+        (one, two, three, four),
+        dusk,
+        over_picture,
+    )
+
+
+PALETTES: dict[str, Theme] = {
+    "dawn": _theme(
+        False,
+        "FFF9F3 FFEDE1",
+        "FFD9C2",
+        "2B1A1F 6B4A4A B0351F",
+        "F2784B F9BC74 B0351F 6D2E46",
+        "24121A FFC59A",
+    ),
+    "paper": _theme(
+        False,
+        "FCFCFA F2F1EB",
+        "E6E3D8",
+        "1C1C1A 55544E 1F5FBF",
+        "1F5FBF F2B134 E4572E 2A2A28",
+        "141416 FFD98A",
+    ),
+    "mint": _theme(
+        False,
+        "F4FCF8 E0F4EB",
+        "C6EADA",
+        "0F2A24 3F5F57 0B6E57",
+        "0B6E57 3DB896 F4C95D 17434B",
+        "0A201C A8F0D4",
+    ),
+    "lilac": _theme(
+        False,
+        "FBF8FF EFE8FC",
+        "DDD0F7",
+        "22153D 564A73 6A35C9",
+        "6A35C9 A97BF0 F28DB2 2D1B5E",
+        "180E30 DCC7FF",
+    ),
+    "midnight": _theme(
+        True,
+        "0E1430 191F4A",
+        "232A63",
+        "F5F6FF BCC3E8 8FB4FF",
+        "5B7CFA 9DBBFF F59EB9 F7C948",
+        "0A0E24 B9CFFF",
+    ),
+    "ember": _theme(
+        True,
+        "1B1210 2C1A15",
+        "40261D",
+        "FFF4EC DCC3B5 FF9A5C",
+        "FF7A3D FFBE8A D7263D 8A3420",
+        "1B0D09 FFC49E",
+    ),
+    "forest": _theme(
+        True,
+        "0D1F1A 153228",
+        "1F4638",
+        "F1FBF5 B7D4C6 7FE0AE",
+        "2FA877 8FE6BA F2C14E 0F6B52",
+        "081712 A9F5CD",
+    ),
+}
+
+
+def luminance(color: Color) -> float:
+    """The relative luminance of an sRGB colour as WCAG 2 defines it, 0 to 1.
+
+    Parameters:
+        color: red, green and blue, 0 to 255.
+
+    Example:
+        >>> round(luminance((255, 255, 255)), 3)
+        1.0
+    """
+    parts = [value / 255 for value in color]
+    red, green, blue = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: Color, other: Color) -> float:
+    """The WCAG 2 contrast ratio of two colours, from 1 (same) to 21 (black on white).
+
+    Parameters:
+        one: an sRGB colour.
+        other: the colour beside it; the order does not matter.
+
+    Example:
+        >>> round(contrast((0, 0, 0), (255, 255, 255)))
+        21
+    """
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def mix(under: Color, over: Color, alpha: float) -> Color:
+    """The colour seen when one lies over another.
+
+    Parameters:
+        under: the colour behind.
+        over: the colour in front.
+        alpha: how much of the front one shows, 0 to 1.
+
+    Example:
+        >>> mix((0, 0, 0), (200, 100, 50), 0.5)
+        (100, 50, 25)
+    """
+    red, green, blue = (
+        round(a + (b - a) * alpha) for a, b in zip(under, over, strict=True)
+    )
+    return red, green, blue

@@ -1,0 +1,106 @@
+"""Artifacts: bytes in the content-addressed store, a record of each in the database."""
+
+import hashlib
+from collections.abc import Mapping
+
+from toolkit.contract.artifacts import MEDIA_TYPES, Artifact
+from toolkit.contract.base import now, rfc3339
+from toolkit.contract.errors import ErrorCode, RequestError, not_found
+from toolkit.contract.ids import Prefix, new_id
+from toolkit.engine.core import Core
+from toolkit.plugins import Blob
+from toolkit.store import Insert
+
+
+class Artifacts:
+    """What jobs yield and callers upload."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    @staticmethod
+    def new_id() -> str:
+        """An id for an artifact that is about to be stored."""
+        return new_id(Prefix.ARTIFACT)
+
+    async def stored(
+        self, account_id: str, blob: Blob, *, job_id: str | None, artifact_id: str | None = None
+    ) -> tuple[Artifact, Insert]:
+        """Store the bytes; the record is the caller's to write, with what it belongs to.
+
+        A crash in between leaves bytes that no record names, never a record without bytes.
+        """
+        sha256 = await self._core.store.put_blob(blob.data)
+        artifact_id = artifact_id or self.new_id()
+        media_type = blob.media_type.partition(";")[0].strip().lower()
+        if media_type not in MEDIA_TYPES:
+            media_type = "application/octet-stream"
+        artifact = Artifact(
+            id=artifact_id,
+            media_type=media_type,
+            size_bytes=len(blob.data),
+            sha256=sha256,
+            job_id=job_id,
+            filename=f"{artifact_id}.{MEDIA_TYPES[media_type]}",
+            created_at=now(),
+            metadata=dict(blob.metadata),
+        )
+        row: dict[str, object] = {
+            "id": artifact.id,
+            "account_id": account_id,
+            "job_id": job_id,
+            "sha256": sha256,
+            "deleted": False,
+            "created_at": rfc3339(artifact.created_at),
+            "doc": artifact.model_dump_json(),
+        }
+        return artifact, Insert("artifacts", row)
+
+    async def create(
+        self, account_id: str, data: bytes, media_type: str, metadata: Mapping[str, object]
+    ) -> Artifact:
+        """Keep an uploaded artifact.
+
+        Raises:
+            RequestError: `UNSUPPORTED_MEDIA_TYPE` outside the closed list, `PAYLOAD_TOO_LARGE`.
+        """
+        if media_type not in MEDIA_TYPES:
+            raise RequestError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, "This media type is not stored.")
+        if len(data) > self._core.settings.upload_limit_bytes:
+            raise RequestError(ErrorCode.PAYLOAD_TOO_LARGE)
+        blob = Blob(data, media_type, metadata)
+        artifact, inserted = await self.stored(account_id, blob, job_id=None)
+        await self._core.store.write([inserted])
+        return artifact
+
+    async def get(self, account_id: str, artifact_id: str) -> Artifact:
+        """One artifact.
+
+        Raises:
+            RequestError: `NOT_FOUND`, for someone else's as well.
+        """
+        row = await self._core.store.get("artifacts", artifact_id)
+        if row is None or row["account_id"] != account_id or row["deleted"]:
+            raise not_found("artifact", artifact_id)
+        return Artifact.model_validate_json(str(row["doc"]))
+
+    async def list(self, account_id: str, limit: int, before: str | None) -> list[Artifact]:
+        """A page of artifacts, newest first."""
+        rows = await self._core.store.page("artifacts", account_id, limit=limit, before=before)
+        return [Artifact.model_validate_json(str(row["doc"])) for row in rows]
+
+    async def content(
+        self, account_id: str, artifact_id: str, start: int = 0, end: int | None = None
+    ) -> bytes:
+        """The bytes of an artifact, from `start` up to but without `end`."""
+        artifact = await self.get(account_id, artifact_id)
+        return await self._core.store.get_blob(artifact.sha256, start, end)
+
+    async def blob(self, artifact: Artifact) -> Blob:
+        """An artifact with all its bytes, checked against the hash it was stored under."""
+        data = await self._core.store.get_blob(artifact.sha256)
+        if hashlib.sha256(data).hexdigest() != artifact.sha256:
+            raise RequestError(
+                ErrorCode.NOT_FOUND, f"The bytes of `{artifact.id}` are damaged in the store."
+            )
+        return Blob(data, artifact.media_type, artifact.metadata)

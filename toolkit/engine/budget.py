@@ -1,0 +1,100 @@
+"""Budgets: money is reserved before a vendor is called and settled after (decisions, "Budget")."""
+
+import asyncio
+from collections.abc import Sequence
+from decimal import Decimal
+
+from toolkit.contract.errors import ErrorCode, WorkError
+
+
+class Budget:
+    """What may be spent under one limit; settled plus reserved never passes it.
+
+    Attributes:
+        limit: US dollars; none means that there is no limit, and only counting.
+        spent: what has been settled so far.
+        reserved: what calls under way may still come to.
+    """
+
+    def __init__(self, limit: Decimal | None = None, spent: Decimal = Decimal(0)) -> None:
+        self.limit = limit
+        self.spent = spent
+        self.reserved = Decimal(0)
+        self._freed = asyncio.Event()
+
+    def fits(self, amount: Decimal) -> bool:
+        """Whether `amount` can be reserved at this moment."""
+        return self.limit is None or self.spent + self.reserved + amount <= self.limit
+
+    def could_fit(self, amount: Decimal) -> bool:
+        """Whether it could be, once what is reserved has turned out to cost nothing."""
+        return self.limit is None or self.spent + amount <= self.limit
+
+    def hold(self, amount: Decimal) -> None:
+        """Count `amount` as reserved."""
+        self.reserved += amount
+
+    def settle(self, held: Decimal, actual: Decimal) -> None:
+        """Replace a reservation by what it came to."""
+        self.reserved -= held
+        self.spent += actual
+        self._freed.set()
+
+    async def freed(self) -> None:
+        """Wait until some reservation is settled."""
+        self._freed.clear()
+        await self._freed.wait()
+
+
+class Reservation:
+    """Money held in every budget that a call counts against."""
+
+    def __init__(self, budgets: Sequence[Budget], amount: Decimal) -> None:
+        self._budgets = budgets
+        self.amount = amount
+        for budget in budgets:
+            budget.hold(amount)
+
+    def settle(self, actual: Decimal) -> None:
+        """End the reservation with what the call cost; a second call does nothing."""
+        budgets, self._budgets = self._budgets, ()
+        for budget in budgets:
+            budget.settle(self.amount, actual)
+
+
+async def reserve(budgets: Sequence[Budget], amount: Decimal | None) -> Reservation:
+    """Hold `amount` in all budgets together, waiting while calls under way may leave room.
+
+    Raises:
+        WorkError: `BUDGET_EXCEEDED` when it can never fit, or when the price is unknown and a
+            limit is set.
+    """
+    limited = [budget for budget in budgets if budget.limit is not None]
+    if amount is None:
+        if limited:
+            raise WorkError(
+                ErrorCode.BUDGET_EXCEEDED,
+                "The price of this call is unknown, so it cannot be kept to a budget.",
+            )
+        return Reservation(budgets, Decimal(0))
+    while True:
+        for budget in limited:
+            if not budget.could_fit(amount):
+                raise WorkError(
+                    ErrorCode.BUDGET_EXCEEDED,
+                    f"This call may cost ${amount:.6f}; ${budget.spent:.6f} of "
+                    f"${budget.limit:.6f} is spent.",
+                )
+        full = next((budget for budget in limited if not budget.fits(amount)), None)
+        if full is None:
+            return Reservation(budgets, amount)
+        await full.freed()
+
+
+def spending(limit: float | None, spent: float = 0.0) -> Budget:
+    """A budget from the wire's numbers.
+
+    >>> spending(0.5).could_fit(Decimal("0.6"))
+    False
+    """
+    return Budget(None if limit is None else Decimal(str(limit)), Decimal(str(spent)))

@@ -1,0 +1,94 @@
+"""Provider connections, and the vendor catalogue they are made against."""
+
+from toolkit.contract.base import now, rfc3339
+from toolkit.contract.connections import Connection, ConnectionCreate
+from toolkit.contract.errors import Detail, ErrorCode, RequestError, not_found
+from toolkit.contract.health import Provider
+from toolkit.contract.ids import Prefix, new_id
+from toolkit.engine.core import Core
+from toolkit.store import Insert, Update
+
+
+class Connections:
+    """`/v1/providers/connections`."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    async def create(self, account_id: str, request: ConnectionCreate) -> Connection:
+        """Keep a pointer to a secret; the newest connection to a vendor is the one used.
+
+        Raises:
+            RequestError: `INVALID_REQUEST` for a vendor that is not in the catalogue.
+        """
+        known = self._core.registry.vendors
+        if request.provider not in known:
+            raise RequestError(
+                ErrorCode.INVALID_REQUEST,
+                f"Connect one of {', '.join(known)}.",
+                details=[Detail("provider", "is not in the vendor catalogue")],
+            )
+        connection = Connection(
+            id=new_id(Prefix.CONNECTION), created_at=now(), **request.model_dump()
+        )
+        row: dict[str, object] = {
+            "id": connection.id,
+            "account_id": account_id,
+            "provider": connection.provider,
+            "deleted": False,
+            "created_at": rfc3339(connection.created_at),
+            "doc": connection.model_dump_json(),
+        }
+        await self._core.store.write([Insert("connections", row)])
+        return connection
+
+    async def get(self, account_id: str, connection_id: str) -> Connection:
+        """One connection.
+
+        Raises:
+            RequestError: `NOT_FOUND`.
+        """
+        row = await self._core.store.get("connections", connection_id)
+        if row is None or row["account_id"] != account_id or row["deleted"]:
+            raise not_found("connection", connection_id)
+        return Connection.model_validate_json(str(row["doc"]))
+
+    async def list(self, account_id: str, limit: int, before: str | None) -> list[Connection]:
+        """A page of connections, newest first."""
+        rows = await self._core.store.page(
+            "connections", account_id, limit=limit, before=before, deleted=False
+        )
+        return [Connection.model_validate_json(str(row["doc"])) for row in rows]
+
+    async def delete(self, account_id: str, connection_id: str) -> Connection:
+        """Forget a connection; the answer is its last state."""
+        connection = await self.get(account_id, connection_id)
+        connection.deleted = True
+        values = {"deleted": True, "doc": connection.model_dump_json()}
+        await self._core.store.write([Update("connections", connection_id, values)])
+        return connection
+
+
+class Providers:
+    """`/v1/providers`: the vendor catalogue."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    async def list(self, account_id: str) -> list[Provider]:
+        """Every vendor, what it is for, and whether this account has connected it."""
+        registry = self._core.registry
+        connected = await self._core.connections(account_id)
+        return [
+            Provider(
+                id=vendor.id,
+                label=vendor.label,
+                title=vendor.title,
+                operations=sorted(operation.kind for operation in vendor.operations),
+                capabilities=[c.id for c in registry.newest() if c.operation in vendor.operations],
+                conventional_variable=vendor.variable,
+                connected=vendor.id in connected,
+                sandbox=self._core.settings.sandbox,
+            )
+            for vendor in sorted(registry.vendors.values(), key=lambda v: (v.label or "~", v.id))
+        ]

@@ -1,0 +1,168 @@
+"""The one driver of flows: it alone sends, waits, reads, times out and redacts."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import httpx
+
+from toolkit.contract.errors import ErrorCode
+from toolkit.plugins import Compute, Flow, Operation, Pause, Reply, Submitted, VendorFault
+
+T = TypeVar("T")
+
+OnPause = Callable[[str | None], None]
+OnSubmitted = Callable[[Submitted], Awaitable[None]]
+OnOperation = Callable[[Operation[Any]], Awaitable[Reply]]
+
+
+class OutcomeUnknown(VendorFault):
+    """The request left and no answer came: it may have been carried out, and billed."""
+
+
+async def _no_operation(operation: Operation[Any]) -> Reply:
+    raise TypeError(f"a vendor's flow cannot ask for {type(operation).__name__}")
+
+
+async def _keep_nothing(_step: Submitted) -> None:
+    return None
+
+
+def _show_nothing(_detail: str | None) -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """What the owner of a flow does about the steps that are not the driver's own."""
+
+    operation: OnOperation = _no_operation
+    submitted: OnSubmitted = _keep_nothing
+    pausing: OnPause = _show_nothing
+
+
+class Driver:
+    """Runs flows over one pooled HTTP client and one pool of threads.
+
+    Attributes:
+        reply_limit: the most decoded bytes that one answer may have.
+    """
+
+    def __init__(self, client: httpx.AsyncClient, pool: ThreadPoolExecutor, reply_limit: int):
+        self._client = client
+        self._pool = pool
+        self.reply_limit = reply_limit
+
+    async def run(self, flow: Flow[T], hooks: Hooks, *, timeout_s: float | None = None) -> T:
+        """Drive a flow to its result, each step in its turn.
+
+        Args:
+            flow: the generator.
+            hooks: see `Hooks`.
+            timeout_s: the longest one request may take, from connecting to its last byte.
+
+        Raises:
+            VendorFault: whatever the flow raised or did not catch.
+        """
+        try:
+            step = next(flow)
+            while True:
+                try:
+                    outcome = await self._perform(step, hooks, timeout_s)
+                except Exception as error:
+                    # The flow sees the failure where it asked, and may know better.
+                    step = flow.throw(error)
+                else:
+                    step = flow.send(outcome)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+        finally:
+            flow.close()
+
+    async def _perform(self, step: object, hooks: Hooks, timeout_s: float | None) -> object:
+        match step:
+            case httpx.Request():
+                return await self.send(step, timeout_s)
+            case Operation():
+                return await hooks.operation(step)
+            case Compute(work):
+                return await self.in_thread(work)
+            case Pause(seconds, detail):
+                hooks.pausing(detail)
+                await asyncio.sleep(seconds)
+                return None
+            case Submitted():
+                await hooks.submitted(step)
+                return None
+        raise TypeError(f"a flow yielded {type(step).__name__}, which is no step")
+
+    async def in_thread(self, work: Callable[[], T]) -> T:
+        """Do work for this machine's CPU without holding up the loop."""
+        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+
+    async def send(self, request: httpx.Request, timeout_s: float | None = None) -> httpx.Response:
+        """Send one request and read the whole answer, within the size limit and the deadline.
+
+        Redirects are not followed: a vendor's key must not travel to another host.
+
+        Raises:
+            VendorFault: `PROVIDER_UNAVAILABLE` if nothing was sent, `PROVIDER_BAD_RESPONSE` for
+                an answer over the limit or one that cannot be decoded.
+            OutcomeUnknown: when the request was sent and the answer did not come.
+        """
+        host = request.url.host
+        try:
+            async with asyncio.timeout(timeout_s):
+                response = await self._client.send(request, stream=True, follow_redirects=False)
+                try:
+                    body = await self._read(response)
+                finally:
+                    await response.aclose()
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
+            raise VendorFault(
+                ErrorCode.PROVIDER_UNAVAILABLE, f"{host} could not be reached."
+            ) from _bare(error)
+        except (TimeoutError, httpx.TimeoutException) as error:
+            raise OutcomeUnknown(
+                ErrorCode.PROVIDER_TIMEOUT, f"{host} did not answer in time."
+            ) from _bare(error)
+        except httpx.DecodingError as error:
+            raise VendorFault(
+                ErrorCode.PROVIDER_BAD_RESPONSE, f"The answer of {host} could not be decoded."
+            ) from _bare(error)
+        except httpx.TransportError as error:
+            raise OutcomeUnknown(
+                ErrorCode.PROVIDER_UNAVAILABLE, f"The connection to {host} was lost."
+            ) from _bare(error)
+        headers = [
+            (name, value)
+            for name, value in response.headers.multi_items()
+            # The body is decoded by now, so these no longer speak of it.
+            if name.lower() not in ("content-encoding", "content-length", "transfer-encoding")
+        ]
+        return httpx.Response(response.status_code, headers=headers, content=body, request=request)
+
+    async def _read(self, response: httpx.Response) -> bytes:
+        chunks: list[bytes] = []
+        size = 0
+        async for chunk in response.aiter_bytes():
+            size += len(chunk)
+            if size > self.reply_limit:
+                raise VendorFault(
+                    ErrorCode.PROVIDER_BAD_RESPONSE,
+                    f"The answer is larger than {self.reply_limit} bytes.",
+                    retryable=False,
+                    status=response.status_code,
+                )
+            chunks.append(chunk)
+        return b"".join(chunks)
+
+
+def _bare(error: Exception) -> Exception:
+    """Drop what an exception holds of the request: its headers carry the key."""
+    if isinstance(error, httpx.RequestError):
+        error._request = None
+    return error.with_traceback(None)

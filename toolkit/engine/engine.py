@@ -1,0 +1,170 @@
+"""The engine, put together: the one object that servers and notebooks hold."""
+
+import asyncio
+import os
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import PackageNotFoundError, version
+from typing import Self
+
+import httpx
+
+from toolkit.contract.capabilities import Capability
+from toolkit.contract.health import Health
+from toolkit.engine.accounts import Accounts
+from toolkit.engine.admission import Admission
+from toolkit.engine.artifacts import Artifacts
+from toolkit.engine.connections import Connections, Providers
+from toolkit.engine.core import Core
+from toolkit.engine.driver import Driver
+from toolkit.engine.endpoints import Endpoints
+from toolkit.engine.events import Events
+from toolkit.engine.jobs import JobRunner
+from toolkit.engine.plans import Plans
+from toolkit.engine.registry import Registry
+from toolkit.engine.roots import Roots
+from toolkit.engine.runs import Jobs, Runs
+from toolkit.engine.tasks import Tasks
+from toolkit.engine.workflows import Workflows
+from toolkit.secrets import EnvironmentResolver, SecretResolver
+from toolkit.settings import Settings
+from toolkit.store import Store
+
+
+class Capabilities:
+    """`/v1/capabilities`."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    def list(self) -> list[Capability]:
+        """Every capability, in registry order."""
+        return self._registry.records()
+
+    def get(self, name: str) -> Capability:
+        """One capability, by `id` or `id@version`.
+
+        Raises:
+            RequestError: `NOT_FOUND`.
+        """
+        return self._registry.record(self._registry.find(name))
+
+
+class Engine:
+    """Accepts work, carries it out and answers for it; knows no HTTP of its own.
+
+    Every method belongs on the event loop it was opened on, and raises only `ToolkitError`s.
+
+    >>> async def main() -> None:
+    ...     engine = await Engine.open(Settings(data_dir="somewhere"))
+    ...     await engine.close()
+    """
+
+    def __init__(self, core: Core, client: httpx.AsyncClient, pool: ThreadPoolExecutor) -> None:
+        self._core = core
+        self._client = client
+        self._pool = pool
+        self._roots = Roots(core)
+        self.settings = core.settings
+        self.artifacts = Artifacts(core)
+        runner = JobRunner(core, self.artifacts)
+        admission = Admission(core, self.artifacts)
+        self.accounts = Accounts(core)
+        self.connections = Connections(core)
+        self.providers = Providers(core)
+        self.capabilities = Capabilities(core.registry)
+        self.jobs = Jobs(core)
+        self.runs = Runs(core, self._roots, runner, admission)
+        self.workflows = Workflows(core, self._roots, runner, admission)
+        self.plans = Plans(core)
+        self.tasks = Tasks(core, self._roots, self.plans, self.workflows, self.artifacts)
+        self.endpoints = Endpoints(core)
+        self.events = Events(core)
+
+    @classmethod
+    async def open(
+        cls,
+        settings: Settings | None = None,
+        *,
+        transport: httpx.AsyncBaseTransport | None = None,
+        resolver: SecretResolver | None = None,
+        registry: Registry | None = None,
+    ) -> Self:
+        """Open the data directory, take up what was left lying, and be ready for work.
+
+        Args:
+            settings: where the data is, how vendors are reached; `TOOLKIT_…` variables by default.
+            transport: what vendors are called over; the network by default.
+            resolver: turns pointers into secrets; this process's environment by default.
+            registry: the capabilities and vendors; the built-in and installed ones by default.
+
+        Raises:
+            ServiceError: `UNAVAILABLE` when the data directory cannot be used.
+        """
+        settings = settings or Settings()
+        store = await Store.open(
+            settings.data_dir,
+            durability=settings.durability,
+            artifact_url=settings.artifact_url,
+            lease_s=settings.lease_s,
+        )
+        client = httpx.AsyncClient(
+            transport=transport or _network(),
+            timeout=httpx.Timeout(settings.timeout_s, connect=settings.connect_timeout_s),
+            trust_env=False,
+        )
+        pool = ThreadPoolExecutor(os.cpu_count() or 2, thread_name_prefix="toolkit-cpu")
+        core = Core(
+            settings=settings,
+            store=store,
+            registry=registry or Registry.load(),
+            driver=Driver(client, pool, settings.reply_limit_bytes),
+            resolver=resolver or EnvironmentResolver(None),
+            slots=asyncio.Semaphore(settings.max_concurrent_jobs),
+        )
+        engine = cls(core, client, pool)
+        await engine._roots.open()
+        return engine
+
+    @property
+    def draining(self) -> bool:
+        """Whether it takes no new work any more."""
+        return self._core.draining
+
+    def drain(self) -> None:
+        """Take no new work from now on."""
+        self._core.draining = True
+
+    async def close(self, grace_s: float = 10.0) -> None:
+        """Let vendor calls under way end for `grace_s` seconds; the rest is left resumable."""
+        self.drain()
+        await self._roots.close(grace_s)
+        await self._client.aclose()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        await self._core.store.close()
+
+    async def health(self) -> Health:
+        """Whether it is there, and how busy."""
+        return Health(
+            status="draining" if self.draining else "ok",
+            version=_version(),
+            sandbox=self.settings.sandbox,
+            jobs_running=self._roots.running,
+        )
+
+    async def wait(self, account_id: str, resource_id: str, seconds: float) -> None:
+        """Wait until a run, workflow or task has ended, or the time is up."""
+        await self.events.wait(account_id, resource_id, seconds)
+
+
+def _network() -> httpx.AsyncBaseTransport:
+    """The network, over aiohttp: at 32 requests at once a sixth of the CPU time of httpx's own."""
+    from httpx_aiohttp import AiohttpTransport
+
+    return AiohttpTransport()
+
+
+def _version() -> str:
+    try:
+        return version("capability-toolkit")
+    except PackageNotFoundError:
+        return "0"

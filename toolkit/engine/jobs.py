@@ -1,0 +1,205 @@
+"""Jobs, the one unit of execution: from queued to an artifact, or to an error."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from toolkit.contract.artifacts import Artifact
+from toolkit.contract.base import ErrorInfo, now
+from toolkit.contract.errors import ErrorCode, ToolkitError, WorkError
+from toolkit.contract.jobs import FINAL_STATUSES, Attempt, Job
+from toolkit.engine.artifacts import Artifacts
+from toolkit.engine.calls import Calls
+from toolkit.engine.core import Core
+from toolkit.engine.driver import Hooks
+from toolkit.engine.registry import validate_input
+from toolkit.engine.work import Work
+from toolkit.plugins import Blob, Call, Capability, Result, Upstream, VendorFault
+from toolkit.store import LeaseLost
+
+log = logging.getLogger(__name__)
+
+
+class JobRunner:
+    """Executes jobs; runs and workflow nodes are the same to it."""
+
+    def __init__(self, core: Core, artifacts: Artifacts) -> None:
+        self._core = core
+        self._artifacts = artifacts
+        self._calls = Calls(core)
+
+    async def execute(self, work: Work) -> Artifact | None:
+        """Carry a job out until it is in a final state, which is durable when this returns.
+
+        Returns:
+            the artifact of a completed job; none when `work.job.error` says why there is none.
+
+        Raises:
+            LeaseLost: another process has taken the job over; nothing more was written.
+            asyncio.CancelledError: the job is `cancelled`, or the engine is shutting down.
+        """
+        try:
+            async with self._core.slots:
+                return await self._until_final(work)
+        except asyncio.CancelledError:
+            if not self._core.draining:
+                await self.cancel(work)
+            raise
+
+    async def cancel(self, work: Work) -> None:
+        """Put a job into the state `cancelled`, keeping what was spent."""
+        if work.job.status in FINAL_STATUSES:
+            return  # its end is already on its way to the store: states only move forward
+        reason = ErrorInfo(code=ErrorCode.CANCELLED.name, message=ErrorCode.CANCELLED.hint)
+        await self._core.store.write(work.finish("cancelled", reason), lease=work.lease)
+
+    async def _until_final(self, work: Work) -> Artifact | None:
+        self._start(work)
+        while True:
+            try:
+                result, artifact_id = await self._once(work)
+                return await self._complete(work, result, artifact_id)
+            except LeaseLost:
+                raise
+            except Exception as error:
+                info, retryable = _explain(error)
+                if not retryable or work.job.retry_count >= work.max_retries:
+                    changes = work.finish("failed", info)
+                    await self._core.store.write(changes, lease=work.lease)
+                    return None
+            self._again(work)
+
+    def _start(self, work: Work) -> None:
+        job = work.job
+        job.status = "running"
+        if job.started_at is None:
+            job.started_at = now()
+            job.queue_ms = int((job.started_at - job.created_at).total_seconds() * 1000)
+        if not work.capability.needs_connection:
+            self._local_attempt(job)
+        # Not waited for: it is written before whatever this job writes next.
+        self._core.store.write([work.saved(), work.event("running")], lease=work.lease)
+
+    def _again(self, work: Work) -> None:
+        """A node retry: the same job, once more."""
+        job = work.job
+        job.retry_count += 1
+        job.status_detail = "retrying"
+        if not work.capability.needs_connection:
+            self._local_attempt(job)
+        self._core.store.write([work.saved(), work.event("running")], lease=work.lease)
+
+    @staticmethod
+    def _local_attempt(job: Job) -> None:
+        for earlier in job.attempts:
+            if earlier.status == "running":
+                earlier.status, earlier.ended_at = "failed", now()
+        job.attempts.append(Attempt(n=len(job.attempts) + 1, status="running", started_at=now()))
+
+    async def _once(self, work: Work) -> tuple[Result, str]:
+        core = self._core
+        call = await self._call(work)
+        hooks = Hooks(operation=lambda operation: self._calls.operate(work, operation))
+        flow = work.capability.flow(call)
+        result = await core.driver.run(flow, hooks, timeout_s=core.settings.timeout_s)
+        artifact_id = self._artifacts.new_id()
+        if "artifact_id" in work.capability.output_model.model_fields:
+            result.output["artifact_id"] = artifact_id
+        try:
+            work.capability.output_model.model_validate(result.output)
+        except ValidationError as error:
+            first = error.errors(include_input=False, include_url=False)[0]
+            where = ".".join(map(str, first["loc"]))
+            raise WorkError(
+                ErrorCode.INVALID_OUTPUT, f"The output is not as its schema says: {where}."
+            ) from None
+        return result, artifact_id
+
+    async def _complete(self, work: Work, result: Result, artifact_id: str) -> Artifact:
+        job = work.job
+        blob = result.artifact or Blob(
+            json.dumps(result.output, ensure_ascii=False).encode(), "application/json"
+        )
+        artifact, inserted = await self._artifacts.stored(
+            work.account_id, blob, job_id=job.id, artifact_id=artifact_id
+        )
+        job.output, job.artifact_id = result.output, artifact.id
+        if job.provider is None:
+            job.estimated_cost_usd, job.cost_usd, job.cost_source = 0.0, 0.0, "metered"
+        for attempt in job.attempts:
+            if attempt.status == "running":
+                attempt.status, attempt.ended_at, attempt.cost_usd = "completed", now(), 0.0
+        await self._core.store.write([inserted, *work.finish("completed")], lease=work.lease)
+        return artifact
+
+    async def _call(self, work: Work) -> Call[Any]:
+        """The validated input, with what upstream fills in and the bytes of artifact fields."""
+        capability, given = work.capability, dict(work.job.input)
+        upstream: tuple[Upstream, ...] = ()
+        if capability.takes and work.upstream:
+            upstream = tuple(
+                [
+                    Upstream(node_id, artifact.id, await self._artifacts.blob(artifact))
+                    for node_id, artifact in work.upstream.items()
+                ]
+            )
+            _fill(capability, given, upstream)
+        value = validate_input(capability, given, frozenset(), "input")
+        operable = True
+        if capability.operation is not None and not capability.operation_required:
+            backends = await self._core.backends(work.account_id, capability)
+            operable = any(vendor.id in backends.connections for vendor in backends.vendors)
+        return Call(
+            input=value,
+            blobs=await self._blobs(work, value),
+            upstream=upstream,
+            services=self._core.services,
+            has_operation=operable,
+        )
+
+    async def _blobs(self, work: Work, value: BaseModel | None) -> dict[str, Blob]:
+        blobs: dict[str, Blob] = {}
+        for field, take in work.capability.takes.items():
+            named = getattr(value, field, None)
+            if take.form == "artifact" and isinstance(named, str):
+                artifact = await self._artifacts.get(work.account_id, named)
+                blobs[field] = await self._artifacts.blob(artifact)
+        return blobs
+
+
+def _fill(capability: Capability, given: dict[str, object], upstream: Sequence[Upstream]) -> None:
+    """Fill the fields that were left out from what upstream yielded."""
+    for field, take in capability.takes.items():
+        matching = [item for item in upstream if take.matches(item.blob.media_type)]
+        if field in given or not matching:
+            continue
+        if take.form == "artifact":
+            given[field] = matching[-1].artifact_id
+            continue
+        texts = [text for item in matching if (text := item.text)]
+        if texts:
+            longest = _longest(capability.input_model, field)
+            given[field] = "\n\n".join(texts)[:longest]
+
+
+def _longest(model: type[BaseModel], field: str) -> int | None:
+    """How many characters a text field may have."""
+    limits = (getattr(rule, "max_length", None) for rule in model.model_fields[field].metadata)
+    return next((limit for limit in limits if isinstance(limit, int)), None)
+
+
+def _explain(error: Exception) -> tuple[ErrorInfo, bool]:
+    """An error as the record shows it, and whether a node retry may help."""
+    match error:
+        case VendorFault():
+            return ErrorInfo(code=error.code.name, message=error.message), error.retryable
+        case ToolkitError():
+            return ErrorInfo.of(error), error.code.retryable
+    # A fault of a capability's own code: its text may hold anything, so only its kind is shown.
+    log.error("a job failed with %s", type(error).__name__, exc_info=error)
+    message = f"The capability's own code failed with {type(error).__name__}."
+    return ErrorInfo(code=ErrorCode.INTERNAL.name, message=message), True

@@ -1,0 +1,190 @@
+"""The registry: which capabilities there are, who can serve each, and what input each takes."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from toolkit.contract.capabilities import (
+    Capability as CapabilityRecord,
+)
+from toolkit.contract.capabilities import (
+    JobForm,
+    Source,
+    SourceProvider,
+    SourceRouting,
+)
+from toolkit.contract.errors import Detail, ErrorCode, RequestError, not_found
+from toolkit.plugins import Capability, Vendor
+
+POLICY = "default provider when connected, else the first allowed connection"
+
+
+class Registry:
+    """Capabilities in registry order and the vendors behind them.
+
+    Which connections a capability allows is not written down anywhere: it is every vendor that
+    offers the operation the capability needs.
+    """
+
+    def __init__(self, capabilities: Iterable[Capability], vendors: Mapping[str, Vendor]) -> None:
+        self._by_id: dict[str, dict[str, Capability]] = {}
+        for capability in capabilities:
+            self._by_id.setdefault(capability.id, {})[capability.version] = capability
+        self.vendors = dict(vendors)
+
+    @classmethod
+    def load(cls, extra: Sequence[Capability] = ()) -> "Registry":
+        """The built-in capabilities and vendors, those of entry points, and `extra` ones."""
+        from toolkit.capabilities import load_capabilities
+        from toolkit.vendors import load_vendors
+
+        return cls([*load_capabilities(), *extra], load_vendors())
+
+    def newest(self) -> list[Capability]:
+        """The newest available version of each capability, in registry order."""
+        chosen = (self._newest(versions) for versions in self._by_id.values())
+        return [capability for capability in chosen if capability.status == "available"]
+
+    @staticmethod
+    def _newest(versions: Mapping[str, Capability]) -> Capability:
+        offered = [c for c in versions.values() if c.status == "available"] or versions.values()
+        return max(offered, key=lambda c: (len(c.version), c.version))
+
+    def find(self, name: str, version: str | None = None) -> Capability:
+        """The capability called `name` or `name@version`, in that or its newest version.
+
+        Raises:
+            RequestError: `NOT_FOUND` for an unknown id or version, `INVALID_REQUEST` when name
+                and version disagree, `CAPABILITY_UNAVAILABLE` is for `require`.
+        """
+        bare, at, named = name.partition("@")
+        if at and version is not None and named != version:
+            raise RequestError(
+                ErrorCode.INVALID_REQUEST,
+                "The name and the version disagree; give the version once.",
+                details=[Detail("version", "differs from the version in name")],
+            )
+        versions = self._by_id.get(bare)
+        wanted = named if at else version
+        if versions is None or (wanted is not None and wanted not in versions):
+            raise not_found("capability", name if wanted is None or at else f"{name}@{wanted}")
+        return versions[wanted] if wanted is not None else self._newest(versions)
+
+    def require(self, name: str, version: str | None = None) -> Capability:
+        """Like `find`, for work: a planned capability is refused.
+
+        Raises:
+            RequestError: also `CAPABILITY_UNAVAILABLE`.
+        """
+        capability = self.find(name, version)
+        if capability.status != "available":
+            raise RequestError(
+                ErrorCode.CAPABILITY_UNAVAILABLE, f"`{capability.name}` is planned, not available."
+            )
+        return capability
+
+    def backends(self, capability: Capability) -> list[Vendor]:
+        """The vendors that can serve a capability, in the order of the specification's labels."""
+        return self._backends.get(capability.operation, []) if capability.operation else []
+
+    @cached_property
+    def _backends(self) -> dict[type, list[Vendor]]:
+        ordered = sorted(
+            self.vendors.values(), key=lambda v: (v.label is None, v.label or "", v.id)
+        )
+        offered: dict[type, list[Vendor]] = {}
+        for vendor in ordered:
+            for operation in vendor.operations:
+                offered.setdefault(operation, []).append(vendor)
+        return offered
+
+    def records(self) -> list[CapabilityRecord]:
+        """Every version of every capability as the contract shows it, in registry order."""
+        return [self.record(c) for versions in self._by_id.values() for c in versions.values()]
+
+    def record(self, capability: Capability) -> CapabilityRecord:
+        """The capability object of the specification's table."""
+        vendors = [vendor.id for vendor in self.backends(capability)]
+        providers = [SourceProvider(requires_connection=vendor) for vendor in vendors]
+        if not capability.needs_connection:
+            providers = [SourceProvider(requires_connection=None)]
+        required = capability.needs_connection
+        return CapabilityRecord(
+            id=capability.id,
+            name=capability.id,
+            title=capability.title,
+            version=capability.version,
+            description=capability.description,
+            status=capability.status,
+            async_=True,
+            estimated_cost=capability.operation is not None,
+            input_schema=_schema(capability.input_model),
+            output_schema=_schema(capability.output_model),
+            job=JobForm(type=capability.job_type or capability.id.partition(".")[0]),
+            source=Source(
+                providers=providers,
+                routing=SourceRouting(
+                    allowed_connections=vendors,
+                    policy=POLICY if vendors else "this machine's CPU",
+                    default_provider=capability.default_provider if required else None,
+                ),
+            ),
+            input=_field_docs(capability.input_model),
+            output=_field_docs(capability.output_model),
+            targets=vendors if required else ["cpu"],
+            accepts=sorted({m for take in capability.takes.values() for m in take.media}),
+            yields=capability.yields,
+        )
+
+
+def validate_input(
+    capability: Capability, given: Mapping[str, object], fillable: frozenset[str], path: str
+) -> BaseModel | None:
+    """Check an input against a capability's schema; fields that upstream fills may be missing.
+
+    Returns:
+        the input as the capability's model, or none while such a field is missing.
+
+    Raises:
+        RequestError: `INVALID_REQUEST` with the path of each fault.
+    """
+    try:
+        return capability.input_model.model_validate(given, strict=True)
+    except ValidationError as error:
+        faults = [
+            Detail(".".join([path, *map(str, e["loc"])]), e["msg"])
+            for e in error.errors(include_input=False, include_url=False, include_context=False)
+            if not (e["type"] == "missing" and e["loc"][0] in fillable)
+        ]
+    if faults:
+        raise RequestError(
+            ErrorCode.INVALID_REQUEST,
+            f"The input does not match the schema of `{capability.name}`.",
+            details=faults,
+        )
+    return None
+
+
+def fillable_fields(capability: Capability, upstream: Iterable[Capability]) -> frozenset[str]:
+    """The input fields that the artifacts of `upstream` capabilities can fill."""
+    yielded = [producer.yields for producer in upstream]
+    return frozenset(
+        field
+        for field, take in capability.takes.items()
+        if any(take.matches(media_type) for media_type in yielded)
+    )
+
+
+def _schema(model: type[BaseModel]) -> dict[str, Any]:
+    return model.model_json_schema(mode="validation")
+
+
+def _field_docs(model: type[BaseModel]) -> dict[str, object]:
+    """The older, flat description of a schema: a line for each field."""
+    properties: dict[str, Any] = _schema(model).get("properties", {})
+    return {
+        name: str(doc.get("description") or doc.get("type") or "any")
+        for name, doc in properties.items()
+    }

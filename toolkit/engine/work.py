@@ -1,0 +1,119 @@
+"""A job under way: its record, what it is part of, and how its changes are written down."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from toolkit.contract.artifacts import Artifact
+from toolkit.contract.base import ErrorInfo, now, rfc3339
+from toolkit.contract.jobs import Job, JobStatus
+from toolkit.engine.budget import Budget
+from toolkit.plugins import Capability
+from toolkit.store import Change, Emit, Insert, Lease, Update
+
+
+class Suspended(Exception):  # noqa: N818 - not an error: the work goes on later
+    """The engine is shutting down, and the rest of this root is left to be resumed."""
+
+
+@dataclass
+class Work:
+    """One job being carried out by the process that holds its root's lease.
+
+    Attributes:
+        resource_id: the run or workflow whose events tell of the job.
+        kind: `run` or `node`, the first word of those events.
+        upstream: the artifacts of the nodes it depends on, by node id.
+        vendor_job_id: the vendor's id of work submitted before a crash, to re-attach to.
+    """
+
+    job: Job
+    capability: Capability
+    account_id: str
+    lease: Lease
+    resource_id: str
+    kind: str
+    budgets: tuple[Budget, ...] = ()
+    max_retries: int = 0
+    upstream: Mapping[str, Artifact] = field(default_factory=dict)
+    vendor_job_id: str | None = None
+    simulated: bool = False
+
+    def inserted(self) -> list[Change]:
+        """The job as new and queued."""
+        job = self.job
+        row: dict[str, object] = {
+            "id": job.id,
+            "account_id": self.account_id,
+            "root_id": self.lease.root_id,
+            "run_id": job.run_id,
+            "workflow_id": job.workflow_id,
+            "node_id": job.node_id,
+            "status": job.status,
+            "capability": job.capability,
+            "provider": None,
+            "vendor_job_id": None,
+            "created_at": rfc3339(job.created_at),
+            "doc": job.model_dump_json(),
+        }
+        return [Insert("jobs", row), self.event("queued")]
+
+    def saved(self, **columns: object) -> Update:
+        """The job as it stands now."""
+        job = self.job
+        values = {"status": job.status, "provider": job.provider, "doc": job.model_dump_json()}
+        return Update("jobs", job.id, {**values, **columns})
+
+    def event(self, state: str) -> Emit:
+        """Tell of a state, to those who follow the run or workflow and to those of the job."""
+        job = self.job
+        data: dict[str, object] = {"id": job.run_id or job.id, "job_id": job.id}
+        if job.node_id is not None:
+            data["node_id"] = job.node_id
+        for name in ("status_detail", "provider", "artifact_id", "cost_usd", "latency_ms"):
+            value = getattr(job, name)
+            if value is not None:
+                data[name] = value
+        if job.retry_count:
+            data["retry_count"] = job.retry_count
+        if job.error is not None:
+            data["error"] = job.error.model_dump(mode="json", exclude_none=True)
+        return Emit(self.resource_id, f"{self.kind}.{state}", data, rfc3339(now()), job.id)
+
+    def finish(self, status: JobStatus, error: ErrorInfo | None = None) -> list[Change]:
+        """Put the job into a final state and say so."""
+        job = self.job
+        job.status = status
+        job.status_detail = None
+        job.error = error
+        job.completed_at = now()
+        if job.started_at is not None:
+            took = job.completed_at - job.started_at
+            job.latency_ms = max(0, int(took.total_seconds() * 1000))
+        for attempt in job.attempts:
+            if attempt.status == "running":
+                attempt.status = "cancelled" if status == "cancelled" else "failed"
+                attempt.ended_at = job.completed_at
+        return [self.saved(), self.event(status)]
+
+    def incurred(self, amount: Decimal) -> None:
+        """Count what a call cost, whatever came of it."""
+        self.job.cost_incurred_usd = float(Decimal(str(self.job.cost_incurred_usd)) + amount)
+
+
+def interrupted(job: Job) -> Job:
+    """A job whose process died under it, back in the queue with the attempt marked.
+
+    A vendor that was being called may have done the work, so what the call could cost is counted
+    as spent (decisions, "Unknown outcome").
+    """
+    for attempt in job.attempts:
+        if attempt.status == "running":
+            attempt.status = "interrupted"
+            attempt.ended_at = now()
+            if attempt.provider is not None and job.estimated_cost_usd is not None:
+                attempt.cost_usd = job.estimated_cost_usd
+                job.cost_incurred_usd += job.estimated_cost_usd
+    job.status = "queued"
+    job.status_detail = None
+    return job

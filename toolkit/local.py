@@ -1,0 +1,291 @@
+"""The engine in this very process: the one module that knows client and server alike."""
+
+import asyncio
+import atexit
+import threading
+import weakref
+from collections.abc import Coroutine, Mapping
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import httpx
+
+from toolkit import client as clients
+from toolkit.contract.connections import ConnectionCreate
+from toolkit.engine import Engine, Registry
+from toolkit.secrets import EnvironmentResolver, MappingResolver
+from toolkit.server import create_app
+from toolkit.settings import Settings, VendorSettings
+
+T = TypeVar("T")
+
+LOCAL_URL = "http://engine.invalid"  # never leaves the process (RFC 6761 keeps the name free)
+SANDBOX_URL = "http://sandbox.invalid"
+
+
+async def open_engine(
+    settings: Settings,
+    *,
+    registry: Registry | None = None,
+    allow_env: frozenset[str] | None = None,
+) -> Engine:
+    """Open an engine, on the simulated vendor cloud where the settings ask for the sandbox.
+
+    Args:
+        settings: where the data is and how vendors are reached.
+        registry: other capabilities and vendors than the built-in and installed ones.
+        allow_env: the variables that `environment` pointers may name; none means every one, as
+            fits a process whose only caller is its owner.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when the data directory cannot be used.
+    """
+    if not settings.sandbox:
+        resolver = EnvironmentResolver(allow_env)
+        return await Engine.open(settings, resolver=resolver, registry=registry)
+    from toolkit import sandbox
+
+    registry = registry or Registry.load()
+    update: dict[str, object] = {"vendors": _simulated(settings, registry, sandbox.VENDOR_PATHS)}
+    if "encyclopedia_url" not in settings.model_fields_set:
+        update["encyclopedia_url"] = SANDBOX_URL + sandbox.VENDOR_PATHS["encyclopedia"]
+    return await Engine.open(
+        settings.model_copy(update=update),
+        transport=_Mounted(httpx.ASGITransport(sandbox.create_app())),
+        resolver=MappingResolver(sandbox.SANDBOX_KEYS),
+        registry=registry,
+    )
+
+
+def _simulated(
+    settings: Settings, registry: Registry, mounted: Mapping[str, str]
+) -> dict[str, VendorSettings]:
+    """Each vendor's hosts on the sandbox, under their own paths; hosts set by hand stay."""
+    vendors = dict(settings.vendors)
+    for vendor in registry.vendors.values():
+        mine = vendors.get(vendor.id, VendorSettings())
+        urls = {}
+        for host, url in vendor.base_urls.items():
+            wire = vendor.id if host == "api" else f"{vendor.id}-{host}"
+            if wire in mounted:
+                urls[host] = SANDBOX_URL + mounted[wire] + httpx.URL(url).path.rstrip("/")
+        vendors[vendor.id] = mine.model_copy(update={"base_urls": {**urls, **mine.base_urls}})
+    return vendors
+
+
+class _Mounted(httpx.AsyncBaseTransport):
+    """Sends what is for the sandbox to the app in this process, and the rest to the network."""
+
+    def __init__(self, sandbox: httpx.AsyncBaseTransport) -> None:
+        self._sandbox = sandbox
+        self._network: httpx.AsyncBaseTransport | None = None
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        if request.url.host == httpx.URL(SANDBOX_URL).host:
+            return await self._sandbox.handle_async_request(request)
+        if self._network is None:
+            from httpx_aiohttp import AiohttpTransport
+
+            self._network = AiohttpTransport()
+        return await self._network.handle_async_request(request)
+
+    async def aclose(self) -> None:
+        await self._sandbox.aclose()
+        if self._network is not None:
+            await self._network.aclose()
+
+
+class EngineThread:
+    """An engine and its `/v1` app on a daemon thread with an event loop of its own.
+
+    So plain calls work inside Jupyter's running loop, a cell that blocks stalls no workflow, and
+    an interrupt ends the wait and not the work.
+    """
+
+    def __init__(self, settings: Settings, registry: Registry | None = None) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="toolkit-engine", daemon=True)
+        self._thread.start()
+        try:
+            self.engine = self.call(open_engine(settings, registry=registry))
+        except BaseException:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            raise
+        self.app = httpx.ASGITransport(create_app(self.engine), raise_app_exceptions=False)
+        self._closed = False
+        atexit.register(self.close)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+        self._loop.close()
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
+        """Have the engine's loop carry out a coroutine."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def call(self, work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
+        """Carry out a coroutine on the engine's loop and wait for it."""
+        future = self.submit(work)
+        try:
+            return future.result(timeout_s)
+        except BaseException:
+            future.cancel()
+            raise
+
+    def close(self, grace_s: float = 1.0) -> None:
+        """Stop the engine; what has not ended by then goes on when it is opened again."""
+        if self._closed:
+            return
+        if threading.current_thread() is self._thread:
+            # A garbage collector may run on any thread, and this one cannot wait for itself.
+            threading.Thread(target=self.close, args=(grace_s,), daemon=True).start()
+            return
+        self._closed = True
+        atexit.unregister(self.close)
+        try:
+            self.call(self.engine.close(grace_s), timeout_s=grace_s + 5)
+        finally:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(timeout=2)
+
+    async def answer(self, request: httpx.Request) -> httpx.Response:
+        """Have the app answer a request whose body has been read."""
+        response = await self.app.handle_async_request(request)
+        await response.aread()
+        return response
+
+
+class LoopTransport(httpx.BaseTransport):
+    """Carries a sync client's requests to the engine's loop."""
+
+    def __init__(self, thread: EngineThread) -> None:
+        self._thread = thread
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        request.read()
+        return _detached(self._thread.call(self._thread.answer(_copied(request))), request)
+
+
+class AsyncLoopTransport(httpx.AsyncBaseTransport):
+    """Carries an async client's requests from its own loop to the engine's."""
+
+    def __init__(self, thread: EngineThread) -> None:
+        self._thread = thread
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        await request.aread()
+        future = self._thread.submit(self._thread.answer(_copied(request)))
+        return _detached(await asyncio.wrap_future(future), request)
+
+
+def _copied(request: httpx.Request) -> httpx.Request:
+    """The request with a body that another loop can read."""
+    return httpx.Request(
+        request.method, request.url, headers=request.headers, content=request.content
+    )
+
+
+def _detached(response: httpx.Response, request: httpx.Request) -> httpx.Response:
+    """The answer with a body that has been read, free of the loop it came from."""
+    return httpx.Response(
+        response.status_code, headers=response.headers, content=response.content, request=request
+    )
+
+
+def _opened(
+    data_dir: str | Path | None,
+    sandbox: bool,
+    settings: Settings | None,
+    registry: Registry | None,
+) -> tuple[EngineThread, str]:
+    """Start an engine thread and sign its owner in; in the sandbox every vendor is connected."""
+    settings = settings or Settings()
+    update: dict[str, object] = {"sandbox": sandbox or settings.sandbox}
+    if data_dir is not None:
+        update["data_dir"] = Path(data_dir)
+    thread = EngineThread(settings.model_copy(update=update), registry)
+    try:
+        return thread, thread.call(_sign_in(thread.engine))
+    except BaseException:
+        thread.close(0)
+        raise
+
+
+async def _sign_in(engine: Engine) -> str:
+    account, key = await engine.accounts.local()
+    if engine.settings.sandbox:
+        for provider in await engine.providers.list(account.id):
+            if not provider.connected:
+                pointer = ConnectionCreate(
+                    provider=provider.id,
+                    connection_type="environment",
+                    secret_ref=provider.conventional_variable,
+                )
+                await engine.connections.create(account.id, pointer)
+    return key
+
+
+class Client(clients.Client):
+    """The client for notebooks and scripts; see `Client.local` for the engine in this process."""
+
+    @classmethod
+    def local(
+        cls,
+        data_dir: str | Path | None = None,
+        *,
+        sandbox: bool = False,
+        settings: Settings | None = None,
+        registry: Registry | None = None,
+    ) -> Self:
+        """Open the embedded engine, with nothing to set up.
+
+        Args:
+            data_dir: where everything is kept; `./.toolkit` unless told otherwise.
+            sandbox: use the simulated vendor cloud: no keys, no network, no bills.
+            settings: more settings, such as vendors' base URLs.
+            registry: other capabilities and vendors than the built-in and installed ones.
+
+        Raises:
+            ServiceError: `UNAVAILABLE` when the data directory cannot be used.
+
+        >>> import tempfile
+        >>> with Client.local(tempfile.mkdtemp(), sandbox=True) as client:
+        ...     client.capabilities.get("llm.generate").title
+        'Generate text'
+        """
+        thread, key = _opened(data_dir, sandbox, settings, registry)
+        client = cls(
+            base_url=LOCAL_URL,
+            api_key=key,
+            transport=LoopTransport(thread),
+            on_close=thread.close,
+        )
+        # A cell that is run again drops its client: the engine goes with it.
+        weakref.finalize(client, thread.close)
+        return client
+
+
+class AsyncClient(clients.AsyncClient):
+    """`Client`, to `await`."""
+
+    @classmethod
+    def local(
+        cls,
+        data_dir: str | Path | None = None,
+        *,
+        sandbox: bool = False,
+        settings: Settings | None = None,
+        registry: Registry | None = None,
+    ) -> Self:
+        """Open the embedded engine; arguments and errors as in `Client.local`."""
+        thread, key = _opened(data_dir, sandbox, settings, registry)
+        client = cls(
+            base_url=LOCAL_URL,
+            api_key=key,
+            transport=AsyncLoopTransport(thread),
+            on_close=thread.close,
+        )
+        weakref.finalize(client, thread.close)
+        return client

@@ -1,0 +1,31 @@
+"""The simulated vendor cloud: one ASGI app that speaks the vendors' real wires without a key."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+__all__ = ["SANDBOX_KEYS", "VENDOR_PATHS", "create_app"]
+
+VENDOR_PATHS: dict[str, str] = {
+    "minimax": "/minimax",
+    "openai": "/openai",
+    "runpod": "/runpod",
+    "runpod-jobs": "/runpod-jobs",
+    "encyclopedia": "/encyclopedia",
+}
+"""Where each wire is mounted; below it, paths are the vendor's own, `/v1` or `/v2` included."""
+
+SANDBOX_KEYS: dict[str, str] = {
+    "MINIMAX_API_KEY": "sandbox-minimax",
+    "OPENAI_API_KEY": "sandbox-openai",
+    "RUNPOD_API_KEY": "sandbox-runpod",
+}
+"""The one key that each simulated vendor accepts, by its conventional environment variable."""
+
+
+def create_app(seed: int = 0, *, latency_ms: float = 0) -> "Starlette":
+    """Make a vendor cloud whose answers depend only on `seed` and on what it is asked."""
+    from toolkit.sandbox._app import build  # starlette is slow to import
+
+    return build(seed, latency_ms)

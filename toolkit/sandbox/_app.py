@@ -1,0 +1,91 @@
+"""Builds the app: one mount per vendor's wire, and the controls that tests use."""
+
+from dataclasses import asdict, fields
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+
+from toolkit.sandbox import VENDOR_PATHS, encyclopedia, minimax, openai, runpod, runpod_jobs
+from toolkit.sandbox._front import FrontDoor
+from toolkit.sandbox._state import Fault, SandboxState
+from toolkit.sandbox._wire import NotJson, answer, fits, read_object
+
+_WIRES = {
+    "minimax": minimax.routes,
+    "openai": openai.routes,
+    "runpod": runpod.routes,
+    "runpod-jobs": runpod_jobs.routes,
+    "encyclopedia": encyclopedia.routes,
+}
+
+_FAULT_KINDS = {
+    "vendor": "string",
+    "path_contains": "string",
+    "status": "integer|null",
+    "body": "string|object|array|null",
+    "headers": "object",
+    "times": "integer",
+    "delay_ms": "number",
+    "drop": "boolean",
+}
+
+
+def build(seed: int, latency_ms: float) -> Starlette:
+    """Make the app with an empty memory."""
+    state = SandboxState(seed, latency_ms)
+    mounts: list[BaseRoute] = [
+        Mount(VENDOR_PATHS[wire], routes=make(state)) for wire, make in _WIRES.items()
+    ]
+    app = Starlette(
+        routes=[Mount("/_sandbox", routes=_controls(state)), *mounts],
+        middleware=[Middleware(FrontDoor, state=state)],
+        exception_handlers={HTTPException: _not_routed},
+    )
+    app.state.sandbox = state
+    return app
+
+
+async def _not_routed(request: Request, exc: Exception) -> Response:
+    status = exc.status_code if isinstance(exc, HTTPException) else 500
+    message = f"{request.method} {request.url.path} is not served here"
+    return JSONResponse({"error": {"message": message, "code": status}}, status_code=status)
+
+
+def _controls(state: SandboxState) -> list[BaseRoute]:
+    async def list_calls(_: Request) -> Response:
+        return answer({"calls": [asdict(call) for call in state.calls]})
+
+    async def forget_calls(_: Request) -> Response:
+        state.calls.clear()
+        return Response(status_code=204)
+
+    async def add_fault(request: Request) -> Response:
+        try:
+            body = await read_object(request)
+        except NotJson as exc:
+            return answer({"error": str(exc)}, 400)
+        known = {field.name for field in fields(Fault)}
+        wrong = [name for name in body if name not in known]
+        wrong += [n for n, kinds in _FAULT_KINDS.items() if n in body and not fits(body[n], kinds)]
+        if wrong or body.get("vendor") not in VENDOR_PATHS:
+            return answer({"error": f"wrong fields: {', '.join(wrong) or 'vendor'}"}, 400)
+        return answer(asdict(state.fail(**body)), 201)
+
+    async def list_faults(_: Request) -> Response:
+        return answer({"faults": [asdict(fault) for fault in state.faults]})
+
+    async def forget_faults(_: Request) -> Response:
+        state.faults.clear()
+        return Response(status_code=204)
+
+    return [
+        Route("/calls", list_calls, methods=["GET"]),
+        Route("/calls", forget_calls, methods=["DELETE"]),
+        Route("/faults", add_fault, methods=["POST"]),
+        Route("/faults", list_faults, methods=["GET"]),
+        Route("/faults", forget_faults, methods=["DELETE"]),
+    ]

@@ -1,0 +1,168 @@
+"""Reads a prompt: what is asked for, about what, in which form, and from which text."""
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from toolkit.sandbox._text import STOPWORDS, content_words, count, split_sentences
+
+_NUMBERS = {
+    "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8,
+    "nine": 9, "ten": 10, "a": 1, "single": 1,
+}  # fmt: skip
+_N = r"(\d+|" + "|".join(_NUMBERS) + ")"
+
+_WORDS = re.compile(r"\b(\d+)[\s-]+words?\b", re.I)
+_BULLETS = re.compile(
+    _N + r"[\s-]+(?:\w+\s+)?(?:bullets?(?: points?)?|points|takeaways|facts)\b", re.I
+)
+_SENTENCES = re.compile(_N + r"[\s-]+(?:\w+\s+)?sentences?\b", re.I)
+_PARAGRAPHS = re.compile(_N + r"[\s-]+(?:\w+\s+)?paragraphs?\b", re.I)
+_ONE_LINE = re.compile(r"\b(?:one|single|1)[\s-]+lin(?:e|er)\b|\btagline\b|\bslogan\b", re.I)
+_HEADLINE = re.compile(r"\b(?:headline|title|subject line|heading)s?\b", re.I)
+_TEASER = re.compile(r"\b(?:teaser|hook|invit\w+|promo\w*|caption|tweet)\b", re.I)
+
+_IMPERATIVE = re.compile(
+    r"^(?:please\s+)?(?:write|summari[sz]e|give|return|produce|create|draft|compose|explain|list|"
+    r"describe|answer|reply|respond|make|generate|provide|use|do not|don't|keep|mention|include|"
+    r"avoid|tell|turn|rewrite|condense|be|you are|act as|only|output|in (?:about |at most )?\d+ "
+    r"words|plan|review|judge|check|state|say|speak|treat|never|the (?:following|text below))\b",
+    re.I,
+)
+_LABEL = re.compile(r"^\s*(?:[#*]+\s*)?([A-Za-z][A-Za-z _-]{1,30})\s*:\s*\**\s*", re.M)
+_OBJECTIVE = re.compile(r"\b(?:objective|topic|subject|task|goal|about)\s*:\s*(.+)", re.I)
+_ABOUT = re.compile(
+    r"\b(?:about|on|explaining|describing|introducing|covering|regarding|for|of)\s+"
+    r"(?:the (?:topic|subject) (?:of )?)?(.+)",
+    re.I | re.S,
+)
+_TOPIC_END = re.compile(
+    r"[.,;:?!\n(]|\s(?:for|in|with|using|based|from|that|which|as|aimed|to|so|suitable|and then|"
+    r"at|by|post|card)\s|$",
+    re.I,
+)
+_FENCE = re.compile(r"^\s*(?:```\w*|<{1,3}/?[\w -]+>{1,3}|-{3,}|={3,}|\"{3})\s*$", re.M)
+_FORM_WORDS = frozenset(
+    """write summarise summarize teaser word words line sentence sentences paragraph paragraphs
+    headline title bullet bullets point points short brief summary copy text article post blog
+    social card caption tweet picture image illustration speech audio explain describe create make
+    generate give produce draft please friendly plain clear simple tagline slogan introduction
+    overview note piece research gather objective topic task""".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What a prompt wants.
+
+    Attributes:
+        topic: the words it is about.
+        objective: the instruction itself, source text left out.
+        source: the text it hands over to work from, possibly empty.
+    """
+
+    topic: str
+    objective: str
+    source: str
+    words: int | None = None
+    bullets: int | None = None
+    sentences: int | None = None
+    paragraphs: int | None = None
+    one_line: bool = False
+    headline: bool = False
+    teaser: bool = False
+
+
+def read(system: str, user: str) -> Ask:
+    """Read a prompt; the user's words count before the system's."""
+    instruction, source = split_prompt(user)
+    form = f"{instruction}\n{system}"
+    objective = _labelled(user) or instruction.strip() or user.strip()
+    return Ask(
+        topic=topic_of(objective, source),
+        objective=" ".join(objective.split()),
+        source=source,
+        words=_number(_WORDS, form),
+        bullets=_number(_BULLETS, form) or (3 if re.search(r"\bbullet", form, re.I) else None),
+        sentences=_number(_SENTENCES, form),
+        paragraphs=_number(_PARAGRAPHS, form),
+        one_line=bool(_ONE_LINE.search(form)),
+        headline=bool(_HEADLINE.search(instruction)),
+        teaser=bool(_TEASER.search(form)),
+    )
+
+
+def _number(pattern: re.Pattern[str], text: str) -> int | None:
+    match = pattern.search(text)
+    if match is None:
+        return None
+    raw = match.group(1).lower()
+    value = _NUMBERS.get(raw) or int(raw)
+    return max(1, min(value, 2000))
+
+
+def _labelled(text: str) -> str:
+    match = _OBJECTIVE.search(text)
+    return match.group(1).strip(" \"'*") if match else ""
+
+
+def split_prompt(user: str) -> tuple[str, str]:
+    """Part a prompt into its instruction and the text it hands over."""
+    instruction: list[str] = []
+    source: list[str] = []
+    for block in re.split(r"\n\s*\n", _FENCE.sub("\n\n", user)):
+        label = _LABEL.match(block)
+        body = block[label.end() :] if label else block
+        for sentence in split_sentences(body):
+            asks = _IMPERATIVE.match(sentence) or _WORDS.search(sentence[:40])
+            short = count(sentence) < 5 and not sentence.endswith((".", "!"))
+            told = asks or sentence.endswith((":", "?")) or short
+            (instruction if told else source).append(sentence)
+    text = " ".join(source)
+    if count(text) < 25:  # a bare objective, however it is worded, is no text to work from
+        return user, ""
+    return " ".join(instruction) or source[0], "\n\n".join(source)
+
+
+def topic_of(objective: str, source: str = "") -> str:
+    """The few words that an objective is about."""
+    for match in (_ABOUT.search(objective), re.search(r"(.+)", objective, re.S)):
+        if match is None:
+            continue
+        phrase = match.group(1)
+        end = _TOPIC_END.search(phrase, 3)
+        head = phrase[: end.start()] if end else phrase
+        kept = [w for w in head.split() if w.strip("\"'*“”").lower() not in _FORM_WORDS]
+        while kept and kept[0].lower() in STOPWORDS:
+            kept.pop(0)
+        topic = re.sub(r"\b\d+[- ]?words?\b", "", " ".join(kept[:6])).strip(" \"'*“”-–")
+        if content_words(topic):
+            return topic
+    fallback = content_words(source)[:2] or content_words(objective)[:3]
+    return " ".join(fallback) or "this subject"
+
+
+def find_schema(text: str) -> tuple[dict[str, Any] | None, str]:
+    """The first JSON schema written in a prompt, and the prompt without it."""
+    decoder = json.JSONDecoder()
+    for match in re.finditer(r"\{", text):
+        try:
+            value, end = decoder.raw_decode(text, match.start())
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict) and is_schema(value):
+            return value, text[: match.start()] + text[end:]
+    return None, text
+
+
+def is_schema(value: dict[str, Any]) -> bool:
+    """Whether a JSON object reads as a JSON schema."""
+    return any(isinstance(value.get(name), dict) for name in ("properties", "$defs")) or (
+        "type" in value and "items" in value
+    )
+
+
+def wants_json(text: str) -> bool:
+    """Whether a prompt asks for JSON and nothing else."""
+    return bool(re.search(r"\bjson\b", text, re.I))

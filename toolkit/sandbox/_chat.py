@@ -1,0 +1,112 @@
+"""The chat that the OpenAI-shaped wires share: messages in, text, usage and chunks out."""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from toolkit.sandbox import _ask, _writer
+from toolkit.sandbox._schema import Filler
+
+CHARS_PER_TOKEN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One message of a conversation, its parts joined."""
+
+    role: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the simulated model says."""
+
+    text: str
+    reasoning: str
+    prompt_tokens: int
+    completion_tokens: int
+    reasoning_tokens: int
+    finish: str
+
+
+def tokens(text: str) -> int:
+    """About how many tokens a text is."""
+    return -(-len(text) // CHARS_PER_TOKEN)
+
+
+def text_of(content: object) -> str:
+    """The text of a message's content, be it a string or a list of parts."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        parts = [part for part in content if isinstance(part, dict)]
+        return "\n".join(str(part.get("text", "")) for part in parts if part.get("type") == "text")
+    return ""
+
+
+def turns_of(messages: Iterable[dict[str, Any]]) -> list[Turn]:
+    """The conversation, in plain form."""
+    return [Turn(str(one.get("role", "")), text_of(one.get("content"))) for one in messages]
+
+
+def respond(
+    turns: list[Turn],
+    *,
+    schema: dict[str, Any] | None = None,
+    want_json: bool = False,
+    max_tokens: int | None = None,
+    reasoning_tokens: int = 0,
+) -> Reply:
+    """Answer a conversation, cut where the token limit cuts it."""
+    system = "\n".join(turn.text for turn in turns if turn.role in ("system", "developer"))
+    user = "\n\n".join(turn.text for turn in turns if turn.role in ("user", "tool")) or system
+    found = schema
+    if found is None and _ask.wants_json(f"{system}\n{user}"):
+        found, user = _ask.find_schema(user)
+        if found is None:
+            found, system = _ask.find_schema(system)
+    ask = _ask.read(system, user)
+    if found is not None or want_json:
+        value = Filler(found or _FREE_JSON, ask, f"{system}\n{user}").fill()
+        text = json.dumps(value, ensure_ascii=False)
+    else:
+        text = _writer.write(ask)
+    prompt_tokens = sum(tokens(turn.text) + 4 for turn in turns) + 3
+    return _limit(text, ask, prompt_tokens, reasoning_tokens, max_tokens)
+
+
+_FREE_JSON: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "title": {"type": "string"},
+        "summary": {"type": "string"},
+        "points": {"type": "array", "items": {"type": "string"}},
+    },
+    "required": ["title", "summary", "points"],
+}
+
+
+def _limit(text: str, ask: _ask.Ask, prompt: int, reasoning: int, limit: int | None) -> Reply:
+    thought = f"The request is about {ask.topic}; keep to its form and say what matters."
+    if limit is None or tokens(text) + reasoning <= limit:
+        spent = tokens(text) + reasoning
+        return Reply(text, thought, prompt, spent, reasoning, "stop")
+    # Hidden reasoning is paid from the same allowance, and may leave nothing for the answer.
+    room = max(0, limit - reasoning)
+    cut = text[: room * CHARS_PER_TOKEN]
+    return Reply(cut, thought, prompt, limit, min(reasoning, limit), "length")
+
+
+def pieces(text: str) -> Iterator[str]:
+    """A text in the small steps in which a stream brings it."""
+    step = 24
+    for start in range(0, len(text), step):
+        yield text[start : start + step]
+
+
+def event(data: object) -> str:
+    """One server-sent event."""
+    body = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
+    return f"data: {body}\n\n"

@@ -1,0 +1,53 @@
+"""The simulated catalogue of GPUs: ids and pools as the vendor names them, prices as an example."""
+
+from dataclasses import dataclass
+from typing import Any
+
+DATA_CENTERS = ("EU-RO-1", "EU-CZ-1", "EU-NL-1", "US-KS-2", "US-GA-1", "US-TX-3", "CA-MTL-1")
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """One kind of GPU; prices are US dollars per hour."""
+
+    id: str
+    pool: str
+    memory: int
+    secure: float
+    community: float
+    serverless: float
+
+
+# Serverless prices follow the older documents' dollars per second, times 3600.
+GPUS = (
+    Gpu("NVIDIA RTX A4000", "AMPERE_16", 16, 0.25, 0.17, 0.576),
+    Gpu("NVIDIA RTX A5000", "AMPERE_24", 24, 0.27, 0.16, 0.684),
+    Gpu("NVIDIA GeForce RTX 3090", "AMPERE_24", 24, 0.46, 0.22, 0.684),
+    Gpu("NVIDIA GeForce RTX 4090", "ADA_24", 24, 0.69, 0.34, 1.116),
+    Gpu("NVIDIA A40", "AMPERE_48", 48, 0.40, 0.35, 1.224),
+    Gpu("NVIDIA RTX A6000", "AMPERE_48", 48, 0.49, 0.33, 1.224),
+    Gpu("NVIDIA L40S", "ADA_48_PRO", 48, 0.86, 0.79, 1.908),
+    Gpu("NVIDIA A100 80GB PCIe", "AMPERE_80", 80, 1.64, 1.19, 2.736),
+    Gpu("NVIDIA H100 80GB HBM3", "ADA_80_PRO", 80, 2.99, 2.69, 4.176),
+    Gpu("NVIDIA H200", "HOPPER_141", 141, 3.99, 3.59, 5.58),
+)
+POOLS = tuple(dict.fromkeys(gpu.pool for gpu in GPUS))
+
+
+def catalog() -> list[dict[str, Any]]:
+    """The catalogue as the wire shows it."""
+    return [
+        {
+            "id": gpu.id,
+            "name": gpu.id.removeprefix("NVIDIA ").removeprefix("GeForce "),
+            "pool": gpu.pool,
+            "memory": gpu.memory,
+            "available": True,
+            "price": {
+                "secure": gpu.secure,
+                "community": gpu.community,
+                "serverless": gpu.serverless,
+            },
+        }
+        for gpu in GPUS
+    ]

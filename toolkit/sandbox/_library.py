@@ -1,0 +1,129 @@
+"""The sandbox's own small encyclopedia: loads the articles, finds them by title and by words."""
+
+import re
+import tomllib
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import resources
+from zlib import crc32
+
+from toolkit.sandbox._text import content_words, stem, stems
+
+
+@dataclass(frozen=True, slots=True)
+class Article:
+    """One article; a disambiguation page lists titles in `points_to`."""
+
+    title: str
+    description: str
+    summary: str
+    sections: tuple[tuple[str, str], ...]
+    aliases: tuple[str, ...] = ()
+    disambiguation: bool = False
+
+    @property
+    def key(self) -> str:
+        """The title as it stands in an address."""
+        return self.title.replace(" ", "_")
+
+    @property
+    def page_id(self) -> int:
+        """A stable number."""
+        return 1000 + crc32(self.title.encode()) % 9_000_000
+
+    @property
+    def extract(self) -> str:
+        """The whole article as plain text, headings marked as in the vendor's extracts."""
+        parts = [self.summary]
+        parts += [f"\n\n== {heading} ==\n{text}" for heading, text in self.sections]
+        return "\n".join(parts)
+
+
+@lru_cache(maxsize=1)
+def articles() -> tuple[Article, ...]:
+    """All articles, by title."""
+    folder = resources.files("toolkit.sandbox") / "articles"
+    found = []
+    for entry in folder.iterdir():
+        if entry.name.endswith(".toml"):
+            raw = tomllib.loads(entry.read_text(encoding="utf-8"))
+            found.append(
+                Article(
+                    title=raw["title"],
+                    description=raw["description"],
+                    summary=" ".join(raw["summary"].split()),
+                    sections=tuple(
+                        (part["heading"], " ".join(part["text"].split()))
+                        for part in raw.get("sections", [])
+                    ),
+                    aliases=tuple(raw.get("aliases", ())),
+                    disambiguation=raw.get("disambiguation", False),
+                )
+            )
+    return tuple(sorted(found, key=lambda article: article.title))
+
+
+def plain(title: str) -> str:
+    """A title without underscores, case and double spaces, for comparing."""
+    return " ".join(title.replace("_", " ").split()).casefold()
+
+
+@lru_cache(maxsize=1)
+def titles() -> dict[str, tuple[Article, bool]]:
+    """Articles by plain title and alias, and whether that name redirects."""
+    names: dict[str, tuple[Article, bool]] = {}
+    for article in articles():
+        for alias in article.aliases:
+            names.setdefault(plain(alias), (article, True))
+    for article in articles():
+        names[plain(article.title)] = (article, False)
+    return names
+
+
+@lru_cache(maxsize=1)
+def _index() -> tuple[tuple[Article, frozenset[str], dict[str, int]], ...]:
+    rows = []
+    for article in articles():
+        names = " ".join((article.title, *article.aliases))
+        body: dict[str, int] = {}
+        for word in content_words(f"{article.description} {article.extract}"):
+            body[stem(word)] = body.get(stem(word), 0) + 1
+        rows.append((article, frozenset(stems(names)), body))
+    return tuple(rows)
+
+
+def search(query: str, limit: int) -> list[Article]:
+    """Articles for a query: an exact title, then words in titles, then words in the text."""
+    exact = titles().get(plain(query))
+    wanted = stems(query)
+    scored: list[tuple[float, str, Article]] = []
+    for article, names, body in _index():
+        title = stems(article.title)
+        score = 12.0 * len(wanted & names) / max(1, len(wanted))
+        score += 6.0 * len(wanted & title) / max(1, len(title))
+        score += sum(min(body.get(word, 0), 6) / 6 for word in wanted)
+        score += 100.0 if exact and exact[0] is article else 0.0
+        if score > 0:
+            scored.append((-score, article.title, article))
+    return [article for _, _, article in sorted(scored, key=lambda row: row[:2])[:limit]]
+
+
+def look_up(topic: str) -> str:
+    """What the library knows of a topic; empty unless a title clearly matches."""
+    for name in _names(topic):
+        found = titles().get(name)
+        if found and not found[0].disambiguation:
+            article = found[0]
+            return "\n\n".join([article.summary, *(text for _, text in article.sections)])
+    return ""
+
+
+def _names(topic: str) -> list[str]:
+    tokens = re.findall(r"[^\W_]+(?:-[^\W_]+)*", topic.casefold())
+    spans = [
+        tokens[start : start + size]
+        for size in range(min(4, len(tokens)), 0, -1)
+        for start in range(len(tokens) - size + 1)
+    ]
+    names = [" ".join(span) for span in spans]
+    return [form for name in names for form in (name, name.removesuffix("s"))]

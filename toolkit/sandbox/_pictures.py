@@ -1,0 +1,189 @@
+"""Draws a picture for a prompt: sky, light, layered land or sea, and the scene's own objects."""
+
+import io
+import math
+import random
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+from toolkit.sandbox import _things as things
+from toolkit.sandbox._canvas import Canvas
+from toolkit.sandbox._palette import Palette, choose, mix
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+_SCENES = (
+    ("city", r"city|cities|urban|street|skyline|tower|building|town|office|data|machine|network"),
+    ("sea", r"sea|ocean|tid(?:e|al)|coast|beach|wave|reef|coral|island|harbou?r|lighthouse|boat|"
+            r"ship|penguin|mangrove|water|bay|lagoon|compass|bridge"),
+    ("mountain", r"mountain|alp|peak|glacier|volcano|snow|ice|aurora|canyon|rock|telescope"),
+    ("forest", r"forest|tree|wood|jungle|rainforest|leaf|leaves|photosynthesis|pine|garden"),
+    ("hills", r"field|meadow|hill|farm|wind|turbine|solar|bee|flower|grass|tea|coffee|vineyard|"
+              r"bicycle|bread|wheat|energy|power"),
+    ("desert", r"desert|dune|sand|silk road|camel|pyramid|mars"),
+)  # fmt: skip
+
+
+def draw(
+    prompt: str, *, width: int = 1024, height: int = 1024, steps: int = 25, seed: int = 0
+) -> bytes:
+    """A PNG that depends on the arguments alone."""
+    chance = random.Random(f"{seed}|{prompt.strip().lower()}")  # noqa: S311 - not for secrets
+    palette = choose(prompt, chance)
+    canvas = Canvas(width, height)
+    detail = max(2, min(7, 2 + steps // 6))  # more steps, more layers
+    text = prompt.lower()
+    _sky(canvas, palette, chance, text)
+    scene = next((s for s, words in _SCENES if re.search(rf"\b(?:{words})", text)), "abstract")
+    _DRAWERS[scene](canvas, palette, chance, detail, text)
+    return _encode(canvas.finish(), prompt)
+
+
+def _encode(image: "Image", prompt: str) -> bytes:
+    from PIL.PngImagePlugin import PngInfo
+
+    note = PngInfo()
+    note.add_text("Software", "sandbox picture drawn by rule, not by a model")
+    note.add_text("Comment", f"prompt {crc32(prompt.encode()):08x}")
+    buffer = io.BytesIO()
+    image.save(buffer, "PNG", pnginfo=note, compress_level=6)
+    return buffer.getvalue()
+
+
+def _sky(canvas: Canvas, palette: Palette, chance: random.Random, text: str) -> None:
+    canvas.gradient(palette.sky, 0.0, 0.75)
+    x, y = chance.uniform(0.2, 0.8), chance.uniform(0.16, 0.34)
+    if palette.time in ("dusk", "dawn"):
+        y = chance.uniform(0.36, 0.48)
+    if palette.time == "night":
+        things.stars(canvas, chance, 220)
+    radius = chance.uniform(0.045, 0.075)
+    canvas.glow(x, y, radius * 7, palette.light, 0.62 if palette.time != "night" else 0.34)
+    canvas.disc(x, y, radius, palette.light)
+    if "aurora" in text:
+        things.aurora(canvas, chance)
+    elif palette.time != "night":
+        things.clouds(canvas, chance, palette)
+
+
+def _ridges(
+    canvas: Canvas,
+    palette: Palette,
+    chance: random.Random,
+    layers: int,
+    *,
+    top: float,
+    bottom: float,
+    rough: float,
+) -> None:
+    """Layers of land, paler with distance, each with a rougher line than the one behind."""
+    for layer in range(layers):
+        share = (layer + 1) / layers
+        level = top + (bottom - top) * share
+        line = ridge_line(chance, level, rough * (1.15 - 0.6 * share), 5)
+        color = mix(mix(palette.far, palette.sky[2], 0.45 * (1 - share)), palette.near, share**1.4)
+        canvas.land(line, color, lighter=mix(color, palette.light, 0.16 * (1 - share / 2)))
+
+
+def ridge_line(
+    chance: random.Random, level: float, rough: float, octaves: int
+) -> Callable[[float], float]:
+    """The height of a ridge across the picture: a few sine waves of falling size."""
+    waves = [
+        (rough / 1.9**k, chance.uniform(0.8, 1.3) * 1.9**k, chance.uniform(0, math.tau))
+        for k in range(octaves)
+    ]
+    return lambda x: level + sum(a * math.sin(f * x * math.tau + p) for a, f, p in waves)
+
+
+def _sea(canvas: Canvas, palette: Palette, chance: random.Random, detail: int, text: str) -> None:
+    horizon = chance.uniform(0.5, 0.56)
+    _ridges(canvas, palette, chance, 2, top=horizon - 0.05, bottom=horizon - 0.015, rough=0.03)
+    things.water(canvas, chance, palette, horizon, detail)
+    if re.search(r"tid|turbine|energy|power|wind", text):
+        for place in (0.18, 0.36, 0.54):
+            things.turbine(canvas, chance, place, horizon + 0.03, 0.26, palette)
+    if re.search(r"bridge", text):
+        things.bridge(canvas, palette, horizon)
+    if re.search(r"reef|coral|mangrove", text):
+        things.coral(canvas, chance, palette)
+    if re.search(r"boat|ship|sail|sea|compass|harbou?r", text):
+        things.boat(canvas, chance, horizon, palette)
+    if re.search(r"lighthouse|coast|harbou?r|night", text) and "coral" not in text:
+        things.lighthouse(canvas, chance, palette)
+
+
+def _mountain(
+    canvas: Canvas, palette: Palette, chance: random.Random, detail: int, text: str
+) -> None:
+    if "volcano" in text or "lava" in text:
+        things.volcano(canvas, chance, palette)
+    else:
+        things.peaks(canvas, chance, palette, snow=True)
+    _ridges(canvas, palette, chance, detail, top=0.62, bottom=0.92, rough=0.05)
+    things.trees(canvas, chance, palette, 0.93, 26, 0.13)
+
+
+def _forest(
+    canvas: Canvas, palette: Palette, chance: random.Random, detail: int, text: str
+) -> None:
+    green = canvas.tinted(palette, (44, 104, 74))
+    _ridges(canvas, green, chance, 2, top=0.5, bottom=0.6, rough=0.06)
+    for layer in range(detail):
+        share = (layer + 1) / detail
+        shade = things.depth(green, share)
+        things.trees(
+            canvas, chance, shade, 0.62 + 0.36 * share, 34 - 2 * layer, 0.12 + 0.16 * share
+        )
+
+
+def _hills(canvas: Canvas, palette: Palette, chance: random.Random, detail: int, text: str) -> None:
+    green = canvas.tinted(palette, (84, 140, 84))
+    _ridges(canvas, green, chance, detail, top=0.52, bottom=0.86, rough=0.055)
+    if re.search(r"wind|turbine|energy|power", text) and "solar" not in text:
+        for place, size in ((0.16, 0.34), (0.38, 0.26), (0.66, 0.4), (0.86, 0.28)):
+            things.turbine(canvas, chance, place, 0.72, size, palette)
+    if "solar" in text:
+        things.panels(canvas, palette)
+    if re.search(r"bee|flower|garden|meadow|tea|coffee|field|wheat|bread", text):
+        things.flowers(canvas, chance, palette, 40 * detail)
+
+
+def _city(canvas: Canvas, palette: Palette, chance: random.Random, detail: int, text: str) -> None:
+    for layer in range(max(3, detail - 1)):
+        share = (layer + 1) / max(3, detail - 1)
+        shade = things.depth(palette, share)
+        things.skyline(canvas, chance, shade, 0.56 + 0.34 * share, lit=palette.time != "day")
+
+
+def _desert(
+    canvas: Canvas, palette: Palette, chance: random.Random, detail: int, text: str
+) -> None:
+    sand = canvas.tinted(palette, (206, 156, 100))
+    _ridges(canvas, sand, chance, detail, top=0.56, bottom=0.9, rough=0.07)
+
+
+def _abstract(
+    canvas: Canvas, palette: Palette, chance: random.Random, detail: int, text: str
+) -> None:
+    for ring in range(detail):
+        share = (ring + 1) / detail
+        color = mix(palette.accent, palette.sky[ring % 3], chance.uniform(0.2, 0.7))
+        x, y = chance.uniform(0.1, 0.9), chance.uniform(0.15, 0.7)
+        canvas.disc(x, y, chance.uniform(0.05, 0.2), color, alpha=0.28 + 0.2 * share)
+    _ridges(canvas, palette, chance, detail, top=0.5, bottom=0.9, rough=0.09)
+
+
+_Drawer = Callable[[Canvas, Palette, random.Random, int, str], None]
+_DRAWERS: dict[str, _Drawer] = {
+    "sea": _sea,
+    "mountain": _mountain,
+    "forest": _forest,
+    "hills": _hills,
+    "city": _city,
+    "desert": _desert,
+    "abstract": _abstract,
+}

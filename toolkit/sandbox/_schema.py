@@ -1,0 +1,223 @@
+"""Fills a JSON schema with values drawn from a prompt, so that the reply is valid and sensible."""
+
+import re
+from typing import Any
+
+from toolkit.sandbox import _plan, _writer
+from toolkit.sandbox._ask import Ask
+from toolkit.sandbox._text import best, close, count, shorten, stems
+
+Schema = dict[str, Any]
+
+_PREFERRED = ("pass", "ok", "approve", "approved", "accept", "neutral", "info", "none", "en")
+_TITLE = re.compile(r"title|headline|heading|^name$|subject|tagline", re.I)
+_SHORT = re.compile(r"teaser|hook|subtitle|caption|line|label|one_?liner|slogan|reason|note", re.I)
+_TAGS = re.compile(r"tag|keyword|term|categor", re.I)
+_PROBLEMS = re.compile(r"issue|error|warning|problem|missing|concern", re.I)
+_MAX_DEPTH = 24
+
+
+class Filler:
+    """Answers one prompt in the shape of one schema."""
+
+    def __init__(self, schema: Schema, ask: Ask, prompt: str) -> None:
+        self._root = schema
+        self._ask = ask
+        self._prompt = prompt
+        self._sentences = _writer.material(ask)
+
+    def fill(self) -> Any:
+        """The whole reply."""
+        return self._value(self._root, "", 0, 0)
+
+    def _resolve(self, schema: Schema) -> Schema:
+        seen = 0
+        while "$ref" in schema and seen < _MAX_DEPTH:
+            node: Any = self._root
+            for part in str(schema["$ref"]).lstrip("#/").split("/"):
+                node = node.get(part, {}) if isinstance(node, dict) and part else node
+            schema = {**node, **{k: v for k, v in schema.items() if k != "$ref"}}
+            seen += 1
+        for part in schema.get("allOf", []):
+            resolved = self._resolve(part)
+            merged = {**schema.get("properties", {}), **resolved.get("properties", {})}
+            needed = [*schema.get("required", []), *resolved.get("required", [])]
+            schema = {**schema, **resolved}
+            if merged:
+                schema |= {"properties": merged, "required": needed}
+        return schema
+
+    def _value(self, schema: Any, name: str, index: int, depth: int) -> Any:
+        if not isinstance(schema, dict):
+            return self._string({}, name, index)
+        schema = self._resolve(schema)
+        if "const" in schema:
+            return schema["const"]
+        if schema.get("enum"):
+            return self._choice(schema["enum"], name)
+        for key in ("anyOf", "oneOf"):
+            if schema.get(key):
+                options = [self._resolve(option) for option in schema[key]]
+                real = [o for o in options if o.get("type") != "null"]
+                wanted = options[0] if depth > _MAX_DEPTH or not real else real[0]
+                return self._value(wanted, name, index, depth)
+        return self._typed(schema, name, index, depth)
+
+    def _typed(self, schema: Schema, name: str, index: int, depth: int) -> Any:
+        kind = schema.get("type")
+        if isinstance(kind, list):
+            kind = next((one for one in kind if one != "null"), "null")
+        if kind is None:
+            kind = (
+                "object" if "properties" in schema else "array" if "items" in schema else "string"
+            )
+        if kind == "object":
+            return self._object(schema, name, index, depth)
+        if kind == "array":
+            return self._array(schema, name, depth)
+        if kind in ("number", "integer"):
+            return self._number(schema, name, index, whole=kind == "integer")
+        if kind == "boolean":
+            return not _PROBLEMS.search(name)
+        return None if kind == "null" else self._string(schema, name, index)
+
+    def _object(self, schema: Schema, name: str, index: int, depth: int) -> dict[str, Any]:
+        properties = schema.get("properties", {})
+        required = schema.get("required", [])
+        names = required if depth >= 8 else list(dict.fromkeys([*properties, *required]))
+        filled = {}
+        for key in names:
+            if key not in required and self._may_be_null(properties.get(key, {})):
+                continue
+            filled[key] = self._value(properties.get(key, {}), key, index, depth + 1)
+        return filled
+
+    def _may_be_null(self, schema: Any) -> bool:
+        # An optional value that may be null is most truthfully left out.
+        options = schema.get("anyOf", []) if isinstance(schema, dict) else []
+        return any(isinstance(one, dict) and one.get("type") == "null" for one in options)
+
+    def _array(self, schema: Schema, name: str, depth: int) -> list[Any]:
+        low, high = int(schema.get("minItems", 0)), int(schema.get("maxItems", 1000))
+        item = self._resolve(schema["items"]) if isinstance(schema.get("items"), dict) else {}
+        if "capability" in item.get("properties", {}):
+            options = self._resolve(item["properties"]["capability"]).get("enum", [])
+            nodes = _plan.nodes(self._ask, self._prompt, options)[: max(high, 1)]
+            blanks = (self._value(item, name, place, depth + 1) for place in range(len(nodes)))
+            return [_plan.merge(blank, node) for blank, node in zip(blanks, nodes, strict=True)]
+        wanted = 0 if _PROBLEMS.search(name) and self._passes() else (self._ask.bullets or 3)
+        number = 0 if depth > _MAX_DEPTH else max(low, min(wanted, high))
+        if item.get("enum"):
+            spread = list(item["enum"]) * (low + 1)
+            return spread[: max(low, min(1, high, number))]
+        if _TAGS.search(name) and item.get("type", "string") == "string":
+            found = _writer.tags(self._ask, number)
+            if len(found) >= low:
+                return found
+        return [self._value(item, name, place, depth + 1) for place in range(number)]
+
+    def _coverage(self) -> float:
+        """How much of the objective comes back in the rest of the prompt: a reviewer's measure."""
+        wanted = stems(self._ask.topic)
+        rest = stems(self._prompt.replace(self._ask.objective, " "))
+        return len(wanted & rest) / len(wanted) if wanted and rest else 1.0
+
+    def _passes(self) -> bool:
+        return self._coverage() >= 0.5
+
+    def _choice(self, options: list[Any], name: str) -> Any:
+        if "pass" in options and not self._passes():
+            return next((one for one in ("retry", "fail") if one in options), options[0])
+        for wanted in _PREFERRED:
+            if wanted in options:
+                return wanted
+        text = stems(self._ask.objective)
+        return next((o for o in options if isinstance(o, str) and stems(o) & text), options[0])
+
+    def _number(self, schema: Schema, name: str, index: int, *, whole: bool) -> int | float:
+        low = schema.get("minimum", schema.get("exclusiveMinimum"))
+        high = schema.get("maximum", schema.get("exclusiveMaximum"))
+        if whole:
+            floor = int(low) + ("exclusiveMinimum" in schema) if low is not None else 0
+            ceiling = int(high) - ("exclusiveMaximum" in schema) if high is not None else floor + 9
+            step = int(schema.get("multipleOf", 1)) or 1
+            value = max(floor, min(floor + 1 + index, ceiling))
+            return -(-value // step) * step
+        floor = float(low) if low is not None else 0.0
+        ceiling = float(high) if high is not None else max(1.0, floor + 1.0)
+        share = 0.35 + 0.57 * self._coverage()
+        return round(floor + (ceiling - floor) * share, 3)
+
+    def _string(self, schema: Schema, name: str, index: int) -> str:
+        fixed = self._formatted(schema, name, index)
+        if fixed is not None:
+            return fixed
+        low, high = int(schema.get("minLength", 0)), schema.get("maxLength")
+        text = self._prose(name, index)
+        while len(text) < low:
+            text = f"{text} {close(_writer.capital(self._ask.topic))}"
+        if high is not None and len(text) > int(high):
+            text = _clip(text, int(high), low)
+        return text
+
+    def _formatted(self, schema: Schema, name: str, index: int) -> str | None:
+        formats = {
+            "date": "2026-11-20",
+            "date-time": "2026-11-20T12:00:00Z",
+            "time": "12:00:00Z",
+            "email": "reader@example.org",
+            "uri": "https://sandbox.invalid/",
+            "url": "https://sandbox.invalid/",
+            "uuid": "00000000-0000-4000-8000-000000000000",
+        }
+        if schema.get("format") in formats:
+            return formats[schema["format"]]
+        if schema.get("pattern"):
+            return _matching(str(schema["pattern"]), self._ask.topic, index)
+        return f"item-{index + 1}" if name in ("id", "node_id", "key") else None
+
+    def _prose(self, name: str, index: int) -> str:
+        ask, sentences = self._ask, self._sentences
+        if re.fullmatch(r"topic|query|about", name, re.I):
+            return ask.topic
+        if re.search(r"objective|goal", name, re.I):
+            return ask.objective
+        if re.search(r"lang", name, re.I):
+            return "en"
+        if re.search(r"prompt", name, re.I):
+            return f"{_writer.capital(ask.topic)}, wide view, soft light, clean composition"
+        if _TAGS.search(name):
+            return (_writer.tags(ask, index + 1) or [ask.topic])[-1]
+        if _TITLE.search(name) and index == 0:
+            return _writer.headline(ask, sentences)
+        chosen = best(sentences, max(index + 1, 4), ask.topic)
+        if _SHORT.search(name) or _TITLE.search(name) or index:
+            return shorten(chosen[index % len(chosen)], 20) if chosen else close(ask.topic)
+        if re.search(r"summary|abstract|descri|text|body|content|answer|paragraph", name, re.I):
+            return _writer.write(ask) if ask.words or ask.sentences else _writer.summary(ask)
+        return shorten(_writer.lead(ask, sentences), 24)
+
+
+def _clip(text: str, high: int, low: int) -> str:
+    size = count(text)
+    while size > 1:
+        size -= 1
+        shorter = shorten(text, size)
+        if len(shorter) <= high:
+            return shorter if len(shorter) >= low else text[:high]
+    return text[:high]
+
+
+def _matching(pattern: str, topic: str, index: int) -> str:
+    """A string for a pattern, tried among usual forms; the plainest one if none fits."""
+    slug = re.sub(r"[^a-z0-9]+", "-", topic.lower()).strip("-") or "item"
+    under = slug.replace("-", "_")
+    usual = [
+        f"{slug}-{index + 1}", f"{under}_{index + 1}", slug, under, f"n{index + 1}", f"a{index}",
+        str(index + 1), "2026-11-20", "#2a6f97", "en", "en-GB", "A", "a", "1.0", "1.0.0",
+        _writer.capital(topic), slug.upper(), "00:01:30", "image.generate", "AB12", "abc123",
+    ]  # fmt: skip
+    try:
+        return next((text for text in usual if re.search(pattern, text)), slug)
+    except re.error:
+        return slug

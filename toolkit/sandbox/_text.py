@@ -1,0 +1,130 @@
+"""Words and sentences: splitting, ranking by frequency and place, and shortening at clauses."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+STOPWORDS = frozenset(
+    """a about above after again all also although always am among an and another any are around as
+    at away back be became because been before being below between both but by can cannot could
+    did do does doing done down during each either else enough even ever every few first for from
+    further get give given go goes had has have having he her here hers him his how however i if
+    in instead into is it its itself just keep kept last later least less let like made make makes
+    many may me might mine more most much must my near need never next no nor not nothing now of
+    off often on once one only onto or other our out over own part per perhaps put quite rather
+    really same see seen several she should since so some such take taken than that the their
+    them then there these they thing things this those though through thus to today together too
+    toward under until up upon us use used uses using very via was way we well were what when
+    where whether which while who whole whom whose why will with within without would yet you
+    your""".split()
+)
+
+_ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|etc|vs|cf|approx|no|fig|st|dr|mr|mrs|ms)\.$", re.I)
+_SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]”’]*\s+(?=[\"'(\[“‘]?[A-Z0-9])")
+_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+_CLAUSE = re.compile(
+    r",\s|;\s|:\s|\s[–—-]\s|\s\(|\s(?:because|although|while|whereas|which|where)\s"
+)
+# A clause must not stop on a word that promises more.
+_DANGLING = STOPWORDS - {"it", "us", "them", "now", "again", "today", "together", "well"}
+
+
+def words(text: str) -> list[str]:
+    """The words of a text, in lower case."""
+    return [match.group().lower() for match in _WORD.finditer(text)]
+
+
+def count(text: str) -> int:
+    """How many words a reader counts: what stands between spaces."""
+    return len(text.split())
+
+
+def content_words(text: str) -> list[str]:
+    """The words that carry meaning."""
+    return [word for word in words(text) if word not in STOPWORDS and len(word) > 1]
+
+
+def stem(word: str) -> str:
+    """A crude common form, so that `tides` and `tidal` count as one."""
+    for ending in ("ational", "ation", "ings", "ing", "ally", "als", "ies", "al", "ed", "es"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word[: -len(ending)]
+    bare = word[:-1] if word.endswith(("s", "e", "y")) and len(word) > 3 else word
+    return bare
+
+
+def stems(text: str) -> set[str]:
+    """The stems of the words that carry meaning."""
+    return {stem(word) for word in content_words(text)}
+
+
+def split_sentences(text: str) -> list[str]:
+    """The sentences of a text; a line break between blocks also ends one."""
+    found: list[str] = []
+    for block in re.split(r"\n\s*\n|\n(?=\s*(?:[-*•#]|\d+[.)]))", text):
+        flat = " ".join(re.sub(r"^\s*(?:[-*•#]+|\d+[.)])\s*", "", block).split())
+        start = 0
+        for match in _SENTENCE_END.finditer(flat):
+            if not _ABBREVIATION.search(flat[start : match.start()]):
+                found.append(flat[start : match.end()].strip())
+                start = match.end()
+        if flat[start:].strip():
+            found.append(flat[start:].strip())
+    return found
+
+
+def rank(sentences: Sequence[str], topic: str) -> list[int]:
+    """Indices of sentences, best first: frequent words, early place, words of the topic."""
+    frequency = Counter(stem(word) for text in sentences for word in content_words(text))
+    wanted = stems(topic)
+    scores: list[tuple[float, int]] = []
+    for place, sentence in enumerate(sentences):
+        found = [stem(word) for word in content_words(sentence)]
+        if not found:
+            continue
+        weight = sum(frequency[word] for word in found) / (len(found) + 4)
+        position = 1.6 if place == 0 else 1.0 / (1 + place / 12)
+        about = 1.0 + len(wanted & set(found)) / max(1, len(wanted))
+        length = count(sentence)
+        readable = 1.0 if 6 <= length <= 30 else 0.6
+        scores.append((-weight * position * about * readable, place))
+    return [place for _, place in sorted(scores)]
+
+
+def best(sentences: Sequence[str], number: int, topic: str) -> list[str]:
+    """The best sentences, in the order in which they stand in the text."""
+    return [sentences[place] for place in sorted(rank(sentences, topic)[:number])]
+
+
+def close(text: str) -> str:
+    """End a piece of text as a sentence ends."""
+    text = text.rstrip(" ,;:–—-(")
+    return text if text.endswith((".", "!", "?")) else text + "."
+
+
+def shorten(sentence: str, limit: int) -> str:
+    """A sentence of at most `limit` words, cut where a clause ends if that is possible."""
+    if count(sentence) <= limit:
+        return close(sentence)
+    cuts = [sentence[: match.start()] for match in _CLAUSE.finditer(sentence)]
+    fitting = [cut for cut in cuts if min(4, limit) <= count(cut) <= limit and not dangles(cut)]
+    if fitting:
+        return close(fitting[-1])
+    kept = sentence.split()[:limit]
+    while len(kept) > 3 and dangles(kept[-1]):
+        kept.pop()
+    return close(" ".join(kept))
+
+
+def dangles(text: str) -> bool:
+    """Whether a text stops on a word that promises more."""
+    last = words(text)[-1:] or ["and"]
+    return last[0] in _DANGLING
+
+
+def keywords(text: str, number: int, first: Iterable[str] = ()) -> list[str]:
+    """The most frequent meaningful words, those of `first` leading."""
+    lead = list(dict.fromkeys(word for item in first for word in content_words(item)))
+    counts = Counter(word for word in content_words(text) if len(word) > 3 and not word.isdigit())
+    ordered = sorted(counts, key=lambda word: (-counts[word], word))
+    return list(dict.fromkeys([*lead, *ordered]))[:number]

@@ -1,0 +1,65 @@
+"""Small helpers that every simulated vendor's wire uses to read and to answer requests."""
+
+import json
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+
+JsonObject = dict[str, Any]
+
+
+class NotJson(ValueError):
+    """The body is not a JSON object."""
+
+
+def kind_of(value: object) -> str:
+    """The JSON name of a value's type; a boolean is no integer."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int):
+        return "integer"
+    if isinstance(value, float):
+        return "number"
+    if isinstance(value, str):
+        return "string"
+    return "array" if isinstance(value, list) else "object"
+
+
+def fits(value: object, kinds: str) -> bool:
+    """Whether a value is one of `kinds`, written `string|null`."""
+    kind = kind_of(value)
+    allowed = kinds.split("|")
+    return kind in allowed or (kind == "integer" and "number" in allowed)
+
+
+def _refuse_constant(name: str) -> object:
+    raise NotJson(name)
+
+
+async def read_object(request: Request) -> JsonObject:
+    """The body as a JSON object.
+
+    Raises:
+        NotJson: the body is something else.
+    """
+    try:
+        body = json.loads(await request.body(), parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as exc:
+        raise NotJson(str(exc)) from exc
+    if not isinstance(body, dict):
+        raise NotJson("the body is not an object")
+    return body
+
+
+def bearer(request: Request) -> str | None:
+    """The key of `Authorization: Bearer …`, or none."""
+    scheme, _, key = request.headers.get("authorization", "").partition(" ")
+    return key.strip() if scheme.lower() == "bearer" and key.strip() else None
+
+
+def answer(body: object, status: int = 200, headers: dict[str, str] | None = None) -> JSONResponse:
+    """A JSON response."""
+    return JSONResponse(body, status_code=status, headers=headers)

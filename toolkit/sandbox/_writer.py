@@ -1,0 +1,186 @@
+"""Writes prose without a model: picks, orders and shortens sentences until they meet the ask."""
+
+import re
+
+from toolkit.sandbox._ask import Ask
+from toolkit.sandbox._library import look_up
+from toolkit.sandbox._text import (
+    best,
+    close,
+    content_words,
+    count,
+    dangles,
+    keywords,
+    rank,
+    shorten,
+    split_sentences,
+    stems,
+)
+
+# Endings by their number of words, with which a text reaches the length asked for exactly.
+_INVITING = {
+    2: "Read on.",
+    3: "Take a look.",
+    4: "Here is the story.",
+    5: "See how it all works.",
+    6: "Find out what makes it work.",
+    7: "Take a closer look at the story.",
+    8: "Discover how it works and why it matters.",
+    9: "Read on to learn how it works and why.",
+    10: "Read on to find out how it works and why.",
+}
+_NEUTRAL = {
+    2: "It matters.",
+    3: "The details matter.",
+    4: "Its story goes on.",
+    5: "There is more to learn.",
+    6: "Much more could be said here.",
+    7: "It remains a subject worth knowing well.",
+    8: "It repays anyone who takes a closer look.",
+    9: "It is a subject that repays a closer look.",
+    10: "For most readers it is a subject worth knowing well.",
+}
+
+
+def write(ask: Ask) -> str:
+    """The text that an ask wants."""
+    sentences = material(ask)
+    if ask.headline and not (ask.bullets or ask.paragraphs or (ask.words or 0) > 15):
+        return headline(ask, sentences)
+    if ask.bullets:
+        return bullets(ask, sentences, ask.bullets)
+    if ask.words:
+        return exactly(ask, sentences, ask.words)
+    if ask.one_line or ask.sentences == 1:
+        return on_topic(ask, shorten(lead(ask, sentences), 28))
+    if ask.sentences:
+        return on_topic(ask, " ".join(close(s) for s in best(sentences, ask.sentences, ask.topic)))
+    if ask.paragraphs and ask.paragraphs > 1:
+        return paragraphs(ask, sentences, ask.paragraphs)
+    number = 2 if ask.teaser else 4
+    return on_topic(ask, " ".join(close(s) for s in best(sentences, number, ask.topic)))
+
+
+def material(ask: Ask) -> list[str]:
+    """The sentences to write from: the text handed over, else what the library knows, else ours."""
+    handed = [s for s in split_sentences(ask.source) if count(s) >= 4]
+    if len(handed) >= 2:
+        return handed
+    known = look_up(ask.topic)
+    return handed + (split_sentences(known) if known else _plain_talk(ask.topic))
+
+
+def _plain_talk(topic: str) -> list[str]:
+    name = capital(topic)
+    return [
+        f"{name} is worth a closer look.",
+        f"A good account of {topic} begins with what it is, whom it serves and why it matters now.",
+        f"Those who know {topic} well start from a clear question and test each answer in practice.",
+        f"Small steps, checked one by one, take the work on {topic} further than grand promises.",
+        f"What people learn from {topic} today shapes what they will try next.",
+        f"The best way into {topic} is one concrete example, told plainly from beginning to end.",
+        "Costs, benefits and limits deserve equal space, so that readers can judge for themselves.",
+        f"With that in hand, {topic} becomes easier to explain, to plan and to improve.",
+    ]
+
+
+def capital(text: str) -> str:
+    """A text that begins with a capital letter."""
+    return text[:1].upper() + text[1:]
+
+
+def lead(ask: Ask, sentences: list[str]) -> str:
+    """The one sentence that says most about the topic."""
+    order = rank(sentences, ask.topic)
+    return sentences[order[0]] if order else close(capital(ask.topic))
+
+
+def on_topic(ask: Ask, text: str) -> str:
+    """The text, naming its topic if it does not yet."""
+    if stems(ask.topic) & stems(text) or not content_words(ask.topic):
+        return text
+    return f"{capital(ask.topic)}: {text}"
+
+
+def headline(ask: Ask, sentences: list[str]) -> str:
+    """A title: the topic, and a short promise."""
+    name = capital(ask.topic)
+    text = lead(ask, sentences)
+    body = re.sub(rf"^(?:an?|the)?\s*{re.escape(ask.topic)}\w*\s*", "", text, flags=re.I)
+    body = re.sub(
+        r"^(?:is|are|was|were|means|refers to)\s+(?:an?\s+|the\s+)?", "", body, flags=re.I
+    )
+    limit = max(3, (ask.words or 12) - count(name))
+    phrase = shorten(body, limit).rstrip(".!?")
+    return f"{name}: {phrase}" if content_words(phrase) else name
+
+
+def bullets(ask: Ask, sentences: list[str], number: int) -> str:
+    """A list of points, one per line."""
+    limit = max(5, ask.words // number) if ask.words else 24
+    chosen = best(sentences, number, ask.topic)
+    spare = iter(_plain_talk(ask.topic))
+    while len(chosen) < number:
+        chosen.append(next(spare, close(f"More on {ask.topic}")))
+    return "\n".join(f"- {shorten(sentence, limit)}" for sentence in chosen)
+
+
+def paragraphs(ask: Ask, sentences: list[str], number: int) -> str:
+    """Several paragraphs that follow the order of the source."""
+    chosen = best(sentences, number * 3, ask.topic)
+    size = max(1, -(-len(chosen) // number))
+    parts = [" ".join(close(s) for s in chosen[i : i + size]) for i in range(0, len(chosen), size)]
+    return on_topic(ask, "\n\n".join(parts))
+
+
+def exactly(ask: Ask, sentences: list[str], number: int) -> str:
+    """A text of exactly `number` words, whole sentences wherever that can be done."""
+    endings = _INVITING if ask.teaser else _NEUTRAL
+    chosen: dict[int, str] = {}
+    left = number
+    for place in rank(sentences, ask.topic):
+        for cut in _cuts(sentences[place], left):
+            rest = left - count(cut)
+            if rest == 0 or rest >= 2:
+                chosen[place] = cut
+                left = rest
+                break
+        if left <= max(endings) and (left == 0 or left in endings):
+            break
+    parts = [chosen[place] for place in sorted(chosen)]
+    spare = iter(_plain_talk(ask.topic) * (number // 40 + 1))
+    while left > max(endings):
+        part = shorten(next(spare, close(ask.topic)), left - 2)
+        parts.append(part)
+        left -= count(part)
+    if left in endings:
+        parts.append(endings[left])
+    elif left or not parts:
+        parts = _trim(parts or [close(ask.topic)], number)
+    return " ".join(parts)
+
+
+def _trim(parts: list[str], number: int) -> list[str]:
+    kept = " ".join(parts).split()[:number]
+    return [close(" ".join(kept))]
+
+
+def _cuts(sentence: str, limit: int) -> list[str]:
+    """The sentence and its shorter forms that fit, longest first."""
+    if count(sentence) <= limit:
+        return [close(sentence)]
+    forms = {shorten(sentence, size) for size in {limit, limit - 2, limit - 4, limit - 6}}
+    whole = [form for form in forms if count(form) <= limit and not dangles(form)]
+    clauses = [form for form in whole if re.match(re.escape(form[:-1]) + r"\s*[,;:–—(]", sentence)]
+    return sorted(clauses or whole, key=lambda form: (-count(form), form))
+
+
+def summary(ask: Ask, number: int = 3) -> str:
+    """A short abstract of the material."""
+    chosen = best(material(ask), number, ask.topic)
+    return on_topic(ask, " ".join(close(sentence) for sentence in chosen))
+
+
+def tags(ask: Ask, number: int) -> list[str]:
+    """Words to file the material under."""
+    return keywords(" ".join(material(ask)), number, [ask.topic])

@@ -1,0 +1,293 @@
+"""The `runpod-jobs` wire: queueing, polling and cancelling the jobs of image workers."""
+
+import base64
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from toolkit.sandbox import SANDBOX_KEYS
+from toolkit.sandbox._pictures import draw
+from toolkit.sandbox._state import SandboxState, bill, request_digest
+from toolkit.sandbox._wire import JsonObject, NotJson, answer, fits, read_object
+from toolkit.sandbox.runpod import Account
+
+FLUX = "black-forest-labs-flux-1-dev"
+SDXL = "sandbox-worker-sdxl"
+_FINAL = ("COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT")
+_COLD_MS, _WARM_MS = 8000, 180
+_LIMIT_MB = {"run": 10, "runsync": 20}
+_KEPT_SECONDS = {"run": 30 * 60, "runsync": 60}
+_NUMBERS = {
+    "width": "integer",
+    "height": "integer",
+    "num_inference_steps": "integer",
+    "guidance_scale": "number",
+    "guidance": "number",
+    "seed": "integer|null",
+    "num_images": "integer",
+}
+
+
+@dataclass(slots=True)
+class Job:
+    """One job; it moves on by a step each time it is asked about."""
+
+    id: str
+    endpoint: str
+    worker: str
+    given: JsonObject
+    via: str
+    delay_ms: int
+    execution_ms: int
+    status: str = "IN_QUEUE"
+    output: object = None
+    error: str = ""
+    ended_at: float | None = None
+
+
+@dataclass(slots=True)
+class _Queue:
+    """The jobs of the account, and the endpoints whose worker is up."""
+
+    jobs: dict[str, Job] = field(default_factory=dict)
+    warm: set[str] = field(default_factory=set)
+
+
+class _Refusal(Exception):
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class _Wire:
+    def __init__(self, state: SandboxState) -> None:
+        self._state = state
+        self._queue = state.shelf(_Queue)
+        self._account = state.shelf(Account)
+
+    async def run(self, request: Request) -> Response:
+        job = await self._submit(request, "run")
+        return answer({"id": job.id, "status": job.status})
+
+    async def run_sync(self, request: Request) -> Response:
+        wait = request.query_params.get("wait", "90000")
+        if not wait.isdigit() or not 1000 <= int(wait) <= 300_000:
+            raise _Refusal(400, "wait must be between 1000 and 300000 milliseconds")
+        job = await self._submit(request, "runsync")
+        # Time is simulated: a short wait ends before a cold worker has even begun.
+        if int(wait) >= job.delay_ms:
+            job.status = "IN_PROGRESS"
+        if int(wait) >= job.delay_ms + job.execution_ms:
+            await self._finish(job)
+        return answer(_shown(job))
+
+    async def status(self, request: Request) -> Response:
+        job = self._found(request)
+        if job.status == "IN_QUEUE":
+            job.status = "IN_PROGRESS"
+        elif job.status == "IN_PROGRESS":
+            await self._finish(job)
+        return answer(_shown(job))
+
+    async def cancel(self, request: Request) -> Response:
+        job = self._found(request)
+        if job.status not in _FINAL:
+            self._end(job, "CANCELLED")
+        return answer({"id": job.id, "status": job.status})
+
+    async def retry(self, request: Request) -> Response:
+        job = self._found(request)
+        if job.status not in ("FAILED", "TIMED_OUT"):
+            raise _Refusal(400, "only a failed or timed out job can be retried")
+        job.status, job.error, job.ended_at = "IN_QUEUE", "", None
+        return answer({"id": job.id, "status": job.status})
+
+    async def health(self, request: Request) -> Response:
+        endpoint = request.path_params["endpoint"]
+        self._worker(endpoint)
+        states = [j.status for j in self._queue.jobs.values() if j.endpoint == endpoint]
+        names = {"completed": "COMPLETED", "failed": "FAILED", "inProgress": "IN_PROGRESS"}
+        jobs = {name: states.count(status) for name, status in names.items()}
+        jobs |= {"inQueue": states.count("IN_QUEUE"), "retried": 0}
+        busy = min(1, states.count("IN_PROGRESS"))
+        warm = int(endpoint in self._queue.warm)
+        workers = {"idle": max(0, warm - busy), "initializing": 0, "ready": warm}
+        workers |= {"running": busy, "throttled": 0, "unhealthy": 0}
+        return answer({"jobs": jobs, "workers": workers})
+
+    async def _submit(self, request: Request, via: str) -> Job:
+        endpoint = request.path_params["endpoint"]
+        worker = self._worker(endpoint)
+        if len(await request.body()) > _LIMIT_MB[via] * 1024 * 1024:
+            raise _Refusal(400, f"the body is larger than {_LIMIT_MB[via]} MB")
+        try:
+            body = await read_object(request)
+        except NotJson:
+            raise _Refusal(400, "the body is not a JSON object") from None
+        if not isinstance(body.get("input"), dict):
+            raise _Refusal(400, "input is required and must be an object")
+        if not fits(body.get("policy"), "object|null") or not fits(
+            body.get("webhook"), "string|null"
+        ):
+            raise _Refusal(400, "policy must be an object and webhook a string")
+        digest = self._state.fresh("job", request_digest(request))
+        identity = f"{digest[:8]}-{digest[8:12]}-4{digest[13:16]}-8{digest[17:20]}-{digest[20:32]}"
+        given = body["input"]
+        cold = endpoint not in self._queue.warm
+        job = Job(
+            id=("sync-" if via == "runsync" else "") + identity + "-u1",
+            endpoint=endpoint,
+            worker=worker,
+            given=given,
+            via=via,
+            delay_ms=(_COLD_MS if cold else _WARM_MS) + int(digest[:2], 16),
+            execution_ms=_cost_ms(given),
+        )
+        self._queue.jobs[job.id] = job
+        bill(request)
+        return job
+
+    def _worker(self, endpoint: str) -> str:
+        """The kind of worker that serves an endpoint."""
+        if endpoint in (FLUX, SDXL):
+            return "flux" if endpoint == FLUX else "sdxl"
+        found = self._account.items["serverless"].get(endpoint)
+        if found is None:
+            raise _Refusal(404, "endpoint not found")
+        image = str(found.get("image", "")).lower()
+        return next((kind for kind in ("comfyui", "flux") if kind in image), "sdxl")
+
+    def _found(self, request: Request) -> Job:
+        endpoint, identity = request.path_params["endpoint"], request.path_params["job"]
+        self._worker(endpoint)
+        job = self._queue.jobs.get(identity)
+        if job is None or job.endpoint != endpoint:
+            raise _Refusal(404, "job not found")
+        kept = _KEPT_SECONDS[job.via]
+        if job.ended_at is not None and self._state.clock() - job.ended_at > kept:
+            raise _Refusal(404, "job not found")
+        return job
+
+    async def _finish(self, job: Job) -> None:
+        job.status = "IN_PROGRESS"
+        fault = _fault(job.given, job.worker)
+        if fault:
+            job.error = fault
+            self._end(job, "FAILED")
+            return
+        output = await run_in_threadpool(_work, job, self._state.seed)
+        if job.status == "IN_PROGRESS":  # a cancel may have come while the worker drew
+            job.output = output
+            self._end(job, "COMPLETED")
+
+    def _end(self, job: Job, status: str) -> None:
+        job.status = status
+        job.ended_at = self._state.clock()
+        self._queue.warm.add(job.endpoint)
+
+
+def routes(state: SandboxState) -> list[BaseRoute]:
+    """The vendor's paths."""
+    wire = _Wire(state)
+    at = "/v2/{endpoint}"
+    return [
+        Route(f"{at}/run", _guarded(wire.run), methods=["POST"]),
+        Route(f"{at}/runsync", _guarded(wire.run_sync), methods=["POST"]),
+        Route(f"{at}/status/{{job}}", _guarded(wire.status), methods=["GET", "POST"]),
+        Route(f"{at}/cancel/{{job}}", _guarded(wire.cancel), methods=["POST"]),
+        Route(f"{at}/retry/{{job}}", _guarded(wire.retry), methods=["POST"]),
+        Route(f"{at}/health", _guarded(wire.health), methods=["GET"]),
+    ]
+
+
+def _guarded(
+    handler: Callable[[Request], Awaitable[Response]],
+) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        # This API also takes the key without the word Bearer (the vendor's operation reference).
+        given = request.headers.get("authorization", "")
+        if re.sub(r"^bearer\s+", "", given, flags=re.I) != SANDBOX_KEYS["RUNPOD_API_KEY"]:
+            return answer({"error": "the API key is missing or not valid"}, 401)
+        try:
+            return await handler(request)
+        except _Refusal as refusal:
+            return answer({"error": str(refusal)}, refusal.status)
+
+    return endpoint
+
+
+def _shown(job: Job) -> JsonObject:
+    shown: JsonObject = {"id": job.id, "status": job.status}
+    if job.status != "IN_QUEUE":
+        shown |= {"delayTime": job.delay_ms, "workerId": f"worker{job.endpoint[:6]}"}
+    if job.status in ("COMPLETED", "FAILED"):
+        shown["executionTime"] = job.execution_ms
+    if job.status == "COMPLETED":
+        shown["output"] = job.output
+    if job.error:
+        shown["error"] = job.error
+    return shown
+
+
+def _size(given: JsonObject) -> tuple[int, int]:
+    width, height = given.get("width", 1024), given.get("height", 1024)
+    return (width, height) if fits(width, "integer") and fits(height, "integer") else (0, 0)
+
+
+def _cost_ms(given: JsonObject) -> int:
+    width, height = _size(given)
+    steps = given.get("num_inference_steps", 25)
+    return 400 + int(width * height / 1_048_576 * (steps if fits(steps, "integer") else 25) * 90)
+
+
+def _fault(given: JsonObject, worker: str) -> str:
+    """Why the worker refuses its input; empty if it does not."""
+    if worker == "comfyui":
+        return "" if isinstance(given.get("workflow"), dict) else "Missing 'workflow' parameter"
+    if not isinstance(given.get("prompt"), str) or not given["prompt"].strip():
+        return "prompt is a required input."
+    for name, kinds in _NUMBERS.items():
+        if name in given and not fits(given[name], kinds):
+            return f"{name} should be {kinds.replace('|', ' or ')}."
+    step = 64 if worker == "flux" else 8
+    if any(not 256 <= side <= 1536 or side % step for side in _size(given)):
+        return f"width and height must be 256 to 1536 in steps of {step}."
+    most = 50 if worker == "flux" else 150
+    if not 1 <= given.get("num_inference_steps", 25) <= most:
+        return f"num_inference_steps must be between 1 and {most}."
+    return "" if 1 <= given.get("num_images", 1) <= 2 else "num_images must be 1 or 2."
+
+
+def _work(job: Job, sandbox_seed: int) -> object:
+    """Draw, and answer in the shape of this kind of worker."""
+    if job.worker == "comfyui":
+        picture = base64.b64encode(draw(_workflow_prompt(job.given), seed=sandbox_seed)).decode()
+        return {"images": [{"filename": "sandbox_00001_.png", "type": "base64", "data": picture}]}
+    width, height = _size(job.given)
+    seed = job.given.get("seed")
+    seed = sandbox_seed if seed is None or seed < 0 else seed
+    steps = job.given.get("num_inference_steps", 25)
+    pictures = []
+    for place in range(job.given.get("num_images", 1) if job.worker == "sdxl" else 1):
+        drawn = draw(
+            job.given["prompt"], width=width, height=height, steps=steps, seed=seed + place
+        )
+        pictures.append("data:image/png;base64," + base64.b64encode(drawn).decode())
+    if job.worker == "flux":
+        return {"image_url": pictures[0], "cost": round(width * height / 1_000_000 * 0.02, 6)}
+    return {"images": pictures, "image_url": pictures[0], "seed": seed}
+
+
+def _workflow_prompt(given: JsonObject) -> str:
+    texts: list[str] = []
+    for node in given["workflow"].values():
+        inputs = node.get("inputs", {}) if isinstance(node, dict) else {}
+        texts += (
+            [v for v in inputs.values() if isinstance(v, str)] if isinstance(inputs, dict) else []
+        )
+    return max(texts, key=len, default="an abstract landscape")
