@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Annotated, Generic, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
@@ -19,6 +20,7 @@ def now() -> datetime:
     return present.replace(microsecond=present.microsecond // 1000 * 1000)
 
 
+@lru_cache(maxsize=4096)  # a record is written several times while its times stay the same
 def rfc3339(moment: datetime) -> str:
     """Write a time as RFC 3339 in UTC with milliseconds.
 

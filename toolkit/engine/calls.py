@@ -67,7 +67,7 @@ class Calls:
                 if delay > settings.retry_cap_s:
                     raise
             work.job.status_detail = "retrying"
-            self._core.store.write([work.saved(), work.event("running")], lease=work.lease)
+            self._core.store.write(work.written("running"), lease=work.lease)
             await asyncio.sleep(delay)
         raise AssertionError("the last retry returns or raises")
 
@@ -80,7 +80,7 @@ class Calls:
         started = time.monotonic()
         try:
             # Not before this is durable may anything be spent (promise P3).
-            await self._core.store.write([work.saved(), work.event("running")], lease=work.lease)
+            await self._core.store.write(work.written("running"), lease=work.lease)
             reply = await self._ask(work, candidate, operation)
         except VendorFault as fault:
             spent = held.amount if isinstance(fault, OutcomeUnknown) else Decimal(0)
@@ -157,7 +157,7 @@ class Calls:
         def show(detail: str | None) -> None:
             if work.job.status_detail != detail:
                 work.job.status_detail = detail
-                core.store.write([work.saved(), work.event("running")], lease=work.lease)
+                core.store.write(work.written("running"), lease=work.lease)
 
         try:
             connections = await core.connections(work.account_id)

@@ -43,6 +43,8 @@ class JobRunner:
             asyncio.CancelledError: the job is `cancelled`, or the engine is shutting down.
         """
         try:
+            if work.new and self._core.slots.locked():
+                self._core.store.write(work.written(), lease=work.lease)
             async with self._core.slots:
                 return await self._until_final(work)
         except asyncio.CancelledError:
@@ -82,7 +84,7 @@ class JobRunner:
         if not work.capability.needs_connection:
             self._local_attempt(job)
         # Not waited for: it is written before whatever this job writes next.
-        self._core.store.write([work.saved(), work.event("running")], lease=work.lease)
+        self._core.store.write(work.written("running"), lease=work.lease)
 
     def _again(self, work: Work) -> None:
         """A node retry: the same job, once more."""
@@ -91,7 +93,7 @@ class JobRunner:
         job.status_detail = "retrying"
         if not work.capability.needs_connection:
             self._local_attempt(job)
-        self._core.store.write([work.saved(), work.event("running")], lease=work.lease)
+        self._core.store.write(work.written("running"), lease=work.lease)
 
     @staticmethod
     def _local_attempt(job: Job) -> None:

@@ -74,7 +74,8 @@ class Runs:
         )
         inserted, lease = self._core.store.new_root(run_id, "run", account_id)
         work = self._work(job, capability, account_id, lease)
-        await self._core.store.write([inserted, *work.inserted()])
+        work.new = True
+        await self._core.store.write([inserted, *work.written()])
         self._roots.start(lease)
         return as_run(job)
 

@@ -145,11 +145,11 @@ class Scheduler:
                 self._start(self._nodes[dependent])
 
     def _work(self, node: Node) -> Work:
-        """The node's job: the one it had before a crash, or a new one, inserted."""
+        """The node's job: the one it had before a crash, or a new one."""
         earlier = self._jobs.get(node.id)
         job = interrupted(earlier) if earlier is not None else self._new_job(node)
         self._jobs[node.id] = job
-        work = Work(
+        return Work(
             job=job,
             capability=self._core.registry.require(node.capability),
             account_id=self._lease.account_id,
@@ -161,10 +161,8 @@ class Scheduler:
             upstream={up: self._artifacts[up] for up in node.depends_on},
             vendor_job_id=self._vendor_jobs.get(node.id),
             simulated=self._core.settings.sandbox,
+            new=earlier is None,
         )
-        if earlier is None:
-            self._core.store.write(work.inserted(), lease=self._lease)
-        return work
 
     def _new_job(self, node: Node) -> Job:
         return Job(
@@ -194,6 +192,7 @@ class Scheduler:
 
     def _cancelled(self, node: Node, error: ErrorInfo) -> Emit:
         """A node that never started: it has no job, and the workflow's record keeps its state."""
+        node.job_id = None
         node.status, node.error, node.completed_at = "cancelled", error, now()
         data: dict[str, object] = {
             "id": self._workflow.id,

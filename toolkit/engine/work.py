@@ -25,6 +25,8 @@ class Work:
         kind: `run` or `node`, the first word of those events.
         upstream: the artifacts of the nodes it depends on, by node id.
         vendor_job_id: the vendor's id of work submitted before a crash, to re-attach to.
+        simulated: whether it is the sandbox that does and bills the work.
+        new: whether the job has no row yet.
     """
 
     job: Job
@@ -38,9 +40,17 @@ class Work:
     upstream: Mapping[str, Artifact] = field(default_factory=dict)
     vendor_job_id: str | None = None
     simulated: bool = False
+    new: bool = False
 
-    def inserted(self) -> list[Change]:
-        """The job as new and queued."""
+    def written(self, *states: str) -> list[Change]:
+        """The job as it stands, inserted if it is new, with an event for each of `states`."""
+        row = self._inserted() if self.new else self.saved()
+        if self.new:
+            states = ("queued", *states)
+        self.new = False
+        return [row, *(self.event(state) for state in states)]
+
+    def _inserted(self) -> Insert:
         job = self.job
         row: dict[str, object] = {
             "id": job.id,
@@ -51,12 +61,12 @@ class Work:
             "node_id": job.node_id,
             "status": job.status,
             "capability": job.capability,
-            "provider": None,
+            "provider": job.provider,
             "vendor_job_id": None,
             "created_at": rfc3339(job.created_at),
             "doc": job.model_dump_json(),
         }
-        return [Insert("jobs", row), self.event("queued")]
+        return Insert("jobs", row)
 
     def saved(self, **columns: object) -> Update:
         """The job as it stands now."""
@@ -94,7 +104,7 @@ class Work:
             if attempt.status == "running":
                 attempt.status = "cancelled" if status == "cancelled" else "failed"
                 attempt.ended_at = job.completed_at
-        return [self.saved(), self.event(status)]
+        return self.written(status)
 
     def incurred(self, amount: Decimal) -> None:
         """Count what a call cost, whatever came of it."""

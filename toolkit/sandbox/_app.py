@@ -12,7 +12,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from toolkit.sandbox import VENDOR_PATHS, encyclopedia, minimax, openai, runpod, runpod_jobs
 from toolkit.sandbox._front import FrontDoor
 from toolkit.sandbox._state import Fault, SandboxState
-from toolkit.sandbox._wire import NotJson, answer, fits, read_object
+from toolkit.sandbox._wire import NotJsonError, answer, fits, read_object
 
 _WIRES = {
     "minimax": minimax.routes,
@@ -66,7 +66,7 @@ def _controls(state: SandboxState) -> list[BaseRoute]:
     async def add_fault(request: Request) -> Response:
         try:
             body = await read_object(request)
-        except NotJson as exc:
+        except NotJsonError as exc:
             return answer({"error": str(exc)}, 400)
         known = {field.name for field in fields(Fault)}
         wrong = [name for name in body if name not in known]

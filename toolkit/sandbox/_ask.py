@@ -14,6 +14,11 @@ _NUMBERS = {
 _N = r"(\d+|" + "|".join(_NUMBERS) + ")"
 
 _WORDS = re.compile(r"\b(\d+)[\s-]+words?\b", re.I)
+_AT_MOST = re.compile(
+    r"\b(?:at most|up to|under|below|no more than|not more than|maximum(?: of)?|within|fewer than)"
+    r"\s+\d+\s+words",
+    re.I,
+)
 _BULLETS = re.compile(
     _N + r"[\s-]+(?:\w+\s+)?(?:bullets?(?: points?)?|points|takeaways|facts)\b", re.I
 )
@@ -32,10 +37,16 @@ _IMPERATIVE = re.compile(
 )
 _LABEL = re.compile(r"^\s*(?:[#*]+\s*)?([A-Za-z][A-Za-z _-]{1,30})\s*:\s*\**\s*", re.M)
 _OBJECTIVE = re.compile(r"\b(?:objective|topic|subject|task|goal|about)\s*:\s*(.+)", re.I)
-_ABOUT = re.compile(
-    r"\b(?:about|on|explaining|describing|introducing|covering|regarding|for|of)\s+"
-    r"(?:the (?:topic|subject) (?:of )?)?(.+)",
-    re.I | re.S,
+_ABOUT = tuple(
+    re.compile(rf"\b(?:{lead})\s+(?:the (?:topic|subject) (?:of )?)?(.+)", re.I | re.S)
+    for lead in ("about|explaining|describing|introducing|covering|regarding", "on|of", "for")
+)
+_LENGTH = re.compile(
+    r"\b(?:in\s+)?(?:about |around |under |at most |exactly |up to )?"
+    + _N
+    + r"[\s-]+(?:words?|sentences?|paragraphs?|bullet points|bullets?|points|characters|lines?)"
+    r"\b:?",
+    re.I,
 )
 _TOPIC_END = re.compile(
     r"[.,;:?!\n(]|\s(?:for|in|with|using|based|from|that|which|as|aimed|to|so|suitable|and then|"
@@ -43,13 +54,15 @@ _TOPIC_END = re.compile(
     re.I,
 )
 _FENCE = re.compile(r"^\s*(?:```\w*|<{1,3}/?[\w -]+>{1,3}|-{3,}|={3,}|\"{3})\s*$", re.M)
-_FORM_WORDS = frozenset(
-    """write summarise summarize teaser word words line sentence sentences paragraph paragraphs
-    headline title bullet bullets point points short brief summary copy text article post blog
-    social card caption tweet picture image illustration speech audio explain describe create make
-    generate give produce draft please friendly plain clear simple tagline slogan introduction
-    overview note piece research gather objective topic task""".split()
-)
+_FORM_TEXT = """
+write summarise summarize teaser word words line sentence sentences paragraph paragraphs
+headline title bullet bullets point points short brief summary copy text article post blog
+social card caption tweet picture image illustration speech audio explain describe create make
+generate give produce draft please friendly plain clear simple tagline slogan introduction
+overview note piece research gather objective topic task following below passage document notes
+source context readers audience exactly clickable
+"""
+_FORM_WORDS = frozenset(_FORM_TEXT.split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +73,14 @@ class Ask:
         topic: the words it is about.
         objective: the instruction itself, source text left out.
         source: the text it hands over to work from, possibly empty.
+        at_most: whether `words` is a limit and not the length itself.
     """
 
     topic: str
     objective: str
     source: str
     words: int | None = None
+    at_most: bool = False
     bullets: int | None = None
     sentences: int | None = None
     paragraphs: int | None = None
@@ -84,6 +99,7 @@ def read(system: str, user: str) -> Ask:
         objective=" ".join(objective.split()),
         source=source,
         words=_number(_WORDS, form),
+        at_most=bool(_AT_MOST.search(form)),
         bullets=_number(_BULLETS, form) or (3 if re.search(r"\bbullet", form, re.I) else None),
         sentences=_number(_SENTENCES, form),
         paragraphs=_number(_PARAGRAPHS, form),
@@ -111,8 +127,12 @@ def split_prompt(user: str) -> tuple[str, str]:
     """Part a prompt into its instruction and the text it hands over."""
     instruction: list[str] = []
     source: list[str] = []
-    for block in re.split(r"\n\s*\n", _FENCE.sub("\n\n", user)):
+    blocks = [one for one in re.split(r"\n\s*\n", _FENCE.sub("\n\n", user)) if one.strip()]
+    for place, block in enumerate(blocks):
         label = _LABEL.match(block)
+        if place == 0 and len(blocks) > 1 and not label and count(block) < 60:
+            instruction.append(block)  # an objective leads, however it is worded
+            continue
         body = block[label.end() :] if label else block
         for sentence in split_sentences(body):
             asks = _IMPERATIVE.match(sentence) or _WORDS.search(sentence[:40])
@@ -127,7 +147,12 @@ def split_prompt(user: str) -> tuple[str, str]:
 
 def topic_of(objective: str, source: str = "") -> str:
     """The few words that an objective is about."""
-    for match in (_ABOUT.search(objective), re.search(r"(.+)", objective, re.S)):
+    objective = _LENGTH.sub(" ", objective).strip(" ,:;")
+    tries = (
+        *(pattern.search(objective) for pattern in _ABOUT),
+        re.search(r"(.+)", objective, re.S),
+    )
+    for match in tries:
         if match is None:
             continue
         phrase = match.group(1)
@@ -136,7 +161,9 @@ def topic_of(objective: str, source: str = "") -> str:
         kept = [w for w in head.split() if w.strip("\"'*“”").lower() not in _FORM_WORDS]
         while kept and kept[0].lower() in STOPWORDS:
             kept.pop(0)
-        topic = re.sub(r"\b\d+[- ]?words?\b", "", " ".join(kept[:6])).strip(" \"'*“”-–")
+        if len(kept) > 1 and kept[-1].lower() in ("works", "work", "matters", "matter", "means"):
+            kept.pop()  # how it works, why it matters
+        topic = " ".join(kept[:6]).strip(" \"'*“”-–")
         if content_words(topic):
             return topic
     fallback = content_words(source)[:2] or content_words(objective)[:3]

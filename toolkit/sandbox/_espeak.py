@@ -1,49 +1,71 @@
 """Real speech through espeak-ng, where the optional `espeakng_loader` package is installed."""
 
 import ctypes
-import threading
-from functools import lru_cache
+import importlib.util
+import json
+import os
+import struct
+import subprocess
+import sys
 from typing import Any
 
 _SYNCHRONOUS, _CHARS_UTF8, _RATE, _PITCH = 2, 1, 1, 3
-_LOCK = threading.Lock()  # the library keeps one global voice
+_TIMEOUT_SECONDS = 60
 _CALLBACK = ctypes.CFUNCTYPE(
     ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.c_void_p
 )
 
 
-@lru_cache(maxsize=1)
-def _library() -> tuple[Any, int] | None:
-    try:
-        import espeakng_loader
-    except ImportError:
+def say(text: str, variant: str, speed: float, pitch: int) -> tuple[bytes, int] | None:
+    """The 16-bit mono samples of a text and their rate; none without the library.
+
+    The library's voice flutters on from one text to the next, even past its own restart: only a
+    process of its own gives the same bytes for the same text. It also keeps a crash of C code out
+    of ours.
+    """
+    if importlib.util.find_spec("espeakng_loader") is None:
         return None
+    asked = json.dumps({"text": text, "variant": variant, "speed": speed, "pitch": pitch})
+    done = subprocess.run(  # noqa: S603 - this very file, run by our own interpreter
+        [sys.executable, __file__],
+        input=asked.encode(),
+        capture_output=True,
+        timeout=_TIMEOUT_SECONDS,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        check=False,
+    )
+    if done.returncode or len(done.stdout) <= 4:
+        return None
+    (rate,) = struct.unpack_from(">I", done.stdout)
+    return done.stdout[4:], int(rate)
+
+
+def _synthesise(text: str, variant: str, speed: float, pitch: int) -> tuple[bytes, int]:
+    import espeakng_loader
+
     library = ctypes.CDLL(str(espeakng_loader.get_library_path()))
     data = str(espeakng_loader.get_data_path()).encode()
     rate = int(library.espeak_Initialize(_SYNCHRONOUS, 0, data, 0))
-    return (library, rate) if rate > 0 else None
+    parts: list[bytes] = []
+
+    def collect(samples: Any, number: int, _events: Any) -> int:
+        if samples and number > 0:
+            parts.append(ctypes.string_at(samples, number * 2))
+        return 0
+
+    callback = _CALLBACK(collect)  # the name keeps it alive while the library calls it
+    library.espeak_SetSynthCallback(callback)
+    library.espeak_SetVoiceByName(f"en+{variant}".encode())
+    library.espeak_SetParameter(_RATE, max(80, min(450, round(165 * speed))), 0)
+    library.espeak_SetParameter(_PITCH, max(0, min(99, 50 + 4 * pitch)), 0)
+    raw = text.encode()
+    library.espeak_Synth(raw, len(raw) + 1, 0, 0, 0, _CHARS_UTF8, None, None)
+    library.espeak_Synchronize()
+    return b"".join(parts), rate
 
 
-def say(text: str, speed: float, pitch: int) -> tuple[bytes, int] | None:
-    """The 16-bit mono samples of a text and their rate; none without the library."""
-    with _LOCK:
-        found = _library()
-        if found is None:
-            return None
-        library, rate = found
-        parts: list[bytes] = []
-
-        @_CALLBACK
-        def collect(samples: Any, number: int, _events: Any) -> int:
-            if samples and number > 0:
-                parts.append(ctypes.string_at(samples, number * 2))
-            return 0
-
-        library.espeak_SetSynthCallback(collect)
-        library.espeak_SetVoiceByName(b"en")
-        library.espeak_SetParameter(_RATE, max(80, min(450, round(165 * speed))), 0)
-        library.espeak_SetParameter(_PITCH, max(0, min(99, 50 + 4 * pitch)), 0)
-        raw = text.encode()
-        library.espeak_Synth(raw, len(raw) + 1, 0, 0, 0, _CHARS_UTF8, None, None)
-        library.espeak_Synchronize()
-        return b"".join(parts), rate
+if __name__ == "__main__":
+    # Run as a file, this folder leads the path; its module names must not shadow others'.
+    sys.path[:] = [path for path in sys.path if path != os.path.dirname(os.path.abspath(__file__))]
+    pcm, sample_rate = _synthesise(**json.load(sys.stdin))
+    sys.stdout.buffer.write(struct.pack(">I", sample_rate) + pcm)

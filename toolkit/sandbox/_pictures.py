@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 _SCENES = (
+    ("reef", r"reef|coral|underwater|octopus|fish"),
     ("city", r"city|cities|urban|street|skyline|tower|building|town|office|data|machine|network"),
-    ("sea", r"sea|ocean|tid(?:e|al)|coast|beach|wave|reef|coral|island|harbou?r|lighthouse|boat|"
+    ("sea", r"sea|ocean|tid(?:e|al)|coast|beach|wave|island|harbou?r|lighthouse|boat|"
             r"ship|penguin|mangrove|water|bay|lagoon|compass|bridge"),
     ("mountain", r"mountain|alp|peak|glacier|volcano|snow|ice|aurora|canyon|rock|telescope"),
     ("forest", r"forest|tree|wood|jungle|rainforest|leaf|leaves|photosynthesis|pine|garden"),
@@ -103,17 +104,16 @@ def _sea(canvas: Canvas, palette: Palette, chance: random.Random, detail: int, t
     horizon = chance.uniform(0.5, 0.56)
     _ridges(canvas, palette, chance, 2, top=horizon - 0.05, bottom=horizon - 0.015, rough=0.03)
     things.water(canvas, chance, palette, horizon, detail)
-    if re.search(r"tid|turbine|energy|power|wind", text):
+    turning = re.search(r"tid|turbine|energy|power|wind", text) is not None
+    if turning:
         for place in (0.18, 0.36, 0.54):
             things.turbine(canvas, chance, place, horizon + 0.03, 0.26, palette)
     if re.search(r"bridge", text):
         things.bridge(canvas, palette, horizon)
-    if re.search(r"reef|coral|mangrove", text):
-        things.coral(canvas, chance, palette)
     if re.search(r"boat|ship|sail|sea|compass|harbou?r", text):
         things.boat(canvas, chance, horizon, palette)
-    if re.search(r"lighthouse|coast|harbou?r|night", text) and "coral" not in text:
-        things.lighthouse(canvas, chance, palette)
+    if "lighthouse" in text or (re.search(r"coast|harbou?r|night", text) and not turning):
+        things.lighthouse(canvas, palette)
 
 
 def _mountain(
@@ -128,7 +128,7 @@ def _mountain(
 
 
 def _forest(
-    canvas: Canvas, palette: Palette, chance: random.Random, detail: int, text: str
+    canvas: Canvas, palette: Palette, chance: random.Random, detail: int, _text: str
 ) -> None:
     green = canvas.tinted(palette, (44, 104, 74))
     _ridges(canvas, green, chance, 2, top=0.5, bottom=0.6, rough=0.06)
@@ -152,7 +152,21 @@ def _hills(canvas: Canvas, palette: Palette, chance: random.Random, detail: int,
         things.flowers(canvas, chance, palette, 40 * detail)
 
 
-def _city(canvas: Canvas, palette: Palette, chance: random.Random, detail: int, text: str) -> None:
+def _reef(canvas: Canvas, palette: Palette, chance: random.Random, detail: int, _text: str) -> None:
+    night = palette.time == "night"
+    surface = mix((130, 220, 220), palette.sky[0], 0.7 if night else 0.15)
+    deep = (8, 30, 66) if night else (12, 74, 116)
+    canvas.gradient((surface, mix(surface, deep, 0.55), deep), 0.0, 1.0)
+    things.shafts(canvas, chance)
+    for layer in range(3):
+        line = ridge_line(chance, 0.7 + 0.08 * layer, 0.05, 4)
+        tone = mix(mix(surface, deep, 0.6), (16, 34, 58), 0.2 + 0.25 * layer)
+        canvas.land(line, tone, lighter=mix(tone, surface, 0.2))
+    things.fish(canvas, chance, palette, 4 * detail)
+    things.coral(canvas, chance, palette)
+
+
+def _city(canvas: Canvas, palette: Palette, chance: random.Random, detail: int, _text: str) -> None:
     for layer in range(max(3, detail - 1)):
         share = (layer + 1) / max(3, detail - 1)
         shade = things.depth(palette, share)
@@ -160,14 +174,14 @@ def _city(canvas: Canvas, palette: Palette, chance: random.Random, detail: int, 
 
 
 def _desert(
-    canvas: Canvas, palette: Palette, chance: random.Random, detail: int, text: str
+    canvas: Canvas, palette: Palette, chance: random.Random, detail: int, _text: str
 ) -> None:
     sand = canvas.tinted(palette, (206, 156, 100))
     _ridges(canvas, sand, chance, detail, top=0.56, bottom=0.9, rough=0.07)
 
 
 def _abstract(
-    canvas: Canvas, palette: Palette, chance: random.Random, detail: int, text: str
+    canvas: Canvas, palette: Palette, chance: random.Random, detail: int, _text: str
 ) -> None:
     for ring in range(detail):
         share = (ring + 1) / detail
@@ -179,6 +193,7 @@ def _abstract(
 
 _Drawer = Callable[[Canvas, Palette, random.Random, int, str], None]
 _DRAWERS: dict[str, _Drawer] = {
+    "reef": _reef,
     "sea": _sea,
     "mountain": _mountain,
     "forest": _forest,

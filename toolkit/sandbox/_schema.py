@@ -54,7 +54,7 @@ class Filler:
         if "const" in schema:
             return schema["const"]
         if schema.get("enum"):
-            return self._choice(schema["enum"], name)
+            return self._choice(schema["enum"])
         for key in ("anyOf", "oneOf"):
             if schema.get(key):
                 options = [self._resolve(option) for option in schema[key]]
@@ -72,16 +72,16 @@ class Filler:
                 "object" if "properties" in schema else "array" if "items" in schema else "string"
             )
         if kind == "object":
-            return self._object(schema, name, index, depth)
+            return self._object(schema, index, depth)
         if kind == "array":
             return self._array(schema, name, depth)
         if kind in ("number", "integer"):
-            return self._number(schema, name, index, whole=kind == "integer")
+            return self._number(schema, index, whole=kind == "integer")
         if kind == "boolean":
             return not _PROBLEMS.search(name)
         return None if kind == "null" else self._string(schema, name, index)
 
-    def _object(self, schema: Schema, name: str, index: int, depth: int) -> dict[str, Any]:
+    def _object(self, schema: Schema, index: int, depth: int) -> dict[str, Any]:
         properties = schema.get("properties", {})
         required = schema.get("required", [])
         names = required if depth >= 8 else list(dict.fromkeys([*properties, *required]))
@@ -125,7 +125,7 @@ class Filler:
     def _passes(self) -> bool:
         return self._coverage() >= 0.5
 
-    def _choice(self, options: list[Any], name: str) -> Any:
+    def _choice(self, options: list[Any]) -> Any:
         if "pass" in options and not self._passes():
             return next((one for one in ("retry", "fail") if one in options), options[0])
         for wanted in _PREFERRED:
@@ -134,7 +134,7 @@ class Filler:
         text = stems(self._ask.objective)
         return next((o for o in options if isinstance(o, str) and stems(o) & text), options[0])
 
-    def _number(self, schema: Schema, name: str, index: int, *, whole: bool) -> int | float:
+    def _number(self, schema: Schema, index: int, *, whole: bool) -> int | float:
         low = schema.get("minimum", schema.get("exclusiveMinimum"))
         high = schema.get("maximum", schema.get("exclusiveMaximum"))
         if whole:
@@ -143,10 +143,9 @@ class Filler:
             step = int(schema.get("multipleOf", 1)) or 1
             value = max(floor, min(floor + 1 + index, ceiling))
             return -(-value // step) * step
-        floor = float(low) if low is not None else 0.0
-        ceiling = float(high) if high is not None else max(1.0, floor + 1.0)
-        share = 0.35 + 0.57 * self._coverage()
-        return round(floor + (ceiling - floor) * share, 3)
+        start = float(low) if low is not None else 0.0
+        end = float(high) if high is not None else max(1.0, start + 1.0)
+        return round(start + (end - start) * (0.35 + 0.57 * self._coverage()), 3)
 
     def _string(self, schema: Schema, name: str, index: int) -> str:
         fixed = self._formatted(schema, name, index)

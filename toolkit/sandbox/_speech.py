@@ -33,7 +33,7 @@ class Voicing:
 
 def speak(text: str, voicing: Voicing) -> tuple[bytes, int]:
     """The audio of a text, and its length in milliseconds."""
-    spoken = _espeak.say(text, voicing.speed, voicing.pitch)
+    spoken = _espeak.say(text, _variant(voicing.voice_id), voicing.speed, voicing.pitch)
     if spoken is None:
         pcm, rate = _murmur(text, voicing), voicing.sample_rate
     else:
@@ -67,8 +67,18 @@ def _murmur(text: str, voicing: Voicing) -> bytes:
     return b"".join(parts)
 
 
+def _sounds_male(voice_id: str) -> bool:
+    return re.search(r"(?<!wo)man(?![a-z])", voice_id, re.I) is not None
+
+
+def _variant(voice_id: str) -> str:
+    """One of espeak's own voices for a voice id."""
+    kind, number = ("m", 6) if _sounds_male(voice_id) else ("f", 4)
+    return f"{kind}{1 + crc32(voice_id.encode()) % number}"
+
+
 def _base_pitch(voice_id: str) -> float:
-    lowest = 105.0 if re.search(r"(?<!wo)man(?![a-z])", voice_id, re.I) else 165.0
+    lowest = 105.0 if _sounds_male(voice_id) else 165.0
     return lowest * 2 ** ((crc32(voice_id.encode()) % 97) / 97 * 0.6)
 
 

@@ -4,24 +4,25 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-STOPWORDS = frozenset(
-    """a about above after again all also although always am among an and another any are around as
-    at away back be became because been before being below between both but by can cannot could
-    did do does doing done down during each either else enough even ever every few first for from
-    further get give given go goes had has have having he her here hers him his how however i if
-    in instead into is it its itself just keep kept last later least less let like made make makes
-    many may me might mine more most much must my near need never next no nor not nothing now of
-    off often on once one only onto or other our out over own part per perhaps put quite rather
-    really same see seen several she should since so some such take taken than that the their
-    them then there these they thing things this those though through thus to today together too
-    toward under until up upon us use used uses using very via was way we well were what when
-    where whether which while who whole whom whose why will with within without would yet you
-    your""".split()
-)
+_STOP_TEXT = """
+a about above after again all also although always am among an and another any are around as at
+away back be became because been before being below between both but by can cannot could did do
+does doing done down during each either else enough even ever every few first for from further
+get give given go goes had has have having he her here hers him his how however i if in instead
+into is it its itself just keep kept last later least less let like made make makes many may me
+might mine more most much must my near need never next no nor not nothing now of off often on
+once one only onto or other our out over own part per perhaps put quite rather really same see
+seen several she should since so some such take taken than that the their them then there these
+they thing things this those though through thus to today together too toward under until up
+upon us use used uses using very via was way we well were what when where whether which while
+who whole whom whose why will with within without would yet you your
+"""
+STOPWORDS = frozenset(_STOP_TEXT.split())
 
 _ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|etc|vs|cf|approx|no|fig|st|dr|mr|mrs|ms)\.$", re.I)
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]”’]*\s+(?=[\"'(\[“‘]?[A-Z0-9])")
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+_HEADING = re.compile(r"^\s*(?:={2,}.*={2,}|#{1,6}\s.*)\s*$", re.M)
 _CLAUSE = re.compile(
     r",\s|;\s|:\s|\s[–—-]\s|\s\(|\s(?:because|although|while|whereas|which|where)\s"
 )
@@ -49,8 +50,7 @@ def stem(word: str) -> str:
     for ending in ("ational", "ation", "ings", "ing", "ally", "als", "ies", "al", "ed", "es"):
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             return word[: -len(ending)]
-    bare = word[:-1] if word.endswith(("s", "e", "y")) and len(word) > 3 else word
-    return bare
+    return word[:-1] if word.endswith(("s", "e", "y")) and len(word) > 3 else word
 
 
 def stems(text: str) -> set[str]:
@@ -61,7 +61,7 @@ def stems(text: str) -> set[str]:
 def split_sentences(text: str) -> list[str]:
     """The sentences of a text; a line break between blocks also ends one."""
     found: list[str] = []
-    for block in re.split(r"\n\s*\n|\n(?=\s*(?:[-*•#]|\d+[.)]))", text):
+    for block in re.split(r"\n\s*\n|\n(?=\s*(?:[-*•#]|\d+[.)]))", _HEADING.sub("\n\n", text)):
         flat = " ".join(re.sub(r"^\s*(?:[-*•#]+|\d+[.)])\s*", "", block).split())
         start = 0
         for match in _SENTENCE_END.finditer(flat):

@@ -213,8 +213,46 @@ def flowers(canvas: Canvas, chance: random.Random, palette: Palette, number: int
 def coral(canvas: Canvas, chance: random.Random, palette: Palette) -> None:
     """Branching corals along the lower edge."""
     tones = ((238, 120, 110), (246, 170, 120), (206, 110, 168), (250, 206, 140), palette.accent)
-    for _ in range(16):
-        _branch(canvas, chance, (chance.random(), 1.0), -math.pi / 2, 0.09, 5, chance.choice(tones))
+    for _ in range(18):
+        size = chance.uniform(0.045, 0.085)
+        _branch(canvas, chance, (chance.random(), 1.0), -math.pi / 2, size, 5, chance.choice(tones))
+
+
+def shafts(canvas: Canvas, chance: random.Random) -> None:
+    """Sunlight that falls through water."""
+    for _ in range(6):
+        x, wide, lean = chance.uniform(-0.1, 0.9), chance.uniform(0.03, 0.09), 0.18
+        beam = [(x, -0.05), (x + wide, -0.05), (x + wide * 2.4 + lean, 0.9), (x + lean, 0.9)]
+        canvas.veil(beam, (214, 246, 240), chance.uniform(0.08, 0.2), 0.02)
+
+
+def fish(canvas: Canvas, chance: random.Random, palette: Palette, number: int) -> None:
+    """A loose school of fish."""
+    tones = ((250, 196, 90), (244, 140, 96), (120, 200, 220), palette.accent)
+    for _ in range(number):
+        x, y, size = (
+            chance.uniform(0.05, 0.95),
+            chance.uniform(0.2, 0.66),
+            chance.uniform(0.01, 0.024),
+        )
+        way = chance.choice((-1, 1))
+        tone = mix(chance.choice(tones), (30, 110, 140), chance.uniform(0.0, 0.4))
+        body = [
+            (
+                x + way * size * math.cos(k * math.tau / 16),
+                y + size * 0.5 * math.sin(k * math.tau / 16),
+            )
+            for k in range(16)
+        ]
+        back = x - way * size * 0.85
+        fin = [
+            (back, y),
+            (back - way * size * 0.7, y - size * 0.5),
+            (back - way * size * 0.7, y + size * 0.5),
+        ]
+        canvas.shape([*fin], mix(tone, _DARK, 0.12))
+        canvas.shape(body, tone)
+        canvas.disc(x + way * size * 0.55, y - size * 0.1, size * 0.12, _DARK)
 
 
 def _branch(
@@ -258,21 +296,14 @@ def boat(canvas: Canvas, chance: random.Random, horizon: float, palette: Palette
         )
 
 
-def lighthouse(canvas: Canvas, chance: random.Random, palette: Palette) -> None:
+def lighthouse(canvas: Canvas, palette: Palette) -> None:
     """A tower on a headland, its beam over the sea."""
     x, top, foot = 0.84, 0.34, 0.72
     rock = mix(palette.near, (70, 66, 62), 0.3)
-    beam = [(x, top), (x - 0.75, top - 0.1), (x - 0.75, top + 0.06)]
+    beam = [(x, top - 0.02), (-0.3, top - 0.17), (-0.3, top + 0.07)]
     canvas.veil(beam, palette.light, 0.45 if palette.time in ("night", "dusk") else 0.16, 0.01)
-    shore = [
-        (0.6, 1.0),
-        (0.66, 0.86),
-        (0.72, 0.8),
-        (0.76, 0.72),
-        (0.9, 0.7),
-        (1.0, 0.74),
-        (1.0, 1.0),
-    ]
+    cliff = [(0.6, 1.0), (0.66, 0.86), (0.72, 0.8), (0.76, 0.72)]
+    shore = [*cliff, (0.9, 0.7), (1.0, 0.74), (1.0, 1.0)]
     canvas.shape(shore, rock)
     canvas.shape(
         [(0.76, 0.72), (0.9, 0.7), (1.0, 0.74), (1.0, 0.78), (0.8, 0.76)],

@@ -9,7 +9,7 @@ from starlette.responses import JSONResponse
 JsonObject = dict[str, Any]
 
 
-class NotJson(ValueError):
+class NotJsonError(ValueError):
     """The body is not a JSON object."""
 
 
@@ -36,21 +36,21 @@ def fits(value: object, kinds: str) -> bool:
 
 
 def _refuse_constant(name: str) -> object:
-    raise NotJson(name)
+    raise NotJsonError(name)
 
 
 async def read_object(request: Request) -> JsonObject:
     """The body as a JSON object.
 
     Raises:
-        NotJson: the body is something else.
+        NotJsonError: the body is something else.
     """
     try:
         body = json.loads(await request.body(), parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as exc:
-        raise NotJson(str(exc)) from exc
+        raise NotJsonError(str(exc)) from exc
     if not isinstance(body, dict):
-        raise NotJson("the body is not an object")
+        raise NotJsonError("the body is not an object")
     return body
 
 

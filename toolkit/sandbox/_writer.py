@@ -22,21 +22,21 @@ _INVITING = {
     2: "Read on.",
     3: "Take a look.",
     4: "Here is the story.",
-    5: "See how it all works.",
-    6: "Find out what makes it work.",
+    5: "See what lies behind this.",
+    6: "Find out what lies behind this.",
     7: "Take a closer look at the story.",
-    8: "Discover how it works and why it matters.",
-    9: "Read on to learn how it works and why.",
-    10: "Read on to find out how it works and why.",
+    8: "Discover the story and see why people care.",
+    9: "Discover the whole story, one step at a time.",
+    10: "Read on to find out more about the whole story.",
 }
 _NEUTRAL = {
-    2: "It matters.",
+    2: "Details matter.",
     3: "The details matter.",
-    4: "Its story goes on.",
+    4: "The story goes on.",
     5: "There is more to learn.",
     6: "Much more could be said here.",
     7: "It remains a subject worth knowing well.",
-    8: "It repays anyone who takes a closer look.",
+    8: "The subject repays anyone who looks more closely.",
     9: "It is a subject that repays a closer look.",
     10: "For most readers it is a subject worth knowing well.",
 }
@@ -49,6 +49,8 @@ def write(ask: Ask) -> str:
         return headline(ask, sentences)
     if ask.bullets:
         return bullets(ask, sentences, ask.bullets)
+    if ask.words and ask.at_most:
+        return within(ask, sentences, ask.words)
     if ask.words:
         return exactly(ask, sentences, ask.words)
     if ask.one_line or ask.sentences == 1:
@@ -64,18 +66,19 @@ def write(ask: Ask) -> str:
 def material(ask: Ask) -> list[str]:
     """The sentences to write from: the text handed over, else what the library knows, else ours."""
     handed = [s for s in split_sentences(ask.source) if count(s) >= 4]
-    if len(handed) >= 2:
+    named = not stems(ask.topic) or any(stems(ask.topic) & stems(s) for s in handed)
+    if len(handed) >= 2 and named:
         return handed
-    known = look_up(ask.topic)
-    return handed + (split_sentences(known) if known else _plain_talk(ask.topic))
+    known = look_up(ask.topic)  # a text that never names the topic cannot answer for it
+    return (handed if named else []) + (split_sentences(known) if known else _plain_talk(ask.topic))
 
 
 def _plain_talk(topic: str) -> list[str]:
     name = capital(topic)
     return [
         f"{name} is worth a closer look.",
-        f"A good account of {topic} begins with what it is, whom it serves and why it matters now.",
-        f"Those who know {topic} well start from a clear question and test each answer in practice.",
+        f"A good account of {topic} says what it is, whom it serves and why it matters now.",
+        f"Those who know {topic} well start from a clear question and test every answer.",
         f"Small steps, checked one by one, take the work on {topic} further than grand promises.",
         f"What people learn from {topic} today shapes what they will try next.",
         f"The best way into {topic} is one concrete example, told plainly from beginning to end.",
@@ -106,13 +109,16 @@ def headline(ask: Ask, sentences: list[str]) -> str:
     """A title: the topic, and a short promise."""
     name = capital(ask.topic)
     text = lead(ask, sentences)
-    body = re.sub(rf"^(?:an?|the)?\s*{re.escape(ask.topic)}\w*\s*", "", text, flags=re.I)
-    body = re.sub(
-        r"^(?:is|are|was|were|means|refers to)\s+(?:an?\s+|the\s+)?", "", body, flags=re.I
-    )
     limit = max(3, (ask.words or 12) - count(name))
-    phrase = shorten(body, limit).rstrip(".!?")
-    return f"{name}: {phrase}" if content_words(phrase) else name
+    body = re.sub(
+        rf"^(?:an?|the)?\s*{re.escape(ask.topic.removesuffix('s'))}\w*\s*", "", text, flags=re.I
+    )
+    bare = re.sub(r"^(?:is|are|was|were|means)\s+(?:an?\s+|the\s+)?", "", body, flags=re.I)
+    phrase = shorten(bare, limit).rstrip(".!?")
+    if not content_words(phrase):
+        return name
+    # What follows the topic as its verb reads on without a colon.
+    return f"{name} {phrase}" if body != text and bare == body else f"{name}: {phrase}"
 
 
 def bullets(ask: Ask, sentences: list[str], number: int) -> str:
@@ -131,6 +137,19 @@ def paragraphs(ask: Ask, sentences: list[str], number: int) -> str:
     size = max(1, -(-len(chosen) // number))
     parts = [" ".join(close(s) for s in chosen[i : i + size]) for i in range(0, len(chosen), size)]
     return on_topic(ask, "\n\n".join(parts))
+
+
+def within(ask: Ask, sentences: list[str], limit: int) -> str:
+    """The best whole sentences that fit in `limit` words, in their own order."""
+    chosen: list[int] = []
+    left = limit
+    for place in rank(sentences, ask.topic)[:6]:
+        if count(sentences[place]) <= left:
+            chosen.append(place)
+            left -= count(sentences[place])
+    if not chosen:
+        return shorten(lead(ask, sentences), limit)
+    return " ".join(close(sentences[place]) for place in sorted(chosen))
 
 
 def exactly(ask: Ask, sentences: list[str], number: int) -> str:

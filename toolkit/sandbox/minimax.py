@@ -17,7 +17,7 @@ from toolkit.sandbox._audio import Recording, measure
 from toolkit.sandbox._chat import Reply, event, pieces, respond, tokens, turns_of
 from toolkit.sandbox._speech import Voicing, speak
 from toolkit.sandbox._state import EPOCH, SandboxState, bill, request_digest
-from toolkit.sandbox._wire import JsonObject, NotJson, answer, bearer, fits, read_object
+from toolkit.sandbox._wire import JsonObject, NotJsonError, answer, bearer, fits, read_object
 
 SUFFIX = "-sandbox"
 CHAT_MODELS = ("MiniMax-M3", "MiniMax-M2.7", "MiniMax-M2.5")
@@ -63,7 +63,7 @@ _VOICE_ID = re.compile(r"[A-Za-z][A-Za-z0-9_-]{6,254}[A-Za-z0-9]")
 
 
 @dataclass(slots=True)
-class Refusal(Exception):
+class RefusalError(Exception):
     """A failure in the vendor's shape: HTTP 200 and a status code in the body."""
 
     code: int
@@ -106,13 +106,15 @@ class _Wire:
         body = await _read(request, SPEECH_FIELDS, ("model", "text"))
         _known(body["model"], SPEECH_MODELS)
         if not body["text"].strip():
-            raise Refusal(2013, "invalid params, text is empty")
+            raise RefusalError(2013, "invalid params, text is empty")
         if len(body["text"]) >= MAX_SPEECH_CHARS:
-            raise Refusal(2013, f"invalid params, text is {MAX_SPEECH_CHARS} characters or longer")
+            raise RefusalError(
+                2013, f"invalid params, text is {MAX_SPEECH_CHARS} characters or longer"
+            )
         voicing = self._voicing(body)
         if body.get("output_format") not in (None, "hex"):
             # A result link would have to be fetched from this app's own, unknowable, address.
-            raise Refusal(2013, "invalid params, the sandbox serves output_format hex only")
+            raise RefusalError(2013, "invalid params, the sandbox serves output_format hex only")
         audio, length_ms = await run_in_threadpool(speak, body["text"], voicing)
         bill(request)
         whole = _spoken(body["text"], voicing, audio, length_ms, request_digest(request)[:32])
@@ -124,9 +126,9 @@ class _Wire:
         voice, audio = body.get("voice_setting") or {}, body.get("audio_setting") or {}
         voice_id = voice.get("voice_id")
         if not isinstance(voice_id, str) or not voice_id:
-            raise Refusal(2013, "invalid params, voice_setting.voice_id is missing")
+            raise RefusalError(2013, "invalid params, voice_setting.voice_id is missing")
         if voice_id not in VOICES and voice_id not in self._store.clones:
-            raise Refusal(2054, f"voice id not exist: {voice_id}")
+            raise RefusalError(2054, f"voice id not exist: {voice_id}")
         voicing = Voicing(
             voice_id,
             speed=_ranged(voice, "speed", 1.0, 0.5, 2.0),
@@ -140,28 +142,29 @@ class _Wire:
             channels=_choice(audio, "channel", 1, (1, 2)),
         )
         if voicing.form == "mp3" and voicing.sample_rate < 32000 and voicing.bitrate > 128000:
-            raise Refusal(2013, "invalid params, this bitrate needs a higher sample_rate")
+            raise RefusalError(2013, "invalid params, this bitrate needs a higher sample_rate")
         return voicing
 
     async def upload(self, request: Request) -> Response:
         _check_key(request)
         try:
-            form = await request.form()
+            async with request.form() as form:
+                purpose, file = form.get("purpose"), form.get("file")
+                data = await file.read() if isinstance(file, UploadFile) else None
+                name = file.filename if isinstance(file, UploadFile) else None
         except HTTPException:
-            raise Refusal(2013, "invalid params, the body is not multipart") from None
-        purpose, file = form.get("purpose"), form.get("file")
+            raise RefusalError(2013, "invalid params, the body is not multipart") from None
         if purpose not in ("voice_clone", "prompt_audio"):
-            raise Refusal(2013, "invalid params, purpose must be voice_clone or prompt_audio")
-        if not isinstance(file, UploadFile):
-            raise Refusal(2013, "invalid params, file is missing")
-        data = await file.read()
+            raise RefusalError(2013, "invalid params, purpose must be voice_clone or prompt_audio")
+        if data is None:
+            raise RefusalError(2013, "invalid params, file is missing")
         if len(data) > 20 * 1024 * 1024:
-            raise Refusal(2013, "invalid params, file is larger than 20 MB")
+            raise RefusalError(2013, "invalid params, file is larger than 20 MB")
         recording = measure(data)
         if recording is None:
-            raise Refusal(2013, "invalid params, file must be mp3, m4a or wav")
+            raise RefusalError(2013, "invalid params, file must be mp3, m4a or wav")
         if purpose == "voice_clone" and not 10 <= recording.seconds <= 300:
-            raise Refusal(2037, "voice duration must be between 10 seconds and 5 minutes")
+            raise RefusalError(2037, "voice duration must be between 10 seconds and 5 minutes")
         digest = self._state.fresh("minimax-file", request_digest(request))
         file_id = 10**14 + int(digest[:11], 16)
         self._store.files[file_id] = recording
@@ -169,7 +172,7 @@ class _Wire:
             "file_id": file_id,
             "bytes": len(data),
             "created_at": EPOCH,
-            "filename": file.filename or "audio",
+            "filename": name or "audio",
             "purpose": purpose,
         }
         return answer({"file": described, "base_resp": _OK})
@@ -181,15 +184,17 @@ class _Wire:
         fields |= {"accuracy": "number|null", "language_boost": "string|null"}
         body = await _read(request, fields, ("file_id", "voice_id"))
         if body["file_id"] not in self._store.files:
-            raise Refusal(2013, "invalid params, file_id is unknown")
+            raise RefusalError(2013, "invalid params, file_id is unknown")
         voice_id = body["voice_id"]
         if not _VOICE_ID.fullmatch(voice_id):
-            raise Refusal(2013, "invalid params, voice_id breaks the naming rules")
+            raise RefusalError(2013, "invalid params, voice_id breaks the naming rules")
         if voice_id in VOICES or voice_id in self._store.clones:
-            raise Refusal(2039, "voice clone voice id duplicate")
+            raise RefusalError(2039, "voice clone voice id duplicate")
         text = body.get("text")
         if text is not None and (len(text) > 1000 or not body.get("model")):
-            raise Refusal(2013, "invalid params, text needs a model and at most 1000 characters")
+            raise RefusalError(
+                2013, "invalid params, text needs a model and at most 1000 characters"
+            )
         if body.get("model") is not None:
             _known(body["model"], SPEECH_MODELS)
         self._store.clones[voice_id] = body["file_id"]
@@ -227,7 +232,7 @@ def routes(state: SandboxState) -> list[BaseRoute]:
         async def endpoint(request: Request) -> Response:
             try:
                 reply: Response = await handler(request)
-            except Refusal as refusal:
+            except RefusalError as refusal:
                 failed = {"status_code": refusal.code, "status_msg": refusal.message}
                 trace = request_digest(request)[:32]
                 return answer({"trace_id": trace, "base_resp": failed}, headers={"Trace-Id": trace})
@@ -249,30 +254,30 @@ def routes(state: SandboxState) -> list[BaseRoute]:
 def _check_key(request: Request) -> None:
     key = bearer(request)
     if key is None:
-        raise Refusal(1004, "login fail: no API secret key in the Authorization header")
+        raise RefusalError(1004, "login fail: no API secret key in the Authorization header")
     if key != SANDBOX_KEYS["MINIMAX_API_KEY"]:
-        raise Refusal(2049, "invalid api key")
+        raise RefusalError(2049, "invalid api key")
 
 
 async def _read(request: Request, kinds: dict[str, str], needed: tuple[str, ...]) -> JsonObject:
     _check_key(request)
     try:
         body = await read_object(request)
-    except NotJson:
-        raise Refusal(2013, "invalid params, the body is not a JSON object") from None
+    except NotJsonError:
+        raise RefusalError(2013, "invalid params, the body is not a JSON object") from None
     for name in needed:
         if body.get(name) is None:
-            raise Refusal(2013, f"invalid params, {name} is missing")
+            raise RefusalError(2013, f"invalid params, {name} is missing")
     for name, value in body.items():
         if name in kinds and not fits(value, kinds[name]):
-            raise Refusal(2013, f"invalid params, {name} is of the wrong type")
+            raise RefusalError(2013, f"invalid params, {name} is of the wrong type")
     return body
 
 
 def _known(model: str, models: tuple[str, ...]) -> str:
     bare = model.removesuffix(SUFFIX)
     if bare not in models:
-        raise Refusal(2013, f"invalid params, unknown model '{model}'")
+        raise RefusalError(2013, f"invalid params, unknown model '{model}'")
     return bare
 
 
@@ -280,7 +285,7 @@ def _ranged(body: JsonObject, name: str, default: float, low: float, high: float
     value = body.get(name)
     value = default if value is None else value
     if not fits(value, "number") or not low <= value <= high:
-        raise Refusal(2013, f"invalid params, {name} must be between {low} and {high}")
+        raise RefusalError(2013, f"invalid params, {name} must be between {low} and {high}")
     return float(value)
 
 
@@ -288,24 +293,24 @@ def _choice(body: JsonObject, name: str, default: Any, options: tuple[Any, ...])
     value = body.get(name)
     value = default if value is None else value
     if value not in options or isinstance(value, bool):
-        raise Refusal(2013, f"invalid params, {name} must be one of {options}")
+        raise RefusalError(2013, f"invalid params, {name} must be one of {options}")
     return value
 
 
 def _check_chat(body: JsonObject) -> None:
     messages = body["messages"]
     if not messages:
-        raise Refusal(2013, "invalid params, messages is empty")
+        raise RefusalError(2013, "invalid params, messages is empty")
     for one in messages:
         known = isinstance(one, dict) and one.get("role") in ("system", "user", "assistant", "tool")
         if not known or not fits(one.get("content"), "string|array"):
-            raise Refusal(2013, "invalid params, a message lacks a known role or its content")
+            raise RefusalError(2013, "invalid params, a message lacks a known role or its content")
     _ranged(body, "temperature", 1.0, 0.0, 2.0)
     _ranged(body, "top_p", 0.95, 0.0, 1.0)
     for name in ("max_tokens", "max_completion_tokens"):
         _ranged(body, name, 1, 1, 1_000_000)
     if sum(tokens(turn.text) for turn in turns_of(messages)) > 200_000:
-        raise Refusal(1039, "token limit")
+        raise RefusalError(1039, "token limit")
 
 
 def _head(digest: str, model: str) -> JsonObject:

@@ -12,7 +12,15 @@ from starlette.routing import BaseRoute, Route
 from toolkit.sandbox import SANDBOX_KEYS
 from toolkit.sandbox._chat import Reply, event, pieces, respond, turns_of
 from toolkit.sandbox._state import EPOCH, SandboxState, bill, request_digest
-from toolkit.sandbox._wire import JsonObject, NotJson, answer, bearer, fits, kind_of, read_object
+from toolkit.sandbox._wire import (
+    JsonObject,
+    NotJsonError,
+    answer,
+    bearer,
+    fits,
+    kind_of,
+    read_object,
+)
 
 SUFFIX = "-sandbox"
 CONTEXT_TOKENS = 128_000
@@ -63,7 +71,7 @@ _ROLES = ("system", "developer", "user", "assistant", "tool")
 
 
 @dataclass(slots=True)
-class Refusal(Exception):
+class RefusalError(Exception):
     """An error in the vendor's shape."""
 
     status: int
@@ -90,7 +98,7 @@ def routes(state: SandboxState) -> list[BaseRoute]:
     async def models(request: Request) -> Response:
         try:
             _check_key(request)
-        except Refusal as refusal:
+        except RefusalError as refusal:
             return refusal.response()
         return answer({"object": "list", "data": [_model(name) for name in MODELS]})
 
@@ -98,14 +106,14 @@ def routes(state: SandboxState) -> list[BaseRoute]:
         try:
             _check_key(request)
             return answer(_model(_known_model(request.path_params["model"])))
-        except Refusal as refusal:
+        except RefusalError as refusal:
             return refusal.response()
 
     async def chat(request: Request) -> Response:
         try:
             _check_key(request)
             return await _chat(request)
-        except Refusal as refusal:
+        except RefusalError as refusal:
             return refusal.response()
 
     return [
@@ -118,9 +126,9 @@ def routes(state: SandboxState) -> list[BaseRoute]:
 def _check_key(request: Request) -> None:
     key = bearer(request)
     if key is None:
-        raise Refusal(401, "No API key was given; send it as `Authorization: Bearer <key>`.")
+        raise RefusalError(401, "No API key was given; send it as `Authorization: Bearer <key>`.")
     if key != SANDBOX_KEYS["OPENAI_API_KEY"]:
-        raise Refusal(401, "The API key given is not correct.", code="invalid_api_key")
+        raise RefusalError(401, "The API key given is not correct.", code="invalid_api_key")
 
 
 def _model(name: str) -> JsonObject:
@@ -131,15 +139,15 @@ def _known_model(name: str) -> str:
     bare = name.removesuffix(SUFFIX)
     if bare not in MODELS:
         message = f"The model `{name}` does not exist or you do not have access to it."
-        raise Refusal(404, message, code="model_not_found")
+        raise RefusalError(404, message, code="model_not_found")
     return bare
 
 
 async def _chat(request: Request) -> Response:
     try:
         body = await read_object(request)
-    except NotJson:
-        raise Refusal(400, "The body of the request could not be parsed as JSON.") from None
+    except NotJsonError:
+        raise RefusalError(400, "The body of the request could not be parsed as JSON.") from None
     _check_fields(body)
     model = _known_model(body["model"])
     _check_generation(model, body)
@@ -156,7 +164,7 @@ async def _chat(request: Request) -> Response:
     )
     if reply.prompt_tokens > CONTEXT_TOKENS:
         message = f"This model's context is {CONTEXT_TOKENS} tokens; the messages are longer."
-        raise Refusal(400, message, "messages", "context_length_exceeded")
+        raise RefusalError(400, message, "messages", "context_length_exceeded")
     bill(request)
     head = _head(request_digest(request), model)
     if body.get("stream"):
@@ -169,16 +177,16 @@ def _check_fields(body: JsonObject) -> None:
     for name in body:
         if name not in FIELDS:
             message = f"Unrecognized request argument supplied: {name}"
-            raise Refusal(400, message, name, "unknown_parameter")
+            raise RefusalError(400, message, name, "unknown_parameter")
     for name in ("model", "messages"):
         if body.get(name) is None:
             message = f"Missing required parameter: '{name}'."
-            raise Refusal(400, message, name, "missing_required_parameter")
+            raise RefusalError(400, message, name, "missing_required_parameter")
     for name, value in body.items():
         if not fits(value, FIELDS[name]):
             wanted = FIELDS[name].replace("|", " or ")
             message = f"Invalid type for '{name}': expected {wanted}, got {kind_of(value)}."
-            raise Refusal(400, message, name, "invalid_type")
+            raise RefusalError(400, message, name, "invalid_type")
     _check_ranges(body)
 
 
@@ -189,12 +197,12 @@ def _check_ranges(body: JsonObject) -> None:
         if value is not None and not low <= value <= high:
             message = f"Invalid '{name}': expected a value between {low} and {high}, got {value}."
             code = "decimal_above_max_value" if value > high else "decimal_below_min_value"
-            raise Refusal(400, message, name, code)
+            raise RefusalError(400, message, name, code)
     for name in ("max_tokens", "max_completion_tokens"):
         value = body.get(name)
         if value is not None and value < 1:
             message = f"Invalid '{name}': expected at least 1, got {value}."
-            raise Refusal(400, message, name, "integer_below_min_value")
+            raise RefusalError(400, message, name, "integer_below_min_value")
 
 
 def _check_generation(model: str, body: JsonObject) -> None:
@@ -205,30 +213,30 @@ def _check_generation(model: str, body: JsonObject) -> None:
             "Unsupported parameter: 'max_tokens' is not supported with this model. "
             "Use 'max_completion_tokens' instead."
         )
-        raise Refusal(400, message, "max_tokens", "unsupported_parameter")
+        raise RefusalError(400, message, "max_tokens", "unsupported_parameter")
     if body.get("temperature") not in (None, 1):
         message = "Unsupported value: 'temperature' supports only the default (1) with this model."
-        raise Refusal(400, message, "temperature", "unsupported_value")
+        raise RefusalError(400, message, "temperature", "unsupported_value")
 
 
 def _check_messages(messages: list[Any]) -> None:
     if not messages:
         message = "Invalid 'messages': expected an array with at least 1 element, got none."
-        raise Refusal(400, message, "messages", "empty_array")
+        raise RefusalError(400, message, "messages", "empty_array")
     for place, one in enumerate(messages):
         where = f"messages[{place}]"
         if not isinstance(one, dict):
             message = f"Invalid type for '{where}': expected object, got {kind_of(one)}."
-            raise Refusal(400, message, where, "invalid_type")
+            raise RefusalError(400, message, where, "invalid_type")
         if one.get("role") not in _ROLES:
             message = f"Invalid value for '{where}.role': supported are {', '.join(_ROLES)}."
-            raise Refusal(400, message, f"{where}.role", "invalid_value")
+            raise RefusalError(400, message, f"{where}.role", "invalid_value")
         if not fits(one.get("content"), "string|array|null"):
             message = f"Invalid type for '{where}.content': expected string or array."
-            raise Refusal(400, message, f"{where}.content", "invalid_type")
+            raise RefusalError(400, message, f"{where}.content", "invalid_type")
         if one.get("content") is None and one["role"] != "assistant":
             message = f"Missing required parameter: '{where}.content'."
-            raise Refusal(400, message, f"{where}.content", "missing_required_parameter")
+            raise RefusalError(400, message, f"{where}.content", "missing_required_parameter")
 
 
 def _wanted_format(body: JsonObject) -> tuple[JsonObject | None, bool]:
@@ -240,21 +248,21 @@ def _wanted_format(body: JsonObject) -> tuple[JsonObject | None, bool]:
     if kind == "json_object":
         if "json" not in json.dumps(body["messages"]).lower():
             message = "'messages' must contain the word 'json' to use 'json_object'."
-            raise Refusal(400, message, "messages")
+            raise RefusalError(400, message, "messages")
         return None, True
     if kind != "json_schema":
         message = f"Invalid value for 'response_format.type': {kind!r}."
-        raise Refusal(400, message, "response_format.type", "invalid_value")
+        raise RefusalError(400, message, "response_format.type", "invalid_value")
     spec = wanted.get("json_schema")
     if not isinstance(spec, dict) or not isinstance(spec.get("name"), str):
         message = "Missing required parameter: 'response_format.json_schema.name'."
         where = "response_format.json_schema.name"
-        raise Refusal(400, message, where, "missing_required_parameter")
+        raise RefusalError(400, message, where, "missing_required_parameter")
     schema = spec.get("schema")
     if not isinstance(schema, dict):
         message = "Missing required parameter: 'response_format.json_schema.schema'."
         where = "response_format.json_schema.schema"
-        raise Refusal(400, message, where, "missing_required_parameter")
+        raise RefusalError(400, message, where, "missing_required_parameter")
     if spec.get("strict"):
         _check_strict(schema, spec["name"], "")
     return schema, True
@@ -273,7 +281,7 @@ def _check_strict(schema: Any, name: str, path: str) -> None:
             fault = "'required' is required to be supplied and to name every key of properties"
         if fault:
             message = f"Invalid schema for response_format '{name}': in context=({path}), {fault}."
-            raise Refusal(400, message, "response_format", "invalid_json_schema")
+            raise RefusalError(400, message, "response_format", "invalid_json_schema")
     for key in ("properties", "$defs"):
         for child, inner in (schema.get(key) or {}).items():
             _check_strict(inner, name, f"{path}{key}.{child}")
@@ -311,7 +319,12 @@ def _usage(reply: Reply, n: int) -> JsonObject:
 
 
 def _completion(head: JsonObject, reply: Reply, n: int) -> JsonObject:
-    message = {"role": "assistant", "content": reply.text, "refusal": None, "annotations": []}
+    message: JsonObject = {
+        "role": "assistant",
+        "content": reply.text,
+        "refusal": None,
+        "annotations": [],
+    }
     choices = [
         {"index": i, "message": message, "logprobs": None, "finish_reason": reply.finish}
         for i in range(n)

@@ -1,4 +1,4 @@
-"""The `runpod` management wire, version 2: endpoints, templates, volumes, pods and the catalogue."""
+"""The `runpod` management wire, v2: endpoints, templates, volumes, pods, catalogue."""
 
 import re
 from collections.abc import Awaitable, Callable
@@ -11,7 +11,15 @@ from starlette.routing import BaseRoute, Route
 from toolkit.sandbox import SANDBOX_KEYS, VENDOR_PATHS
 from toolkit.sandbox._gpus import DATA_CENTERS, GPUS, POOLS, catalog
 from toolkit.sandbox._state import SandboxState, bill, request_digest
-from toolkit.sandbox._wire import JsonObject, NotJson, answer, bearer, fits, kind_of, read_object
+from toolkit.sandbox._wire import (
+    JsonObject,
+    NotJsonError,
+    answer,
+    bearer,
+    fits,
+    kind_of,
+    read_object,
+)
 
 # The container settings that endpoints, pods and templates share.
 CONTAINER = {
@@ -83,7 +91,7 @@ _ACTIONS = {"start": "STARTING", "stop": "EXITED", "restart": "STARTING", "termi
 _NEXT_STATUS = {"PROVISIONING": "STARTING", "STARTING": "RUNNING"}
 
 
-class Refusal(Exception):
+class RefusalError(Exception):
     """An error in the vendor's shape."""
 
     def __init__(self, status: int, detail: str, errors: list[JsonObject] | None = None) -> None:
@@ -154,16 +162,16 @@ class _Wire:
         body = await _read(request)
         action = body.get("action")
         if action not in _ACTIONS or set(body) != {"action"}:
-            raise Refusal(422, f"action must be one of {', '.join(_ACTIONS)}.")
+            raise RefusalError(422, f"action must be one of {', '.join(_ACTIONS)}.")
         if pod["status"] == "TERMINATED":
-            raise Refusal(409, "The pod is terminated.")
+            raise RefusalError(409, "The pod is terminated.")
         pod["status"] = _ACTIONS[action]
         return answer(pod)
 
     def _found(self, kind: str, identity: str) -> JsonObject:
         item = self._items[kind].get(identity)
         if item is None:
-            raise Refusal(404, f"No such resource: {identity}.")
+            raise RefusalError(404, f"No such resource: {identity}.")
         return item
 
     def _check(self, kind: str, body: JsonObject, *, partial: bool = False) -> None:
@@ -177,7 +185,7 @@ class _Wire:
         if body.get("name") == "":
             errors.append(_error("name", "must have at least 1 character"))
         if errors:
-            raise Refusal(422, "The request does not match the schema.", errors)
+            raise RefusalError(422, "The request does not match the schema.", errors)
         if kind == "serverless":
             _check_endpoint(body)
         if kind == "network-volumes":
@@ -192,16 +200,16 @@ class _Wire:
     def _check_container(self, body: JsonObject) -> None:
         template, image = body.get("templateId"), body.get("image")
         if not template and not image:
-            raise Refusal(400, "Either templateId or image is needed.")
+            raise RefusalError(400, "Either templateId or image is needed.")
         if template and template not in self._items["templates"]:
-            raise Refusal(404, f"No such template: {template}.")
+            raise RefusalError(404, f"No such template: {template}.")
         for volume in body.get("networkVolumes") or []:
             if volume not in self._items["network-volumes"]:
-                raise Refusal(404, f"No such network volume: {volume}.")
+                raise RefusalError(404, f"No such network volume: {volume}.")
 
     def _check_free_name(self, name: str) -> None:
         if any(one["name"] == name for one in self._items["templates"].values()):
-            raise Refusal(409, f"A template named {name!r} exists already.")
+            raise RefusalError(409, f"A template named {name!r} exists already.")
 
     def _check_unused(self, kind: str, identity: str) -> None:
         users = [*self._items["serverless"].values(), *self._items["pods"].values()]
@@ -210,7 +218,7 @@ class _Wire:
             "network-volumes": any(identity in (one.get("networkVolumes") or []) for one in users),
         }
         if uses.get(kind):
-            raise Refusal(409, f"{identity} is in use.")
+            raise RefusalError(409, f"{identity} is in use.")
 
     def _make(self, kind: str, body: JsonObject, request: Request) -> JsonObject:
         identity = self._state.fresh("runpod", kind, request_digest(request))[:14]
@@ -258,9 +266,9 @@ def _guarded(
         request.path_params["kind"] = kind
         try:
             if bearer(request) != SANDBOX_KEYS["RUNPOD_API_KEY"]:
-                raise Refusal(401, "The API key is missing or not valid.")
+                raise RefusalError(401, "The API key is missing or not valid.")
             return await handler(request)
-        except Refusal as refusal:
+        except RefusalError as refusal:
             return refusal.response()
 
     return endpoint
@@ -269,8 +277,8 @@ def _guarded(
 async def _read(request: Request) -> JsonObject:
     try:
         return await read_object(request)
-    except NotJson:
-        raise Refusal(400, "The body is not a JSON object.") from None
+    except NotJsonError:
+        raise RefusalError(400, "The body is not a JSON object.") from None
 
 
 def _error(name: str, message: str) -> JsonObject:
@@ -279,45 +287,47 @@ def _error(name: str, message: str) -> JsonObject:
 
 def _check_endpoint(body: JsonObject) -> None:
     if body.get("type", "QUEUE") not in ("QUEUE", "LOAD_BALANCER"):
-        raise Refusal(422, "type must be QUEUE or LOAD_BALANCER.")
+        raise RefusalError(422, "type must be QUEUE or LOAD_BALANCER.")
     gpu = body.get("gpu")
     if gpu is not None:
         pools = gpu.get("pools")
         if not isinstance(pools, list) or not pools or not set(pools) <= set(POOLS):
-            raise Refusal(422, f"gpu.pools must name pools of the catalogue: {', '.join(POOLS)}.")
+            raise RefusalError(
+                422, f"gpu.pools must name pools of the catalogue: {', '.join(POOLS)}."
+            )
         if not fits(gpu.get("count", 1), "integer") or gpu.get("count", 1) < 1:
-            raise Refusal(422, "gpu.count must be an integer of at least 1.")
+            raise RefusalError(422, "gpu.count must be an integer of at least 1.")
         _only(gpu, "gpu", ("pools", "count", "ids"))
     workers = body.get("workers") or {}
     _only(workers, "workers", ("min", "max"))
     low, high = workers.get("min", 0), workers.get("max", 3)
     if not (fits(low, "integer") and fits(high, "integer") and 0 <= low <= high and high >= 1):
-        raise Refusal(422, "workers.min and workers.max must be integers, 0 <= min <= max.")
+        raise RefusalError(422, "workers.min and workers.max must be integers, 0 <= min <= max.")
     scaling = body.get("scaling") or {"type": "QUEUE_DELAY"}
     _only(scaling, "scaling", ("type", "queueDelay", "requestCount"))
     if scaling.get("type") not in ("QUEUE_DELAY", "REQUEST_COUNT"):
-        raise Refusal(422, "scaling.type must be QUEUE_DELAY or REQUEST_COUNT.")
+        raise RefusalError(422, "scaling.type must be QUEUE_DELAY or REQUEST_COUNT.")
 
 
 def _only(body: JsonObject, name: str, known: tuple[str, ...]) -> None:
     wrong = [_error(f"{name}.{key}", "unknown field") for key in body if key not in known]
     if wrong:
-        raise Refusal(422, "The request does not match the schema.", wrong)
+        raise RefusalError(422, "The request does not match the schema.", wrong)
 
 
 def _check_volume(body: JsonObject) -> None:
     if "size" in body and not 10 <= body["size"] <= 4096:
-        raise Refusal(422, "size must be between 10 and 4096 GB.")
+        raise RefusalError(422, "size must be between 10 and 4096 GB.")
     if "dataCenter" in body and body["dataCenter"] not in DATA_CENTERS:
-        raise Refusal(422, f"dataCenter must be one of {', '.join(DATA_CENTERS)}.")
+        raise RefusalError(422, f"dataCenter must be one of {', '.join(DATA_CENTERS)}.")
 
 
 def _check_pod(body: JsonObject) -> None:
     gpu, cpu = body.get("gpu"), body.get("cpu")
     if bool(gpu) == bool(cpu):
-        raise Refusal(400, "Exactly one of gpu and cpu is needed.")
+        raise RefusalError(400, "Exactly one of gpu and cpu is needed.")
     if gpu and gpu.get("id") not in {one.id for one in GPUS}:
-        raise Refusal(422, "gpu.id must be an id of the catalogue.")
+        raise RefusalError(422, "gpu.id must be an id of the catalogue.")
 
 
 def _pod_cost(body: JsonObject) -> float:

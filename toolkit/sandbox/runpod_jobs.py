@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute, Route
 from toolkit.sandbox import SANDBOX_KEYS
 from toolkit.sandbox._pictures import draw
 from toolkit.sandbox._state import SandboxState, bill, request_digest
-from toolkit.sandbox._wire import JsonObject, NotJson, answer, fits, read_object
+from toolkit.sandbox._wire import JsonObject, NotJsonError, answer, fits, read_object
 from toolkit.sandbox.runpod import Account
 
 FLUX = "black-forest-labs-flux-1-dev"
@@ -58,7 +58,7 @@ class _Queue:
     warm: set[str] = field(default_factory=set)
 
 
-class _Refusal(Exception):
+class _RefusalError(Exception):
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
         self.status = status
@@ -77,7 +77,7 @@ class _Wire:
     async def run_sync(self, request: Request) -> Response:
         wait = request.query_params.get("wait", "90000")
         if not wait.isdigit() or not 1000 <= int(wait) <= 300_000:
-            raise _Refusal(400, "wait must be between 1000 and 300000 milliseconds")
+            raise _RefusalError(400, "wait must be between 1000 and 300000 milliseconds")
         job = await self._submit(request, "runsync")
         # Time is simulated: a short wait ends before a cold worker has even begun.
         if int(wait) >= job.delay_ms:
@@ -103,7 +103,7 @@ class _Wire:
     async def retry(self, request: Request) -> Response:
         job = self._found(request)
         if job.status not in ("FAILED", "TIMED_OUT"):
-            raise _Refusal(400, "only a failed or timed out job can be retried")
+            raise _RefusalError(400, "only a failed or timed out job can be retried")
         job.status, job.error, job.ended_at = "IN_QUEUE", "", None
         return answer({"id": job.id, "status": job.status})
 
@@ -124,17 +124,17 @@ class _Wire:
         endpoint = request.path_params["endpoint"]
         worker = self._worker(endpoint)
         if len(await request.body()) > _LIMIT_MB[via] * 1024 * 1024:
-            raise _Refusal(400, f"the body is larger than {_LIMIT_MB[via]} MB")
+            raise _RefusalError(400, f"the body is larger than {_LIMIT_MB[via]} MB")
         try:
             body = await read_object(request)
-        except NotJson:
-            raise _Refusal(400, "the body is not a JSON object") from None
+        except NotJsonError:
+            raise _RefusalError(400, "the body is not a JSON object") from None
         if not isinstance(body.get("input"), dict):
-            raise _Refusal(400, "input is required and must be an object")
+            raise _RefusalError(400, "input is required and must be an object")
         if not fits(body.get("policy"), "object|null") or not fits(
             body.get("webhook"), "string|null"
         ):
-            raise _Refusal(400, "policy must be an object and webhook a string")
+            raise _RefusalError(400, "policy must be an object and webhook a string")
         digest = self._state.fresh("job", request_digest(request))
         identity = f"{digest[:8]}-{digest[8:12]}-4{digest[13:16]}-8{digest[17:20]}-{digest[20:32]}"
         given = body["input"]
@@ -158,7 +158,7 @@ class _Wire:
             return "flux" if endpoint == FLUX else "sdxl"
         found = self._account.items["serverless"].get(endpoint)
         if found is None:
-            raise _Refusal(404, "endpoint not found")
+            raise _RefusalError(404, "endpoint not found")
         image = str(found.get("image", "")).lower()
         return next((kind for kind in ("comfyui", "flux") if kind in image), "sdxl")
 
@@ -167,10 +167,10 @@ class _Wire:
         self._worker(endpoint)
         job = self._queue.jobs.get(identity)
         if job is None or job.endpoint != endpoint:
-            raise _Refusal(404, "job not found")
+            raise _RefusalError(404, "job not found")
         kept = _KEPT_SECONDS[job.via]
         if job.ended_at is not None and self._state.clock() - job.ended_at > kept:
-            raise _Refusal(404, "job not found")
+            raise _RefusalError(404, "job not found")
         return job
 
     async def _finish(self, job: Job) -> None:
@@ -215,7 +215,7 @@ def _guarded(
             return answer({"error": "the API key is missing or not valid"}, 401)
         try:
             return await handler(request)
-        except _Refusal as refusal:
+        except _RefusalError as refusal:
             return answer({"error": str(refusal)}, refusal.status)
 
     return endpoint

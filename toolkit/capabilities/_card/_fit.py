@@ -187,8 +187,10 @@ class _Wrap:
             if len(self.lines) >= self._room:
                 del self.lines[self._room :]
                 return False
+        if len(self.lines) >= self._room:
+            return False
         self.lines.append(held)
-        return len(self.lines) <= self._room or bool(self.lines.pop() and False)
+        return True
 
     def _fits(self, text: str) -> bool:
         return self.measure(text) <= self._width

@@ -44,6 +44,7 @@ class Fonts:
     shaping: bool = True
 
     @classmethod
+    @functools.lru_cache(maxsize=8)
     def bundled(cls, extra: tuple[Path, ...] = ()) -> "Fonts":
         """DejaVu Sans as it comes with matplotlib, then the files given; never system fonts.
 
@@ -90,7 +91,8 @@ class Fonts:
         if not lost:
             return text
         kept = "".join(_without(cluster, lost) for cluster in clusters(text))
-        return " ".join(kept.split(" ")).strip() and " ".join(kept.split()) or REPLACEMENT
+        # Only plain spaces are joined; a no-break space keeps its meaning.
+        return " ".join(part for part in kept.split(" ") if part) or REPLACEMENT
 
     def runs(self, text: str, bold: bool = False) -> tuple[Run, ...]:
         """The line cut where another font file has to take over, in reading order.
@@ -128,7 +130,8 @@ class Fonts:
         measured = []
         for run in self.runs(text, bold):
             font = self._font(run.path, size)
-            measured.append((font, run.text, font.getlength(run.text, direction=self._way(rtl))))
+            length = font.getlength(run.text, direction=self.direction(rtl))
+            measured.append((font, run.text, length))
         offset = 0.0
         for font, part, width in reversed(measured) if rtl else measured:
             yield font, part, offset, width
@@ -151,7 +154,9 @@ class Fonts:
 
     def direction(self, rtl: bool) -> str | None:
         """What Pillow is told of the direction: nothing if it cannot shape."""
-        return self._way(rtl)
+        if not self.shaping:
+            return None
+        return "rtl" if rtl else "ltr"
 
     @property
     def families(self) -> tuple[str, ...]:
@@ -164,11 +169,6 @@ class Fonts:
 
     def _font(self, path: str, size: int) -> ImageFont.FreeTypeFont:
         return _load(path, size, self.shaping)
-
-    def _way(self, rtl: bool) -> str | None:
-        if not self.shaping:
-            return None
-        return "rtl" if rtl else "ltr"
 
 
 def _bundled_folder() -> Path:

@@ -156,7 +156,8 @@ class Fade:
     stops: tuple[tuple[float, Color, float], ...]
 
 
-Shape = RoundRect | Disc | Polygon | Fade
+Solid = RoundRect | Disc | Polygon
+Shape = Solid | Fade
 
 
 @dataclass(frozen=True, slots=True)

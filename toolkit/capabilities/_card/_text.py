@@ -14,7 +14,9 @@ _JOINER = "\u200d"
 # More marks than any living orthography stacks; beyond it they would climb into other lines.
 _MOST_MARKS = 4
 _BREAK_AFTER = frozenset("-‐–—/")
-_NOT_AT_START = frozenset("、。，．・：；？！）］｝」』】〉》ー々ぁぃぅぇぉっゃゅょァィゥェォッャュョ,.;:!?)]}…")
+_NOT_AT_START = frozenset(
+    "、。，．・：；？！）］｝」』】〉》ー々ぁぃぅぇぉっゃゅょァィゥェォッャュョ,.;:!?)]}…"
+)
 _NOT_AT_END = frozenset("（［｛「『【〈《([{")
 # Scripts written without spaces, where a line may end after any cluster.
 _SPACELESS = (
@@ -106,7 +108,9 @@ def _is_mark(char: str) -> bool:
 
 def _continues(cluster: str, char: str) -> bool:
     code = ord(char)
-    joining = char in {_JOINER, "\u200c"} or 0x1F3FB <= code <= 0x1F3FF or 0xE0020 <= code <= 0xE007F
+    joining = (
+        char in {_JOINER, "\u200c"} or 0x1F3FB <= code <= 0x1F3FF or 0xE0020 <= code <= 0xE007F
+    )
     if cluster == " ":
         return False
     if joining or _is_mark(char) or cluster[-1] == _JOINER:

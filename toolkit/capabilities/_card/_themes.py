@@ -154,7 +154,5 @@ def mix(under: Color, over: Color, alpha: float) -> Color:
         >>> mix((0, 0, 0), (200, 100, 50), 0.5)
         (100, 50, 25)
     """
-    red, green, blue = (
-        round(a + (b - a) * alpha) for a, b in zip(under, over, strict=True)
-    )
+    red, green, blue = (round(a + (b - a) * alpha) for a, b in zip(under, over, strict=True))
     return red, green, blue

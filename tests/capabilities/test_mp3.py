@@ -1,0 +1,78 @@
+"""How long an MP3 lasts, read from its frames."""
+
+import random
+
+import lameenc
+import pytest
+
+from tests.capabilities.conftest import mp3
+from toolkit.capabilities._mp3 import duration_ms
+
+
+def encoded(seconds: float, rate: int, channels: int = 1, vbr: bool = False) -> bytes:
+    """What the LAME encoder makes of noise."""
+    encoder = lameenc.Encoder()
+    encoder.set_bit_rate(64)
+    encoder.set_in_sample_rate(rate)
+    encoder.set_channels(channels)
+    encoder.set_quality(7)
+    encoder.silence()
+    if vbr:
+        encoder.set_vbr(4)
+        encoder.set_vbr_quality(6)
+    noise = random.Random(7).randbytes(round(seconds * rate) * 2 * channels)
+    return bytes(encoder.encode(noise) + encoder.flush())
+
+
+@pytest.mark.parametrize("rate", [8_000, 16_000, 22_050, 32_000, 44_100, 48_000])
+def test_encoded_audio(rate: int) -> None:
+    """Given what an encoder made, its length is right within three frames of padding."""
+    assert duration_ms(encoded(1.0, rate)) == pytest.approx(1000, abs=3 * 1152_000 / rate)
+
+
+def test_stereo_and_variable_bitrate() -> None:
+    """Given stereo frames of varying size, each counts for as long as it plays."""
+    assert duration_ms(encoded(1.0, 44_100, 2, vbr=True)) == pytest.approx(1000, abs=80)
+
+
+def test_tags_and_junk_are_skipped() -> None:
+    """Given tags before and after and junk between frames, only the frames count."""
+    audio = mp3(1.0)
+    plain = duration_ms(audio)
+    id3 = b"ID3\x04\x00\x00\x00\x00\x01\x00" + b"\xff\xfb\x90\xc4" * 32
+    assert duration_ms(id3 + audio + b"TAG" + bytes(125)) == plain
+    half = 417 * (len(audio) // 834)
+    assert duration_ms(audio[:half] + b"\xffjunk\xff\xfb" + audio[half:]) == plain
+    assert duration_ms(b"RUBBISH" * 9 + audio) == plain
+
+
+def test_index_frame_plays_as_nothing() -> None:
+    """Given a Xing header first, it is not counted; a frame cut off at the end is not either."""
+    audio = mp3(1.0)
+    index = bytes([0xFF, 0xFB, 0x90, 0xC4]) + bytes(32) + b"Xing" + bytes(377)
+    assert duration_ms(index + audio) == duration_ms(audio)
+    assert duration_ms(audio + audio[:300]) == duration_ms(audio)
+
+
+def test_free_format_says_nothing() -> None:
+    """Given free-format frames, the duration is unknown."""
+    assert duration_ms(bytes([0xFF, 0xFB, 0x00, 0xC4]) + bytes(500)) is None
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\xff\xfb",
+        b"<html>not audio</html>",
+        bytes(5000),
+        b"\xff" * 5000,
+        b"RIFF\x00\x00\x00\x00WAVEfmt " + bytes(4000),
+        b"ID3\x04\x00\x00\x7f\x7f\x7f\x7f",
+        b"\x89PNG\r\n\x1a\n" + random.Random(1).randbytes(4000),
+    ],
+)
+def test_no_mp3(data: bytes) -> None:
+    """Given bytes that hold no layer III frames, that is said."""
+    with pytest.raises(ValueError, match="no MPEG"):
+        duration_ms(data)

@@ -1,0 +1,148 @@
+"""The cloud itself: determinism, the call log, the fault script, the door and its imports."""
+
+import subprocess
+import sys
+import time
+
+import httpx
+import pytest
+
+from tests.sandbox.conftest import client_for
+from toolkit.sandbox import SANDBOX_KEYS, VENDOR_PATHS, create_app
+from toolkit.sandbox._state import SandboxState
+
+CHAT = "/openai/v1/chat/completions"
+BODY = {"model": "gpt-6-luna", "messages": [{"role": "user", "content": "One line about tea"}]}
+RUN = "/runpod-jobs/v2/black-forest-labs-flux-1-dev/run"
+
+
+async def script(seed: int) -> list[bytes]:
+    """A conversation with a fresh cloud, as bytes and ids."""
+    app = create_app(seed)
+    seen = []
+    async with client_for(app, "OPENAI_API_KEY") as client:
+        for _ in range(2):
+            reply = await client.post(CHAT, json=BODY)
+            seen += [reply.content, reply.headers["x-request-id"].encode()]
+    async with client_for(app, "RUNPOD_API_KEY") as client:
+        for _ in range(2):
+            seen.append((await client.post(RUN, json={"input": {"prompt": "sea"}})).content)
+    return seen
+
+
+async def test_seed_decides_every_byte() -> None:
+    """Two clouds of one seed agree in every byte, another seed differs."""
+    first, again, other = await script(1), await script(1), await script(2)
+    assert first == again
+    assert first[0] != other[0]
+    assert first[0] == first[2], "the same chat gives the same body"
+    assert first[1] != first[3], "each request has its own id"
+    assert first[4] != first[5], "each submission is its own job"
+
+
+async def test_same_upload_gives_same_id() -> None:
+    """A client's random multipart boundary does not change the ids."""
+    ids = []
+    for boundary in ("aaaa1111", "bbbb2222"):
+        body = (
+            f'--{boundary}\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nx\r\n'
+            f"--{boundary}--\r\n"
+        )
+        async with client_for(create_app(), "MINIMAX_API_KEY") as client:
+            kind = {"Content-Type": f"multipart/form-data; boundary={boundary}"}
+            reply = await client.post("/minimax/v1/files/upload", content=body, headers=kind)
+            ids.append(reply.json()["trace_id"])
+    assert ids[0] == ids[1]
+
+
+async def test_calls_are_logged(
+    openai: httpx.AsyncClient, anonymous: httpx.AsyncClient, state: SandboxState
+) -> None:
+    """The log says who was called, how it ended and what was billed."""
+    await openai.post(CHAT, json=BODY)
+    await anonymous.post(CHAT, json=BODY)
+    calls = (await anonymous.get("/_sandbox/calls")).json()["calls"]
+    assert [(c["n"], c["status"], c["billed"]) for c in calls] == [(1, 200, True), (2, 401, False)]
+    assert calls[0]["path"] == "/v1/chat/completions"
+    assert calls[0]["vendor"] == "openai"
+    assert calls[0]["digest"] == calls[1]["digest"]
+    assert len(state.calls) == 2
+    assert (await anonymous.delete("/_sandbox/calls")).status_code == 204
+    assert state.calls == []
+
+
+async def test_faults_are_used_up(openai: httpx.AsyncClient) -> None:
+    """A scripted fault answers as often as told, then the vendor answers again."""
+    fault = {"vendor": "openai", "status": 429, "headers": {"Retry-After": "2"}, "times": 2}
+    assert (await openai.post("/_sandbox/faults", json=fault)).status_code == 201
+    replies = [await openai.post(CHAT, json=BODY) for _ in range(3)]
+    assert [reply.status_code for reply in replies] == [429, 429, 200]
+    assert replies[0].headers["retry-after"] == "2"
+
+
+async def test_faults_match_vendor_and_path(openai: httpx.AsyncClient, state: SandboxState) -> None:
+    """A fault for another vendor or path leaves a call alone."""
+    state.fail("minimax", status=500)
+    state.fail("openai", path_contains="/models", status=500)
+    assert (await openai.post(CHAT, json=BODY)).status_code == 200
+    assert (await openai.get("/openai/v1/models")).status_code == 500
+    assert len((await openai.get("/_sandbox/faults")).json()["faults"]) == 1
+    await openai.delete("/_sandbox/faults")
+    assert state.faults == []
+
+
+async def test_fault_bodies(openai: httpx.AsyncClient, state: SandboxState) -> None:
+    """A fault can send broken JSON, an HTML page or a vendor's own error, and bills nothing."""
+    state.fail("openai", status=200, body='{"choices": [')
+    state.fail("openai", status=502, body="<html><h1>Bad gateway</h1></html>")
+    state.fail("openai", body={"error": {"code": "server_error"}}, status=500)
+    broken, page, error = [await openai.post(CHAT, json=BODY) for _ in range(3)]
+    assert broken.text == '{"choices": ['
+    assert page.headers["content-type"] == "text/html"
+    assert error.json()["error"]["code"] == "server_error"
+    assert not any(call.billed for call in state.calls)
+
+
+async def test_dropped_and_slow_answers(openai: httpx.AsyncClient, state: SandboxState) -> None:
+    """A dropped call raises what a cut wire raises, and a slow one is the vendor's own answer."""
+    state.fail("openai", drop=True)
+    state.fail("openai", delay_ms=30)
+    with pytest.raises(httpx.RemoteProtocolError):
+        await openai.post(CHAT, json=BODY)
+    before = time.monotonic()
+    reply = await openai.post(CHAT, json=BODY)
+    assert time.monotonic() - before >= 0.03
+    assert reply.status_code == 200
+
+
+@pytest.mark.parametrize("fault", [{}, {"vendor": "x"}, {"vendor": "openai", "times": "2"}])
+async def test_bad_faults_are_refused(openai: httpx.AsyncClient, fault: dict[str, object]) -> None:
+    """A fault that could not mean anything is refused."""
+    assert (await openai.post("/_sandbox/faults", json=fault)).status_code == 400
+
+
+async def test_unknown_paths_are_json(openai: httpx.AsyncClient) -> None:
+    """A path that no vendor has is a 404 in JSON, a wrong method a 405."""
+    assert (await openai.get("/openai/v1/none")).status_code == 404
+    assert (await openai.get("/nobody")).json()["error"]["code"] == 404
+    assert (await openai.get(CHAT)).status_code == 405
+
+
+def test_import_is_light_and_alone() -> None:
+    """Importing the door loads no server library, and the app nothing of the toolkit's rest."""
+    code = (
+        "import sys, toolkit.sandbox as s\n"
+        "heavy = {'starlette', 'PIL', 'lameenc', 'httpx'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+        "s.create_app()\n"
+        "ours = [m for m in sys.modules if m.startswith('toolkit.')]\n"
+        "wrong = [m for m in ours if not m.startswith('toolkit.sandbox')]\n"
+        "assert not wrong, wrong\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_door_names_every_wire() -> None:
+    """Paths and keys are what the rest of the toolkit addresses."""
+    assert list(VENDOR_PATHS) == ["minimax", "openai", "runpod", "runpod-jobs", "encyclopedia"]
+    assert all(value.startswith("sandbox-") for value in SANDBOX_KEYS.values())

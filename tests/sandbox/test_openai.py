@@ -1,0 +1,244 @@
+"""The `openai` wire: replies, structured output, streams and every refusal."""
+
+import json
+from typing import Any
+
+import httpx
+import jsonschema
+import pytest
+
+CHAT = "/openai/v1/chat/completions"
+ASK = [{"role": "user", "content": "A 20-word teaser about tidal power"}]
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "headline": {"type": "string", "maxLength": 60},
+        "body": {"type": "string"},
+        "tags": {"type": "array", "items": {"type": "string"}, "minItems": 2, "maxItems": 4},
+        "tone": {"type": "string", "enum": ["calm", "bold"]},
+        "score": {"type": "number", "minimum": 0, "maximum": 1},
+        "priority": {"type": "integer", "minimum": 1, "maximum": 5},
+        "link": {"anyOf": [{"type": "string", "format": "uri"}, {"type": "null"}]},
+        "part": {"$ref": "#/$defs/part"},
+    },
+    "required": ["headline", "body", "tags", "tone", "score", "priority", "link", "part"],
+    "additionalProperties": False,
+    "$defs": {
+        "part": {
+            "type": "object",
+            "properties": {"title": {"type": "string"}, "done": {"type": "boolean"}},
+            "required": ["title", "done"],
+            "additionalProperties": False,
+        }
+    },
+}
+
+
+def structured(schema: dict[str, Any], strict: bool = True) -> dict[str, Any]:
+    """A response_format for a schema."""
+    spec = {"name": "answer", "strict": strict, "schema": schema}
+    return {"type": "json_schema", "json_schema": spec}
+
+
+async def test_reply_has_the_vendors_shape(openai: httpx.AsyncClient) -> None:
+    """A completion names the sandbox model, counts tokens and writes as many words as asked."""
+    reply = await openai.post(CHAT, json={"model": "gpt-6-luna", "messages": ASK})
+    body = reply.json()
+    assert reply.status_code == 200
+    assert reply.headers["x-request-id"].startswith("req_")
+    assert body["model"] == "gpt-6-luna-sandbox"
+    assert body["object"] == "chat.completion"
+    text = body["choices"][0]["message"]["content"]
+    assert len(text.split()) == 20
+    assert "tidal power" in text.lower()
+    usage = body["usage"]
+    assert usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"] > 0
+    assert body["choices"][0]["finish_reason"] == "stop"
+
+
+async def test_sandbox_name_is_accepted(openai: httpx.AsyncClient) -> None:
+    """The sandbox name of a model may be sent too."""
+    reply = await openai.post(CHAT, json={"model": "gpt-6-luna-sandbox", "messages": ASK})
+    assert reply.json()["model"] == "gpt-6-luna-sandbox"
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "code", "param"),
+    [
+        ({"model": "gpt-none"}, 404, "model_not_found", None),
+        ({"model": None}, 400, "missing_required_parameter", "model"),
+        ({"model": 3}, 400, "invalid_type", "model"),
+        ({"messages": None}, 400, "missing_required_parameter", "messages"),
+        ({"messages": []}, 400, "empty_array", "messages"),
+        ({"messages": ["x"]}, 400, "invalid_type", "messages[0]"),
+        (
+            {"messages": [{"role": "king", "content": "x"}]},
+            400,
+            "invalid_value",
+            "messages[0].role",
+        ),
+        (
+            {"messages": [{"role": "user"}]},
+            400,
+            "missing_required_parameter",
+            "messages[0].content",
+        ),
+        ({"max_tokens": 5}, 400, "unsupported_parameter", "max_tokens"),
+        ({"temperature": 0.3}, 400, "unsupported_value", "temperature"),
+        ({"temperature": 3}, 400, "decimal_above_max_value", "temperature"),
+        ({"max_completion_tokens": 0}, 400, "integer_below_min_value", "max_completion_tokens"),
+        ({"colour": "red"}, 400, "unknown_parameter", "colour"),
+        ({"response_format": {"type": "xml"}}, 400, "invalid_value", "response_format.type"),
+        (
+            {"response_format": structured({"type": "object", "properties": {}})},
+            400,
+            "invalid_json_schema",
+            "response_format",
+        ),
+        (
+            {"messages": [{"role": "user", "content": "word " * 120_000}]},
+            400,
+            "context_length_exceeded",
+            "messages",
+        ),
+    ],
+)
+async def test_refusals(
+    openai: httpx.AsyncClient, change: dict[str, Any], status: int, code: str, param: str | None
+) -> None:
+    """Each fault is answered with the vendor's status, code and param."""
+    body = {"model": "gpt-6-luna", "messages": ASK, **change}
+    reply = await openai.post(CHAT, json={k: v for k, v in body.items() if v is not None})
+    error = reply.json()["error"]
+    assert (reply.status_code, error["code"], error["param"]) == (status, code, param)
+    assert set(error) == {"message", "type", "param", "code"}
+
+
+async def test_older_models_take_max_tokens(openai: httpx.AsyncClient) -> None:
+    """An older model takes max_tokens and temperature, and the limit cuts its text."""
+    body = {"model": "gpt-4o-mini", "messages": ASK, "max_tokens": 4, "temperature": 0.3}
+    reply = (await openai.post(CHAT, json=body)).json()
+    assert reply["choices"][0]["finish_reason"] == "length"
+    assert len(reply["choices"][0]["message"]["content"]) <= 16
+
+
+async def test_reasoning_may_eat_the_limit(openai: httpx.AsyncClient) -> None:
+    """A small cap with much reasoning leaves no text and says so."""
+    body = {"model": "gpt-6-luna", "messages": ASK, "max_completion_tokens": 30}
+    reply = (await openai.post(CHAT, json={**body, "reasoning_effort": "high"})).json()
+    assert reply["choices"][0]["message"]["content"] == ""
+    assert reply["choices"][0]["finish_reason"] == "length"
+
+
+async def test_keys(anonymous: httpx.AsyncClient) -> None:
+    """A missing and a wrong key are both 401, with different codes."""
+    missing = await anonymous.post(CHAT, json={})
+    wrong = await anonymous.get("/openai/v1/models", headers={"Authorization": "Bearer nope"})
+    assert (missing.status_code, missing.json()["error"]["code"]) == (401, None)
+    assert (wrong.status_code, wrong.json()["error"]["code"]) == (401, "invalid_api_key")
+
+
+async def test_models(openai: httpx.AsyncClient) -> None:
+    """The list holds sandbox names only, and each can be read alone."""
+    listed = (await openai.get("/openai/v1/models")).json()
+    assert all(model["id"].endswith("-sandbox") for model in listed["data"])
+    one = await openai.get(f"/openai/v1/models/{listed['data'][0]['id']}")
+    assert one.json() == listed["data"][0]
+    assert (await openai.get("/openai/v1/models/none")).status_code == 404
+
+
+async def test_bad_json_body(openai: httpx.AsyncClient) -> None:
+    """A body that is not JSON is a 400 in the vendor's shape."""
+    reply = await openai.post(CHAT, content=b"{oops")
+    assert reply.status_code == 400
+    assert reply.json()["error"]["type"] == "invalid_request_error"
+
+
+async def test_json_schema_is_obeyed(openai: httpx.AsyncClient) -> None:
+    """A structured reply validates against its schema and speaks of the topic."""
+    body = {"model": "gpt-6-luna", "messages": ASK, "response_format": structured(SCHEMA)}
+    reply = await openai.post(CHAT, json=body)
+    value = json.loads(reply.json()["choices"][0]["message"]["content"])
+    jsonschema.validate(value, SCHEMA)
+    assert "tidal" in value["headline"].lower()
+
+
+async def test_json_object(openai: httpx.AsyncClient) -> None:
+    """json_object wants the word json in the messages, and then gives an object."""
+    body: dict[str, Any] = {"model": "gpt-6-luna", "response_format": {"type": "json_object"}}
+    refused = await openai.post(CHAT, json={**body, "messages": ASK})
+    assert refused.status_code == 400
+    ask = [{"role": "user", "content": "Answer in JSON about glaciers"}]
+    reply = await openai.post(CHAT, json={**body, "messages": ask})
+    assert isinstance(json.loads(reply.json()["choices"][0]["message"]["content"]), dict)
+
+
+async def test_planner_schema_gets_a_plan(openai: httpx.AsyncClient) -> None:
+    """A schema of nodes is filled with capabilities that exist, in an order that works."""
+    names = ["research.gather", "llm.generate", "image.generate", "composition.layout"]
+    node = {
+        "type": "object",
+        "properties": {
+            "id": {"type": "string"},
+            "capability": {"type": "string", "enum": names},
+            "input": {"type": "object"},
+            "depends_on": {"type": "array", "items": {"type": "string"}},
+        },
+        "required": ["id", "capability", "input", "depends_on"],
+    }
+    schema = {"type": "object", "properties": {"nodes": {"type": "array", "items": node}}}
+    ask = [{"role": "user", "content": "Objective: a social card about coral reefs"}]
+    body = {"model": "gpt-6-luna", "messages": ask, "response_format": structured(schema, False)}
+    reply = await openai.post(CHAT, json=body)
+    plan = json.loads(reply.json()["choices"][0]["message"]["content"])["nodes"]
+    assert [one["capability"] for one in plan] == names
+    seen: set[str] = set()
+    for one in plan:
+        assert set(one["depends_on"]) <= seen
+        seen.add(one["id"])
+    assert plan[0]["input"]["topic"] == "coral reefs"
+
+
+async def test_review_judges_what_it_is_given(openai: httpx.AsyncClient) -> None:
+    """A reviewer's schema passes a result that meets its objective and not one that misses it."""
+    schema = {
+        "type": "object",
+        "properties": {
+            "decision": {"type": "string", "enum": ["pass", "retry", "fail"]},
+            "score": {"type": "number", "minimum": 0, "maximum": 1},
+            "issues": {"type": "array", "items": {"type": "string"}},
+        },
+        "required": ["decision", "score", "issues"],
+        "additionalProperties": False,
+    }
+    verdicts = []
+    for result in ("Tidal power turns moving water into light.", "Bread rises because of yeast."):
+        text = f"Objective: a line about tidal power\n\nResult: {result}"
+        body = {
+            "model": "gpt-6-luna",
+            "messages": [{"role": "user", "content": text}],
+            "response_format": structured(schema),
+        }
+        reply = await openai.post(CHAT, json=body)
+        verdicts.append(json.loads(reply.json()["choices"][0]["message"]["content"]))
+    assert [one["decision"] for one in verdicts] == ["pass", "retry"]
+    assert verdicts[0]["score"] > verdicts[1]["score"]
+    assert verdicts[0]["issues"] == []
+    assert verdicts[1]["issues"]
+
+
+async def test_stream_joins_to_the_same_text(openai: httpx.AsyncClient) -> None:
+    """A stream's pieces are the whole text, then usage, then the end mark."""
+    body = {"model": "gpt-6-luna", "messages": ASK}
+    whole = (await openai.post(CHAT, json=body)).json()["choices"][0]["message"]["content"]
+    options = {"stream": True, "stream_options": {"include_usage": True}}
+    reply = await openai.post(CHAT, json={**body, **options})
+    assert reply.headers["content-type"].startswith("text/event-stream")
+    lines = [line[6:] for line in reply.text.split("\n\n") if line]
+    assert lines[-1] == "[DONE]"
+    chunks = [json.loads(line) for line in lines[:-1]]
+    assert chunks[-1]["choices"] == []
+    assert chunks[-1]["usage"]["completion_tokens"] > 0
+    pieces = [c["choices"][0]["delta"].get("content", "") for c in chunks[:-1]]
+    assert "".join(pieces) == whole
+    assert chunks[-2]["choices"][0]["finish_reason"] == "stop"

@@ -1,0 +1,250 @@
+"""The `runpod` wires: management resources, and the jobs of image workers."""
+
+import base64
+import io
+from typing import Any
+
+import httpx
+import pytest
+from PIL import Image
+
+from toolkit.sandbox._pictures import draw
+from toolkit.sandbox._state import SandboxState
+
+V2, JOBS = "/runpod/v2", "/runpod-jobs/v2"
+FLUX = f"{JOBS}/black-forest-labs-flux-1-dev"
+ENDPOINT: dict[str, Any] = {
+    "name": "pictures",
+    "type": "QUEUE",
+    "scaling": {"type": "QUEUE_DELAY", "queueDelay": 4},
+    "gpu": {"pools": ["ADA_24"], "count": 1},
+    "workers": {"min": 0, "max": 1},
+    "image": "example/worker-sdxl:1",
+}
+PICTURE: dict[str, Any] = {
+    "prompt": "tidal power at dusk",
+    "width": 256,
+    "height": 256,
+    "num_inference_steps": 10,
+    "seed": 4,
+}
+
+
+def opened(data_url: str) -> Image.Image:
+    """The picture of a data address."""
+    head, _, body = data_url.partition(",")
+    assert head == "data:image/png;base64"
+    return Image.open(io.BytesIO(base64.b64decode(body)))
+
+
+async def test_endpoint_from_template(runpod: httpx.AsyncClient) -> None:
+    """A template and an endpoint on it are made, listed, changed, used and deleted."""
+    template = await runpod.post(f"{V2}/templates", json={"name": "t", "image": "x/flux:1"})
+    assert template.status_code == 201
+    tid = template.json()["id"]
+    wanted = {**ENDPOINT, "templateId": tid}
+    wanted.pop("image")
+    made = await runpod.post(f"{V2}/serverless", json=wanted)
+    assert made.status_code == 201
+    endpoint = made.json()
+    assert (await runpod.get(f"{V2}/serverless")).json()["endpoints"] == [endpoint]
+    assert (await runpod.delete(f"{V2}/templates/{tid}")).status_code == 409
+    patched = await runpod.patch(
+        f"{V2}/serverless/{endpoint['id']}", json={"workers": {"min": 0, "max": 2}}
+    )
+    assert patched.json()["workers"]["max"] == 2
+    queued = await runpod.post(endpoint["requestUrls"]["run"], json={"input": PICTURE})
+    assert queued.json()["status"] == "IN_QUEUE"
+    address = endpoint["requestUrls"]["status"].replace("{jobId}", queued.json()["id"])
+    assert (await runpod.get(address)).json()["status"] == "IN_PROGRESS"
+    done = (await runpod.get(address)).json()
+    assert set(done["output"]) == {"image_url", "cost"}
+    gone = await runpod.delete(f"{V2}/serverless/{endpoint['id']}")
+    assert (gone.status_code, gone.content) == (204, b"")
+    assert (await runpod.get(f"{V2}/serverless/{endpoint['id']}")).status_code == 404
+    assert (await runpod.delete(f"{V2}/templates/{tid}")).status_code == 204
+
+
+@pytest.mark.parametrize(
+    ("path", "change", "status"),
+    [
+        ("serverless", {"colour": "red"}, 422),
+        ("serverless", {"name": 3}, 422),
+        ("serverless", {"name": ""}, 422),
+        ("serverless", {"gpu": None}, 422),
+        ("serverless", {"gpu": {"pools": ["NONE"]}}, 422),
+        ("serverless", {"workers": {"min": 3, "max": 1}}, 422),
+        ("serverless", {"workers": {"low": 0}}, 422),
+        ("serverless", {"scaling": {"type": "MAGIC"}}, 422),
+        ("serverless", {"type": "STACK"}, 422),
+        ("serverless", {"image": None}, 400),
+        ("serverless", {"templateId": "none"}, 404),
+        ("serverless", {"networkVolumes": ["none"]}, 404),
+    ],
+)
+async def test_endpoints_are_checked(
+    runpod: httpx.AsyncClient, path: str, change: dict[str, Any], status: int
+) -> None:
+    """A faulty endpoint is refused with title, status and detail."""
+    body = {k: v for k, v in {**ENDPOINT, **change}.items() if v is not None}
+    reply = await runpod.post(f"{V2}/{path}", json=body)
+    assert reply.status_code == status
+    assert reply.json()["status"] == status
+    assert {"title", "status", "detail"} <= set(reply.json())
+
+
+async def test_volumes_and_pods(runpod: httpx.AsyncClient) -> None:
+    """A volume has bounds; a pod comes up while it is watched and can be stopped."""
+    small = {"name": "v", "size": 5, "dataCenter": "EU-RO-1"}
+    assert (await runpod.post(f"{V2}/network-volumes", json=small)).status_code == 422
+    volume = await runpod.post(f"{V2}/network-volumes", json={**small, "size": 20})
+    assert volume.status_code == 201
+    listed = (await runpod.get(f"{V2}/network-volumes")).json()
+    assert listed["networkVolumes"] == [volume.json()]
+    body = {"name": "p", "image": "x/y", "gpu": {"id": "NVIDIA GeForce RTX 4090", "count": 1}}
+    assert (await runpod.post(f"{V2}/pods", json={"name": "p", "image": "x"})).status_code == 400
+    pod = (await runpod.post(f"{V2}/pods", json=body)).json()
+    assert pod["status"] == "PROVISIONING"
+    assert pod["cost"] > 0
+    address = f"{V2}/pods/{pod['id']}"
+    states = [(await runpod.get(address)).json()["status"] for _ in range(3)]
+    assert states == ["STARTING", "RUNNING", "RUNNING"]
+    stopped = await runpod.post(f"{address}/action", json={"action": "stop"})
+    assert stopped.json()["status"] == "EXITED"
+    assert (await runpod.post(f"{address}/action", json={"action": "fly"})).status_code == 422
+    assert (await runpod.delete(address)).status_code == 204
+
+
+async def test_catalogue(runpod: httpx.AsyncClient) -> None:
+    """The catalogue names ids, pools and prices."""
+    gpus = (await runpod.get(f"{V2}/catalog/gpus")).json()["gpus"]
+    found = {gpu["id"]: gpu for gpu in gpus}["NVIDIA GeForce RTX 4090"]
+    assert found["pool"] == "ADA_24"
+    assert set(found["price"]) == {"secure", "community", "serverless"}
+
+
+async def test_keys(anonymous: httpx.AsyncClient) -> None:
+    """Both wires refuse a missing key with 401, and jobs take a key without Bearer."""
+    assert (await anonymous.get(f"{V2}/serverless")).json()["status"] == 401
+    assert (await anonymous.post(f"{FLUX}/run", json={"input": PICTURE})).status_code == 401
+    bare = {"Authorization": "sandbox-runpod"}
+    assert (await anonymous.get(f"{FLUX}/health", headers=bare)).status_code == 200
+
+
+async def test_job_moves_on_as_it_is_polled(runpod: httpx.AsyncClient) -> None:
+    """A job goes from queue to progress to completion, and its picture is no blank."""
+    queued = (await runpod.post(f"{FLUX}/run", json={"input": PICTURE})).json()
+    assert queued["status"] == "IN_QUEUE"
+    address = f"{FLUX}/status/{queued['id']}"
+    assert (await runpod.get(address)).json()["status"] == "IN_PROGRESS"
+    done = (await runpod.get(address)).json()
+    assert done["status"] == "COMPLETED"
+    assert done["executionTime"] > 0
+    assert done["output"]["cost"] == pytest.approx(0.02 * 256 * 256 / 1e6, abs=1e-6)
+    picture = opened(done["output"]["image_url"])
+    assert picture.size == (256, 256)
+    colors = picture.convert("RGB").getcolors(maxcolors=256 * 256)
+    assert colors is not None
+    assert len(colors) > 500
+    assert (await runpod.get(address)).json() == done
+
+
+async def test_sdxl_worker_shape(runpod: httpx.AsyncClient) -> None:
+    """The sdxl worker answers with images, image_url and the seed used."""
+    made = (await runpod.post(f"{V2}/serverless", json=ENDPOINT)).json()
+    body = {"input": {**PICTURE, "num_images": 2}}
+    done = (await runpod.post(f"{JOBS}/{made['id']}/runsync", json=body)).json()
+    output = done["output"]
+    assert done["status"] == "COMPLETED"
+    assert output["seed"] == 4
+    assert output["image_url"] == output["images"][0] != output["images"][1]
+
+
+async def test_comfyui_worker_shape(runpod: httpx.AsyncClient) -> None:
+    """The comfyui worker takes a workflow and answers with base64 files."""
+    wanted = {**ENDPOINT, "image": "example/worker-comfyui:5"}
+    made = (await runpod.post(f"{V2}/serverless", json=wanted)).json()
+    flow = {"6": {"inputs": {"text": "a mountain lake"}}}
+    done = await runpod.post(f"{JOBS}/{made['id']}/runsync", json={"input": {"workflow": flow}})
+    image = done.json()["output"]["images"][0]
+    assert image["type"] == "base64"
+    assert Image.open(io.BytesIO(base64.b64decode(image["data"]))).format == "PNG"
+
+
+async def test_short_wait_returns_an_unfinished_job(runpod: httpx.AsyncClient) -> None:
+    """A runsync that waits too little answers unfinished, and polling finishes it."""
+    first = (await runpod.post(f"{FLUX}/runsync?wait=1000", json={"input": PICTURE})).json()
+    assert first["status"] == "IN_QUEUE"
+    assert "output" not in first
+    states = [(await runpod.get(f"{FLUX}/status/{first['id']}")).json()["status"] for _ in "12"]
+    assert states == ["IN_PROGRESS", "COMPLETED"]
+    assert (await runpod.post(f"{FLUX}/runsync?wait=5", json={"input": PICTURE})).status_code == 400
+
+
+async def test_cancel_and_unknown_jobs(runpod: httpx.AsyncClient) -> None:
+    """Cancel ends a job for good; unknown jobs and endpoints are 404."""
+    queued = (await runpod.post(f"{FLUX}/run", json={"input": PICTURE})).json()
+    cancelled = (await runpod.post(f"{FLUX}/cancel/{queued['id']}")).json()
+    assert cancelled["status"] == "CANCELLED"
+    again = (await runpod.get(f"{FLUX}/status/{queued['id']}")).json()
+    assert again["status"] == "CANCELLED"
+    assert "output" not in again
+    assert (await runpod.get(f"{FLUX}/status/none")).status_code == 404
+    assert (await runpod.post(f"{JOBS}/none/run", json={"input": {}})).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"prompt": ""}, {"width": 100}, {"width": 300}, {"num_inference_steps": 99}, {"seed": "x"}],
+)
+async def test_worker_refuses_bad_input(runpod: httpx.AsyncClient, change: dict[str, Any]) -> None:
+    """Input that the worker cannot use makes the job fail with an error, and retry requeues it."""
+    done = await runpod.post(f"{FLUX}/runsync", json={"input": {**PICTURE, **change}})
+    assert done.status_code == 200
+    assert done.json()["status"] == "FAILED"
+    assert done.json()["error"]
+    retried = await runpod.post(f"{FLUX}/retry/{done.json()['id']}")
+    assert retried.json()["status"] == "IN_QUEUE"
+
+
+@pytest.mark.parametrize("body", [{}, {"input": 3}, {"input": {}, "policy": 3}])
+async def test_malformed_submissions(runpod: httpx.AsyncClient, body: dict[str, Any]) -> None:
+    """A submission without an input object is a 400."""
+    assert (await runpod.post(f"{FLUX}/run", json=body)).status_code == 400
+
+
+async def test_results_expire(runpod: httpx.AsyncClient, state: SandboxState) -> None:
+    """A runsync result is gone after a minute."""
+    done = (await runpod.post(f"{FLUX}/runsync", json={"input": PICTURE})).json()
+    address = f"{FLUX}/status/{done['id']}"
+    assert (await runpod.get(address)).status_code == 200
+    later = state.clock() + 61
+    state.clock = lambda: later
+    assert (await runpod.get(address)).status_code == 404
+
+
+async def test_health_counts_jobs(runpod: httpx.AsyncClient) -> None:
+    """Health counts what is queued and what is done."""
+    await runpod.post(f"{FLUX}/runsync", json={"input": PICTURE})
+    await runpod.post(f"{FLUX}/run", json={"input": PICTURE})
+    health = (await runpod.get(f"{FLUX}/health")).json()
+    assert health["jobs"]["completed"] == 1
+    assert health["jobs"]["inQueue"] == 1
+    assert health["workers"]["ready"] == 1
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    ["a coral reef", "snowy mountain aurora", "city at night", "a forest", "a volcano",
+     "solar farm", "wind turbines", "desert dunes", "jazz in blue", "a bridge", "a lighthouse"],
+)  # fmt: skip
+def test_every_scene_draws(prompt: str) -> None:
+    """Each kind of scene gives a varied picture, the same each time, another per seed."""
+    first = draw(prompt, width=256, height=192, steps=20, seed=1)
+    assert first == draw(prompt, width=256, height=192, steps=20, seed=1)
+    assert first != draw(prompt, width=256, height=192, steps=20, seed=2)
+    picture = Image.open(io.BytesIO(first)).convert("RGB")
+    extremes = picture.convert("L").getextrema()
+    assert isinstance(extremes[0], int)
+    assert isinstance(extremes[1], int)
+    assert extremes[1] - extremes[0] > 80

@@ -1,0 +1,68 @@
+"""The capabilities, one public module each; the engine's registry loads them from here."""
+
+import logging
+import pkgutil
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+
+from toolkit.plugins import Capability
+
+GROUP = "toolkit.capabilities"
+log = logging.getLogger(__name__)
+
+# The order of the specification's table; what is not in it comes after, by name.
+_REGISTRY_ORDER = (
+    "image.generate",
+    "research.gather",
+    "composition.layout",
+    "llm.generate",
+    "text.generate",
+    "speech.generate",
+    "voice.clone",
+)
+
+
+def load_capabilities() -> list[Capability]:
+    """Every capability there is: the built-in ones in registry order, then installed ones.
+
+    An installed one that fails to load, or calls itself what another is called, is left out and
+    logged: it must not keep the others from working.
+
+    >>> [capability.name for capability in load_capabilities()][:2]
+    ['image.generate@1', 'research.gather@1']
+    """
+    found = {capability.name: capability for capability in _built_in()}
+    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+        capability = _installed(point)
+        if capability is None:
+            continue
+        if capability.name in found:
+            log.warning("entry point %s: %s is taken", point.name, capability.name)
+            continue
+        found[capability.name] = capability
+    return list(found.values())
+
+
+def _built_in() -> list[Capability]:
+    names = [module.name for module in pkgutil.iter_modules(__path__)]
+    capabilities: list[Capability] = [
+        import_module(f"{__name__}.{name}").CAPABILITY for name in names if name[0] != "_"
+    ]
+    return sorted(capabilities, key=_place)
+
+
+def _place(capability: Capability) -> tuple[int, str]:
+    known = capability.id in _REGISTRY_ORDER
+    return (_REGISTRY_ORDER.index(capability.id) if known else len(_REGISTRY_ORDER), capability.id)
+
+
+def _installed(point: EntryPoint) -> Capability | None:
+    try:
+        loaded = point.load()
+    except Exception as error:  # whatever a stranger's module raises
+        log.warning("entry point %s: failed to load with %s", point.name, type(error).__name__)
+        return None
+    if isinstance(loaded, Capability):
+        return loaded
+    log.warning("entry point %s: no toolkit.plugins.Capability", point.name)
+    return None

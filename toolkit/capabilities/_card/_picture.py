@@ -1,0 +1,76 @@
+"""Opening pictures that come from outside and cutting them to a box; used by the layout."""
+
+import io
+import struct
+
+from PIL import Image, ImageOps
+
+from toolkit.capabilities._card._scene import Box, CardError, Color
+
+MOST_PIXELS = 40_000_000
+_FORMATS = ("PNG", "JPEG", "WEBP")
+# What Pillow raises on data that is no picture, is cut off or claims to be enormous.
+_FAULTS = (
+    OSError,
+    SyntaxError,
+    ValueError,
+    EOFError,
+    struct.error,
+    Image.DecompressionBombError,
+    Image.DecompressionBombWarning,
+)
+
+
+def open_picture(data: bytes) -> Image.Image:
+    """A picture checked, decoded, turned upright and in RGB or RGBA.
+
+    Parameters:
+        data: the bytes of a PNG, JPEG or WebP file; of an animation the first frame counts.
+
+    Raises:
+        CardError: the bytes are no such picture, are damaged, or hold over 40 megapixels.
+    """
+    try:
+        with Image.open(io.BytesIO(data), formats=_FORMATS) as probe:
+            # Before anything is decoded: a small file may unpack to gigabytes.
+            if probe.width * probe.height > MOST_PIXELS:
+                raise CardError(
+                    f"the picture has {probe.width} by {probe.height} pixels; at most "
+                    f"{MOST_PIXELS // 1_000_000} megapixels are accepted"
+                )
+            probe.verify()
+        with Image.open(io.BytesIO(data), formats=_FORMATS) as picture:
+            picture.load()
+            return _plain(ImageOps.exif_transpose(picture))
+    except CardError:
+        raise
+    except _FAULTS as error:
+        raise CardError("the picture is not a readable PNG, JPEG or WebP file") from error
+
+
+def _plain(picture: Image.Image) -> Image.Image:
+    if picture.mode.startswith("I"):
+        # 16 bits of grey: converting would clip all but the darkest 256 shades to white.
+        picture = picture.convert("I").point(lambda grey: grey * (1 / 257)).convert("L")
+    return picture.convert("RGBA" if picture.has_transparency_data else "RGB")
+
+
+def cut(picture: Image.Image, box: Box, ground: Color) -> Image.Image:
+    """The middle of a picture, scaled to cover a box; see-through parts show the ground.
+
+    Parameters:
+        picture: in RGB or RGBA.
+        box: with whole pixels.
+        ground: the colour behind.
+
+    Example:
+        >>> cut(Image.new("RGB", (40, 20)), Box(0, 0, 10, 10), (0, 0, 0)).size
+        (10, 10)
+    """
+    size = (max(1, round(box.w)), max(1, round(box.h)))
+    fitted = ImageOps.fit(picture, size, Image.Resampling.LANCZOS)
+    if fitted.mode != "RGBA":
+        return fitted
+    flat = Image.new("RGB", size, ground)
+    flat.paste(fitted, (0, 0), fitted)
+    return flat

@@ -1,0 +1,194 @@
+"""The painter that turns a scene into a PNG file."""
+
+import io
+import math
+
+from PIL import Image, ImageDraw
+
+from toolkit.capabilities._card._fonts import Fonts
+from toolkit.capabilities._card._layout import compose
+from toolkit.capabilities._card._scene import (
+    Box,
+    Card,
+    Disc,
+    Fade,
+    Group,
+    Layer,
+    Picture,
+    Polygon,
+    Rendered,
+    RoundRect,
+    Scene,
+    Solid,
+    TextBox,
+)
+
+# Shapes are drawn this many times larger and scaled down, which smooths their edges; shapes of
+# over a megapixel get less, where steps are small beside them and memory is not.
+_FINE, _COARSE = 4, 2
+_LARGE = 1_000_000
+
+
+def render_png(card: Card, fonts: Fonts | None = None) -> Rendered:
+    """Draw a card as a PNG file; the same card gives the same bytes.
+
+    Parameters:
+        card: what to show.
+        fonts: font files to use instead of the bundled DejaVu Sans.
+
+    Raises:
+        CardError: the card cannot be drawn as asked (name, size, title or picture).
+        RuntimeError: the bundled fonts are not installed.
+
+    Example:
+        >>> render_png(Card(title="Tides", width=400, height=210)).media_type
+        'image/png'
+    """
+    chosen = fonts or Fonts.bundled()
+    scene = compose(card, chosen)
+    buffer = io.BytesIO()
+    paint(scene, chosen).save(buffer, "PNG", compress_level=6)
+    return Rendered(
+        buffer.getvalue(),
+        "image/png",
+        scene.width,
+        scene.height,
+        scene.warnings,
+        scene.missing_glyphs,
+        scene.texts,
+    )
+
+
+def paint(scene: Scene, fonts: Fonts, text: bool = True) -> Image.Image:
+    """The scene as an RGB picture.
+
+    Parameters:
+        scene: what stands where.
+        fonts: the ones it was laid out with.
+        text: False leaves the words out, to look at what lies behind them.
+    """
+    canvas = Image.new("RGB", (scene.width, scene.height))
+    for layer in scene.layers:
+        _layer(canvas, layer, (0, 0))
+    if text:
+        draw = ImageDraw.Draw(canvas)
+        for box in scene.texts:
+            _write(draw, box, fonts)
+    return canvas
+
+
+def _write(draw: ImageDraw.ImageDraw, box: TextBox, fonts: Fonts) -> None:
+    for line in box.lines:
+        for font, part, offset, _ in fonts.placed(line.text, box.font_size, box.bold, line.rtl):
+            draw.text(
+                (line.x + offset, line.baseline),
+                part,
+                fill=box.color,
+                font=font,
+                anchor="ls",
+                direction=fonts.direction(line.rtl),
+            )
+
+
+def _layer(canvas: Image.Image, layer: Layer, origin: tuple[float, float]) -> None:
+    """Draw one layer on a canvas whose top left corner lies at the origin."""
+    if isinstance(layer, Group):
+        area = _pixels(layer.clip, (0, 0), canvas.size)
+        tile = canvas.crop(area)
+        for shape in layer.shapes:
+            _layer(tile, shape, (area[0], area[1]))
+        _paste(canvas, tile, layer.clip, layer.radius)
+    elif isinstance(layer, Picture):
+        _paste(canvas, layer.image, layer.box, layer.radius)
+    elif isinstance(layer, Fade):
+        _fade(canvas, layer, origin)
+    else:
+        _shape(canvas, layer, origin)
+
+
+def _paste(canvas: Image.Image, tile: Image.Image, box: Box, radius: float) -> None:
+    place = (round(box.x), round(box.y))
+    if radius <= 0:
+        canvas.paste(tile, place)
+        return
+    mask = Image.new("L", tile.size)
+    _shape_mask(mask, RoundRect(Box(0, 0, *tile.size), radius, (0, 0, 0)), (0, 0))
+    canvas.paste(tile, place, mask)
+
+
+def _fade(canvas: Image.Image, fade: Fade, origin: tuple[float, float]) -> None:
+    area = _pixels(fade.box, origin, canvas.size)
+    wide, tall = area[2] - area[0], area[3] - area[1]
+    strip = Image.new("RGBA", (1, tall))
+    for y in range(tall):
+        strip.putpixel((0, y), _stop(fade, (y + 0.5) / tall))
+    sheet = strip.resize((wide, tall), Image.Resampling.NEAREST)
+    canvas.paste(sheet.convert("RGB"), area, sheet.getchannel("A"))
+
+
+def _stop(fade: Fade, at: float) -> tuple[int, int, int, int]:
+    before = fade.stops[0]
+    for after in fade.stops:
+        if at < after[0]:
+            share = (at - before[0]) / (after[0] - before[0])
+            red, green, blue = (
+                round(a + (b - a) * share) for a, b in zip(before[1], after[1], strict=True)
+            )
+            return red, green, blue, round(255 * (before[2] + (after[2] - before[2]) * share))
+        before = after
+    return *before[1], round(255 * before[2])
+
+
+def _shape(canvas: Image.Image, shape: Solid, origin: tuple[float, float]) -> None:
+    area = _pixels(_bounds(shape), origin, canvas.size)
+    if area[2] <= area[0] or area[3] <= area[1]:
+        return
+    mask = Image.new("L", (area[2] - area[0], area[3] - area[1]))
+    _shape_mask(mask, shape, (origin[0] + area[0], origin[1] + area[1]))
+    canvas.paste(shape.color, area, mask)
+
+
+def _bounds(shape: Solid) -> Box:
+    if isinstance(shape, Disc):
+        side = 2 * shape.radius
+        return Box(shape.cx - shape.radius, shape.cy - shape.radius, side, side)
+    if isinstance(shape, Polygon):
+        xs, ys = zip(*shape.points, strict=True)
+        return Box(min(xs), min(ys), max(xs) - min(xs), max(ys) - min(ys))
+    return shape.box
+
+
+def _pixels(
+    box: Box, origin: tuple[float, float], size: tuple[int, int]
+) -> tuple[int, int, int, int]:
+    """The whole pixels a box touches on a canvas of that size at the origin."""
+    left, top = math.floor(box.x - origin[0]), math.floor(box.y - origin[1])
+    right, bottom = math.ceil(box.right - origin[0]), math.ceil(box.bottom - origin[1])
+    return max(0, left), max(0, top), min(size[0], right), min(size[1], bottom)
+
+
+def _shape_mask(mask: Image.Image, shape: Solid, origin: tuple[float, float]) -> None:
+    """Fill a mask with the part of a shape that lies over it."""
+    wide, tall = mask.size
+    zoom = _FINE if wide * tall <= _LARGE else _COARSE
+    large = Image.new("L", (wide * zoom, tall * zoom))
+    draw = ImageDraw.Draw(large)
+
+    def at(x: float, y: float) -> tuple[float, float]:
+        # Pillow counts a pixel by its middle, geometry by its edge.
+        return (x - origin[0]) * zoom - 0.5, (y - origin[1]) * zoom - 0.5
+
+    if isinstance(shape, Disc):
+        value = round(255 * shape.alpha)
+        for radius, fill in ((shape.radius, value), (shape.hole, 0)):
+            if radius > 0:
+                low = at(shape.cx - radius, shape.cy - radius)
+                draw.ellipse((*low, *at(shape.cx + radius, shape.cy + radius)), fill=fill)
+    elif isinstance(shape, Polygon):
+        draw.polygon([at(x, y) for x, y in shape.points], fill=round(255 * shape.alpha))
+    else:
+        low, high = at(shape.box.x, shape.box.y), at(shape.box.right, shape.box.bottom)
+        radius = min(shape.radius, shape.box.w / 2, shape.box.h / 2) * zoom
+        value = round(255 * shape.alpha)
+        draw.rounded_rectangle((*low, *high), radius, fill=value)
+    mask.paste(large.reduce(zoom))

@@ -1,0 +1,136 @@
+"""One polite GET as a flow: redirects on the same host, waiting when told to, two retries."""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+import httpx
+
+from toolkit.contract.errors import ErrorCode
+from toolkit.plugins import Flow, VendorFault, pause, send
+
+RETRIES = 2
+MOST_REDIRECTS = 3
+LONGEST_WAIT_S = 30.0
+FIRST_WAIT_S = 0.5
+LAG_WAIT_S = 5.0  # the least the API asks for when it lags, or limits without saying how long
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_BUSY = frozenset({"maxlag", "ratelimited", "readonly"})
+
+
+def fetch(address: str, headers: Mapping[str, str]) -> Flow[httpx.Response]:
+    """GET an address, and again where waiting may help.
+
+    Returns:
+        an answer of 200 or 404.
+
+    Raises:
+        VendorFault: `PROVIDER_RATE_LIMITED`, `PROVIDER_UNAVAILABLE`, `PROVIDER_REJECTED`, or
+            `PROVIDER_BAD_RESPONSE` for a redirect that is not followed.
+    """
+    url, redirects, tries = httpx.URL(address), 0, 0
+    while True:
+        fault: VendorFault
+        try:
+            response = yield from send(httpx.Request("GET", url, headers=dict(headers)))
+        except VendorFault as lost:
+            # Reading twice harms nothing, so an unknown outcome is tried again too.
+            fault, wait = lost, FIRST_WAIT_S * 2**tries
+        else:
+            if response.status_code in _REDIRECTS:
+                redirects += 1
+                url = _followed(url, response.headers.get("location", ""), redirects)
+                continue
+            refused = _fault(response)
+            if refused is None:
+                return response
+            fault = refused
+            wait = FIRST_WAIT_S * 2**tries if fault.retry_after is None else fault.retry_after
+        if not fault.retryable or tries == RETRIES or wait > LONGEST_WAIT_S:
+            raise fault
+        tries += 1
+        yield from pause(wait, "retrying")
+
+
+def _followed(url: httpx.URL, location: str, redirects: int) -> httpx.URL:
+    """Where a redirect leads, if that is the same host: no answer sends us anywhere else."""
+    try:
+        target = url.join(location)
+    except httpx.InvalidURL:
+        target = httpx.URL("")
+    same = target.host == url.host and (
+        (target.scheme, target.port) == (url.scheme, url.port)
+        or (url.scheme, target.scheme, target.port) == ("http", "https", None)
+    )
+    if not location or not same or redirects > MOST_REDIRECTS:
+        raise VendorFault(
+            ErrorCode.PROVIDER_BAD_RESPONSE,
+            f"{url.host} redirects too often or to another host.",
+            retryable=False,
+        )
+    return target
+
+
+def _fault(response: httpx.Response) -> VendorFault | None:
+    """What is wrong with an answer; none for 200 and 404."""
+    status = response.status_code
+    after = _seconds(response.headers.get("retry-after"))
+    if status in (200, 404):
+        code = _api_error(response) if status == 200 else None
+        if code is None:
+            return None
+        if code in _BUSY:
+            return VendorFault(
+                ErrorCode.PROVIDER_RATE_LIMITED,
+                "The encyclopedia is too busy to answer.",
+                retry_after=max(after or 0.0, LAG_WAIT_S),
+                status=status,
+            )
+        return VendorFault(
+            ErrorCode.PROVIDER_REJECTED, "The encyclopedia refused the query.", status=status
+        )
+    if status == 429:
+        return VendorFault(
+            ErrorCode.PROVIDER_RATE_LIMITED,
+            "The encyclopedia limits how often it may be asked.",
+            retry_after=LAG_WAIT_S if after is None else after,
+            status=status,
+        )
+    if status >= 500 or status == 408:
+        return VendorFault(
+            ErrorCode.PROVIDER_UNAVAILABLE,
+            f"The encyclopedia answered {status}.",
+            retry_after=after,
+            status=status,
+        )
+    return VendorFault(
+        ErrorCode.PROVIDER_REJECTED, f"The encyclopedia answered {status}.", status=status
+    )
+
+
+def _api_error(response: httpx.Response) -> str | None:
+    """The error that the action API sends with HTTP 200."""
+    if response.request.url.path.rpartition("/")[2] != "api.php":
+        return None
+    try:
+        body = json.loads(response.content)
+    except (ValueError, RecursionError):
+        return None
+    error = body.get("error") if isinstance(body, dict) else None
+    return str(error.get("code", "")) if isinstance(error, dict) else None
+
+
+def _seconds(value: str | None) -> float | None:
+    """A `Retry-After` in seconds from now, given as seconds or as a date."""
+    if value is None:
+        return None
+    if value.strip().isascii() and value.strip().isdigit():
+        return float(value.strip()[:9])
+    try:
+        moment = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return max(0.0, (moment - datetime.now(UTC)).total_seconds())

@@ -1,0 +1,114 @@
+"""HTML of articles and search results as plain text in sections; nothing of it is ever run."""
+
+import re
+from html.parser import HTMLParser
+
+from toolkit.capabilities._encyclopedia._source import Section
+from toolkit.capabilities._text import clean
+
+LONGEST_HTML = 2_000_000  # characters; what stands later is not read
+
+_VOID = frozenset({"area", "br", "col", "embed", "hr", "img", "input", "link", "meta", "wbr"})
+_SILENT = frozenset(
+    {"audio", "button", "figure", "form", "head", "math", "nav", "noscript", "script", "select",
+     "style", "sup", "svg", "table", "template", "textarea", "title", "video"}
+)  # fmt: skip
+_SILENT_CLASSES = frozenset(
+    {"hatnote", "mw-editsection", "navbox", "noprint", "reference", "reflist", "thumb", "toc"}
+)
+_BLOCKS = frozenset({"blockquote", "br", "dd", "div", "dt", "li", "p", "section"})
+_HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+
+
+class _Reader(HTMLParser):
+    """Collects the words outside silent elements, parted at headings of the second level."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.parts: list[tuple[str, list[str]]] = [("", [])]
+        self._silent: list[str] = []  # open elements, from the silent one inwards
+        self._heading: list[str] | None = None
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in _VOID:
+            if tag == "br":
+                self.handle_data("\n")
+            return
+        classes = set((dict(attrs).get("class") or "").split())
+        if self._silent or tag in _SILENT or classes & _SILENT_CLASSES:
+            self._silent.append(tag)
+        elif tag in _HEADINGS:
+            self._heading = []
+        elif tag in _BLOCKS:
+            self.handle_data("\n")
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in _VOID:
+            self.handle_starttag(tag, attrs)
+
+    def handle_endtag(self, tag: str) -> None:
+        if self._silent:
+            if tag in self._silent:
+                # Elements left open within are closed with the one around them.
+                while self._silent.pop() != tag:
+                    pass
+        elif tag in _HEADINGS and self._heading is not None:
+            title = " ".join("".join(self._heading).split())
+            self._heading = None
+            if tag == "h2":
+                self.parts.append((title, []))
+        elif tag in _BLOCKS:
+            self.handle_data("\n")
+
+    def handle_data(self, data: str) -> None:
+        if self._silent:
+            return
+        (self.parts[-1][1] if self._heading is None else self._heading).append(data)
+
+
+def _read(html: str) -> list[tuple[str, str]]:
+    reader = _Reader()
+    reader.feed(html[:LONGEST_HTML])
+    reader.close()
+    return [(title, _tidy("".join(words))) for title, words in reader.parts]
+
+
+def _tidy(text: str) -> str:
+    lines = (" ".join(line.split()) for line in clean(text).split("\n"))
+    return "\n".join(line for line in lines if line)
+
+
+def to_text(html: str) -> str:
+    """The words of a piece of HTML.
+
+    >>> to_text('Power of <span class="searchmatch">tides</span> &amp; waves<script>x()</script>')
+    'Power of tides & waves'
+    """
+    return "\n".join(text for _, text in _read(html) if text)
+
+
+def to_sections(html: str) -> tuple[str, tuple[Section, ...]]:
+    """An article's lead and its sections.
+
+    >>> to_sections("<p>Tides turn.</p><h2>Uses</h2><p>Mills.</p>")
+    ('Tides turn.', (Section(title='Uses', text='Mills.'),))
+    """
+    (_, lead), *rest = _read(html)
+    return lead, tuple(Section(title, text) for title, text in rest if title and text)
+
+
+def from_extract(extract: str) -> tuple[str, tuple[Section, ...]]:
+    """The lead and sections of a plain-text extract, whose headings stand in `==`.
+
+    >>> from_extract("Tides turn.\\n\\n== Uses ==\\nMills.\\n=== Old ===\\nSome.")
+    ('Tides turn.', (Section(title='Uses', text='Mills.\\nSome.'),))
+    """
+    parts: list[tuple[str, list[str]]] = [("", [])]
+    for line in clean(extract).split("\n"):
+        heading = re.fullmatch(r"(={2,6}) ?(.{1,200}?) ?\1", line.strip())
+        if heading is None:
+            parts[-1][1].append(line)
+        elif heading[1] == "==":
+            parts.append((heading[2], []))
+    (_, lead), *rest = [(title, _tidy("\n".join(lines))) for title, lines in parts]
+    return lead, tuple(Section(title, text) for title, text in rest if title and text)

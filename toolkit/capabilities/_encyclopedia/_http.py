@@ -1,0 +1,158 @@
+"""The encyclopedia over its public HTTP API (vendor page, "Wikipedia"), as sans-IO flows."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from typing import TypeGuard
+from urllib.parse import quote
+
+import httpx
+
+from toolkit.capabilities._encyclopedia._fetch import fetch
+from toolkit.capabilities._encyclopedia._html import from_extract, to_text
+from toolkit.capabilities._encyclopedia._source import Hit, Page, Section
+from toolkit.capabilities._text import clean
+from toolkit.contract.errors import ErrorCode
+from toolkit.plugins import Flow, VendorFault
+
+_PUBLIC_HOST = re.compile(r"[a-z-]+\.(wikipedia\.org)")
+PUBLIC_LICENSE = "CC BY-SA 4.0"
+
+
+def user_agent(contact: str) -> str:
+    """What a request says of itself, as the encyclopedia's policy asks.
+
+    Parameters:
+        contact: the operator's email address or web page.
+
+    >>> user_agent("ops@example.org").startswith("capability-toolkit/")
+    True
+    """
+    try:
+        own = version("capability-toolkit")
+    except PackageNotFoundError:  # run from a source tree that was never installed
+        own = "0"
+    said = clean(contact).replace("\n", " ") or "research.gather; self-hosted"
+    return f"capability-toolkit/{own} ({said}) httpx/{httpx.__version__}"
+
+
+@dataclass(frozen=True)
+class HttpSource:
+    """An encyclopedia at a base URL; the public one has a host for each language."""
+
+    address: str
+    language: str = "en"
+    contact: str = ""
+    kind: str = field(default="http", init=False)
+
+    @property
+    def base_url(self) -> str:
+        """The base URL, of the asked language where the host names one."""
+        url = httpx.URL(self.address)
+        public = _PUBLIC_HOST.fullmatch(url.host)
+        if public:
+            url = url.copy_with(host=f"{self.language}.{public[1]}")
+        return str(url).rstrip("/")
+
+    def search(self, topic: str, limit: int) -> Flow[list[Hit]]:
+        """Articles for a topic, best first."""
+        query = httpx.QueryParams({"q": topic, "limit": str(limit)})
+        found = yield from self._json(f"/w/rest.php/v1/search/page?{query}")
+        pages = found.get("pages") if found else None
+        hits = (
+            [_hit(item, topic) for item in pages if isinstance(item, dict)] if _list(pages) else []
+        )
+        return [hit for hit in hits if hit.key]
+
+    def page(self, hit: Hit, *, whole: bool) -> Flow[Page | None]:
+        """An article, with its sections if `whole`; none for a missing or disambiguation page."""
+        key = quote(hit.key.replace(" ", "_"), safe="")
+        found = yield from self._json(f"/api/rest_v1/page/summary/{key}")
+        if found is None or found.get("type") == "disambiguation":
+            return None
+        title = _text(found, "title") or hit.title
+        page = Page(
+            title=title,
+            url=self._url_of(found, title),
+            summary=_text(found, "extract"),
+            description=_text(found, "description"),
+            license=PUBLIC_LICENSE
+            if _PUBLIC_HOST.fullmatch(httpx.URL(self.base_url).host)
+            else None,
+        )
+        if not whole:
+            return page if page.summary else None
+        lead, sections = yield from self._extract(title)
+        summary = page.summary or lead
+        if not summary:
+            return None
+        return Page(page.title, page.url, summary, sections, page.description, page.license)
+
+    def _extract(self, title: str) -> Flow[tuple[str, tuple[Section, ...]]]:
+        query = httpx.QueryParams(
+            {
+                "action": "query", "prop": "extracts", "explaintext": "1", "redirects": "1",
+                "titles": title, "format": "json", "formatversion": "2",
+            }
+        )  # fmt: skip
+        found = yield from self._json(f"/w/api.php?{query}")
+        answered = found.get("query") if found else None
+        pages = answered.get("pages") if isinstance(answered, dict) else None
+        first = pages[0] if _list(pages) and pages else None
+        extract = first.get("extract") if isinstance(first, dict) else None
+        return from_extract(extract if isinstance(extract, str) else "")
+
+    def _json(self, path: str) -> Flow[dict[str, object] | None]:
+        """A JSON object; none for 404."""
+        headers = {
+            "user-agent": user_agent(self.contact),
+            "accept": "application/json",
+            "accept-encoding": "gzip",
+            "accept-language": self.language,
+        }
+        response = yield from fetch(self.base_url + path, headers)
+        if response.status_code == 404:
+            return None
+        try:
+            value = json.loads(response.content)
+        except (ValueError, RecursionError):
+            value = None
+        if not isinstance(value, dict):
+            raise VendorFault(
+                ErrorCode.PROVIDER_BAD_RESPONSE, "The encyclopedia's answer is no JSON object."
+            )
+        return value
+
+    def _url_of(self, found: Mapping[str, object], title: str) -> str:
+        urls = found.get("content_urls")
+        desktop = urls.get("desktop") if isinstance(urls, dict) else None
+        page = desktop.get("page") if isinstance(desktop, dict) else None
+        if isinstance(page, str) and re.match(r"https?://[^\s<>\"']{1,2000}$", page):
+            return page
+        return f"{self.base_url}/wiki/{quote(title.replace(' ', '_'))}"
+
+
+def _hit(item: Mapping[str, object], topic: str) -> Hit:
+    title = _text(item, "title")
+    named = {_plain(title), _plain(_text(item, "matched_title"))} - {""}
+    return Hit(
+        key=_text(item, "key") or title,
+        title=title,
+        excerpt=f"{to_text(_text(item, 'excerpt'))} {_text(item, 'description')}".strip(),
+        certain=_plain(topic) in named,
+    )
+
+
+def _plain(title: str) -> str:
+    return " ".join(title.replace("_", " ").split()).casefold()
+
+
+def _text(record: Mapping[str, object], name: str) -> str:
+    value = record.get(name)
+    return clean(value) if isinstance(value, str) else ""
+
+
+def _list(value: object) -> TypeGuard[list[object]]:
+    return isinstance(value, list)

@@ -1,0 +1,62 @@
+"""What every encyclopedia source offers, and the plain values it answers with."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from toolkit.plugins import Flow
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """An article that a search found; `key` is how its source names it.
+
+    Attributes:
+        certain: the topic is the article's own title, or another name of it.
+    """
+
+    key: str
+    title: str
+    excerpt: str = ""
+    certain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One section of an article, in plain text."""
+
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One article, in plain text."""
+
+    title: str
+    url: str
+    summary: str
+    sections: tuple[Section, ...] = ()
+    description: str = ""
+    license: str | None = None
+
+
+class Source(Protocol):
+    """An encyclopedia that can be searched and read, as sans-IO flows."""
+
+    @property
+    def kind(self) -> str:
+        """`http` or `zim`."""
+        ...
+
+    @property
+    def base_url(self) -> str:
+        """Where it is; of a ZIM file only its name."""
+        ...
+
+    def search(self, topic: str, limit: int) -> Flow[list[Hit]]:
+        """Articles for a topic, best first."""
+        ...
+
+    def page(self, hit: Hit, *, whole: bool) -> Flow[Page | None]:
+        """An article, with its sections if `whole`; none for a missing or disambiguation page."""
+        ...

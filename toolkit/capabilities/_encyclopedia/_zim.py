@@ -1,0 +1,120 @@
+"""The encyclopedia in a ZIM file, for machines without a network (extra `zim`), read by libzim."""
+
+import re
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from toolkit.capabilities._encyclopedia._html import to_sections
+from toolkit.capabilities._encyclopedia._source import Hit, Page
+from toolkit.contract.errors import ErrorCode
+from toolkit.plugins import Flow, VendorFault, compute
+
+if TYPE_CHECKING:
+    from libzim.reader import Archive
+
+_DISAMBIGUATION = re.compile(
+    r"""(?:id|class)=["'][^"']{0,200}(?:dmbox-disambig|disambigbox|disambiguation)""", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True)
+class ZimSource:
+    """An encyclopedia in a file at a path that the operator set."""
+
+    path: str
+    kind: str = field(default="zim", init=False)
+
+    @property
+    def base_url(self) -> str:
+        """The file's name alone: where it lies is the operator's business."""
+        return f"zim:{Path(self.path).name}"
+
+    def search(self, topic: str, limit: int) -> Flow[list[Hit]]:
+        """Articles for a topic, best first."""
+        return (yield from compute(lambda: self._search(topic, limit)))
+
+    def page(self, hit: Hit, *, whole: bool) -> Flow[Page | None]:
+        """An article, with its sections if `whole`; none for a missing or disambiguation page."""
+        return (yield from compute(lambda: self._page(hit, whole)))
+
+    def _open(self) -> "Archive":
+        try:
+            from libzim.reader import Archive
+        except ImportError:
+            raise VendorFault(
+                ErrorCode.PROVIDER_UNAVAILABLE,
+                "Reading a ZIM file needs libzim: install capability-toolkit[zim].",
+                retryable=False,
+            ) from None
+        try:
+            return Archive(Path(self.path))
+        except (RuntimeError, OSError):
+            raise VendorFault(
+                ErrorCode.PROVIDER_UNAVAILABLE,
+                f"The ZIM file `{Path(self.path).name}` cannot be opened.",
+                retryable=False,
+            ) from None
+
+    def _search(self, topic: str, limit: int) -> list[Hit]:
+        archive = self._open()
+        from libzim.search import Query, Searcher
+        from libzim.suggestion import SuggestionSearcher
+
+        hits: dict[str, Hit] = {}
+        for name in dict.fromkeys((topic, topic[:1].upper() + topic[1:])):
+            with suppress(KeyError):
+                _add(hits, archive, archive.get_entry_by_title(name).path, certain=True)
+        paths = list(SuggestionSearcher(archive).suggest(topic).getResults(0, limit))
+        if archive.has_fulltext_index:
+            found = Searcher(archive).search(Query().set_query(topic)).getResults(0, limit)
+            paths = [*found, *paths]
+        for path in paths:
+            _add(hits, archive, path, certain=False)
+        return list(hits.values())[:limit]
+
+    def _page(self, hit: Hit, whole: bool) -> Page | None:
+        archive = self._open()
+        try:
+            item = archive.get_entry_by_path(hit.key).get_item()
+        except KeyError:
+            return None
+        html = bytes(item.content).decode("utf-8", "replace")
+        if _DISAMBIGUATION.search(html):
+            return None
+        lead, sections = to_sections(html)
+        # Old files begin with a heading and have no lead.
+        summary = lead or (sections[0].text if sections else "")
+        if not summary:
+            return None
+        facts = {name: _fact(archive, name) for name in ("Source", "License")}
+        return Page(
+            title=hit.title,
+            url=_url(facts["Source"], hit.key, self.base_url),
+            summary=summary,
+            sections=sections if whole else (),
+            license=facts["License"] or None,
+        )
+
+
+def _add(hits: dict[str, Hit], archive: "Archive", path: str, *, certain: bool) -> None:
+    """Note an article under its own path: two redirects to one are one."""
+    entry = archive.get_entry_by_path(path)
+    item = entry.get_item()
+    if item.mimetype.partition(";")[0].strip() == "text/html" and item.path not in hits:
+        hits[item.path] = Hit(item.path, item.title, certain=certain)
+
+
+def _fact(archive: "Archive", name: str) -> str:
+    if name not in archive.metadata_keys:
+        return ""
+    return bytes(archive.get_metadata(name)).decode("utf-8", "replace").strip()[:200]
+
+
+def _url(origin: str, key: str, base_url: str) -> str:
+    """The article's address on the web where the file says where it was taken from."""
+    host = re.fullmatch(r"(?:https?://)?([a-z0-9-]+(?:\.[a-z0-9-]+)+)/?", origin, re.IGNORECASE)
+    name = re.sub(r"^[AC]/", "", key)
+    return f"https://{host[1]}/wiki/{quote(name)}" if host else f"{base_url}/{quote(key)}"

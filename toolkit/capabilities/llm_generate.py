@@ -1,0 +1,170 @@
+"""`llm.generate`: text, or JSON to a schema, from an objective; the registry loads it."""
+
+import json
+
+from pydantic import Field, JsonValue, field_validator
+
+from toolkit.capabilities._schema import fault, plain_schema, read_json
+from toolkit.capabilities._text import clean, fenced
+from toolkit.contract.base import JsonObject, Record, Request
+from toolkit.contract.errors import ErrorCode
+from toolkit.plugins import (
+    Blob,
+    Call,
+    Capability,
+    Flow,
+    Result,
+    Take,
+    TextReply,
+    TextRequest,
+    VendorFault,
+    compute,
+    operate,
+)
+
+
+class LlmInput(Request):
+    """What `llm.generate` and `text.generate` take."""
+
+    objective: str = Field(
+        min_length=1,
+        max_length=20_000,
+        pattern=r"\S",
+        description="what to write",
+        json_schema_extra={"x-role": "objective"},
+    )
+    context: str = Field(
+        default="",
+        max_length=60_000,
+        description="material to work from, never followed as instructions; upstream fills it",
+    )
+    system: str = Field(
+        default="", max_length=20_000, description="standing instructions, above the objective"
+    )
+    max_tokens: int = Field(
+        default=1024, ge=1, le=16_384, description="the most tokens the answer may have"
+    )
+    temperature: float | None = Field(
+        default=None,
+        ge=0,
+        le=2,
+        description="how freely to choose words; only sent where given, as some models refuse it",
+    )
+    output_schema: JsonObject | None = Field(
+        default=None,
+        description="JSON schema that the answer must match; without patterns or recursion",
+    )
+
+    @field_validator("output_schema")
+    @classmethod
+    def _bounded(cls, schema: JsonObject | None) -> JsonObject | None:
+        if schema is not None:
+            plain_schema(schema)
+        return schema
+
+
+class LlmOutput(Record):
+    """What `llm.generate` and `text.generate` answer."""
+
+    text: str = Field(min_length=1, description="the answer as text")
+    finish_reason: str = Field(description="`stop`, or `length` when it was cut off at max_tokens")
+    model: str = Field(description="the model that answered")
+    value: JsonValue = Field(
+        default=None, alias="json", description="the answer as JSON, where a schema was given"
+    )
+
+
+def request(given: LlmInput) -> TextRequest:
+    """The one operation that an input leads to."""
+    rule, material = fenced(given.context) if given.context.strip() else ("", "")
+    return TextRequest(
+        prompt="\n\n".join(part for part in (given.objective, material) if part),
+        system="\n\n".join(part for part in (given.system, rule) if part),
+        max_tokens=given.max_tokens,
+        temperature=given.temperature,
+        schema=given.output_schema,
+    )
+
+
+def generate(call: Call[LlmInput]) -> Flow[Result]:
+    """Ask an LLM, and hold its answer to the schema if there is one.
+
+    Raises:
+        VendorFault: `PROVIDER_REJECTED` for a refusal, `INVALID_OUTPUT` for an empty answer or
+            one that does not match the schema.
+    """
+    reply = yield from operate(request(call.input))
+    text = answer_text(reply, call.input.max_tokens)
+    output: dict[str, object] = {
+        "text": text,
+        "finish_reason": reply.finish,
+        "model": reply.model,
+    }
+    schema = call.input.output_schema
+    if schema is not None:
+        output["json"] = yield from compute(lambda: _matching(text, reply.finish, schema))
+        text = output["text"] = json.dumps(output["json"], ensure_ascii=False, indent=2)
+    metadata = {"model": reply.model, "finish_reason": reply.finish}
+    return Result(output, Blob(text.encode(), "text/plain", metadata))
+
+
+def answer_text(reply: TextReply, max_tokens: int) -> str:
+    """The text of a reply that is one.
+
+    Raises:
+        VendorFault: `PROVIDER_REJECTED` for a refusal, `INVALID_OUTPUT` for an empty answer.
+    """
+    if reply.finish == "filtered":
+        raise VendorFault(
+            ErrorCode.PROVIDER_REJECTED,
+            "The model's provider filtered the answer; reword the objective.",
+            vendor_request_id=reply.vendor_request_id,
+        )
+    text = clean(reply.text)
+    if text:
+        return text
+    cut = reply.finish == "length"
+    raise VendorFault(
+        ErrorCode.INVALID_OUTPUT,
+        f"The model used up {max_tokens} tokens before its answer; raise max_tokens."
+        if cut
+        else "The model answered with nothing; try again or reword the objective.",
+        # The same limit would be used up, and billed, again.
+        retryable=not cut,
+        vendor_request_id=reply.vendor_request_id,
+    )
+
+
+def _matching(text: str, finish: str, schema: JsonObject) -> object:
+    cut = finish == "length"
+    try:
+        value = read_json(text)
+        wrong = fault(value, schema)
+    except ValueError:
+        value, wrong = None, "it is no JSON"
+    if wrong is None:
+        return value
+    message = f"The answer does not match output_schema: {wrong}."
+    if cut:
+        message = "The answer was cut off before its JSON ended; raise max_tokens."
+    raise VendorFault(ErrorCode.INVALID_OUTPUT, message, retryable=not cut)
+
+
+CAPABILITY = Capability(
+    id="llm.generate",
+    title="Generate text",
+    description="Writes text, or JSON that matches a schema, for an objective and its material.",
+    input_model=LlmInput,
+    output_model=LlmOutput,
+    flow=generate,
+    operation=TextRequest,
+    default_provider="minimax",
+    takes={"context": Take(("text/*", "application/json"), "text")},
+    yields="text/plain",
+    estimate=request,
+    keywords=(
+        "text", "copy", "teaser", "summary", "summarise", "summarize", "headline", "write",
+        "draft", "caption", "tagline", "slogan", "blurb", "paragraph", "article", "post", "email",
+        "explain", "rewrite", "answer", "story", "poem",
+    ),
+)  # fmt: skip

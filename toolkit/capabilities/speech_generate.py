@@ -1,0 +1,119 @@
+"""`speech.generate`: text spoken as MP3; the registry loads it."""
+
+from pydantic import Field
+
+from toolkit.capabilities._mp3 import duration_ms
+from toolkit.contract.base import Record, Request
+from toolkit.contract.errors import ErrorCode
+from toolkit.plugins import (
+    Blob,
+    Call,
+    Capability,
+    Flow,
+    Result,
+    SpeechReply,
+    SpeechRequest,
+    Take,
+    VendorFault,
+    compute,
+    operate,
+)
+
+MEDIA_TYPE = "audio/mpeg"
+
+
+class SpeechInput(Request):
+    """What `speech.generate` takes."""
+
+    text: str = Field(
+        min_length=1,
+        max_length=9_999,
+        pattern=r"\S",
+        description="what to say; upstream fills it",
+        json_schema_extra={"x-role": "text"},
+    )
+    voice: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=256,
+        pattern=r"\S",
+        description="the provider's name of a voice, or one that `voice.clone` made",
+    )
+    speed: float = Field(default=1.0, ge=0.5, le=2, description="1 is the voice's own pace")
+
+
+class SpeechOutput(Record):
+    """What `speech.generate` answers."""
+
+    artifact_id: str = Field(description="the artifact that holds the MP3")
+    media_type: str = Field(description="`audio/mpeg`")
+    size_bytes: int = Field(gt=0, description="how large the MP3 is")
+    duration_ms: int | None = Field(
+        default=None, ge=0, description="how long it plays; null where the stream does not say"
+    )
+    characters: int = Field(gt=0, description="how many characters were spoken")
+    voice: str | None = Field(
+        default=None, description="the voice asked for; null for the provider's default one"
+    )
+    model: str = Field(description="the model that spoke")
+
+
+def request(given: SpeechInput) -> SpeechRequest:
+    """The one operation that an input leads to."""
+    return SpeechRequest(text=given.text, voice=given.voice, speed=given.speed)
+
+
+def generate(call: Call[SpeechInput]) -> Flow[Result]:
+    """Have text spoken, and see that what came is an MP3.
+
+    Raises:
+        VendorFault: `INVALID_OUTPUT` when it is not.
+    """
+    given = call.input
+    reply = yield from operate(request(given))
+    measured = yield from compute(lambda: _measured(reply))
+    duration = reply.duration_ms if reply.duration_ms is not None else measured
+    facts: dict[str, object] = {
+        "media_type": MEDIA_TYPE,
+        "size_bytes": len(reply.audio),
+        "duration_ms": duration,
+        "characters": len(given.text),
+        "voice": given.voice,
+        "model": reply.model,
+    }
+    metadata = {name: facts[name] for name in ("duration_ms", "voice", "model")}
+    return Result(facts, Blob(reply.audio, MEDIA_TYPE, metadata))
+
+
+def _measured(reply: SpeechReply) -> int | None:
+    try:
+        measured = duration_ms(reply.audio)
+    except ValueError:
+        measured = 0
+    if measured == 0:
+        raise VendorFault(
+            ErrorCode.INVALID_OUTPUT,
+            "What the provider sent is no MP3 that plays.",
+            vendor_request_id=reply.vendor_request_id,
+        )
+    return measured
+
+
+CAPABILITY = Capability(
+    id="speech.generate",
+    title="Speak text",
+    description="Speaks text as MP3, in the provider's default voice or a named one.",
+    input_model=SpeechInput,
+    output_model=SpeechOutput,
+    flow=generate,
+    operation=SpeechRequest,
+    default_provider="minimax",
+    takes={"text": Take(("text/*",), "text")},
+    yields=MEDIA_TYPE,
+    estimate=request,
+    keywords=(
+        "spoken", "speech", "speak", "narration", "narrated", "narrate", "voice-over",
+        "voiceover", "voice over", "audio", "mp3", "podcast", "read aloud", "read out", "aloud",
+        "audiobook",
+    ),
+)  # fmt: skip

@@ -1,0 +1,71 @@
+"""What the nodes of a plan are told to write, say and show; for the planner."""
+
+CARD_WORDS = 30
+SPOKEN_WORDS = 60
+_VERBS = frozenset({"summarise", "summarize", "explain", "describe", "write", "draft", "answer"})
+_PICTURES = {
+    "photo": "A photo",
+    "photograph": "A photo",
+    "painting": "A painting",
+    "drawing": "A drawing",
+    "draw": "A drawing",
+    "sketch": "A sketch",
+    "logo": "A logo",
+    "icon": "An icon",
+    "artwork": "An artwork",
+}
+
+
+def text_brief(form: str, topic: str, words: int | None, language: str | None) -> str:
+    """The objective of a text that is one of several things asked for.
+
+    >>> text_brief("teaser", "tidal power", 20, None)
+    'A 20-word teaser about tidal power.'
+    """
+    return f"{_headed(form or 'text', words)} about {topic}{_in(language)}."
+
+
+def card_brief(form: str, topic: str, words: int | None, language: str | None) -> str:
+    """The objective of a text that is laid out on a card: short enough to be read at a glance.
+
+    >>> card_brief("", "tidal power", None, None)
+    'A 30-word teaser about tidal power, in plain sentences without a heading.'
+    """
+    form = form if form and form.lower() not in _VERBS else "teaser"
+    head = _headed(form, words or CARD_WORDS)
+    return f"{head} about {topic}, in plain{_of(language)} sentences without a heading."
+
+
+def spoken_brief(form: str, topic: str, words: int | None, language: str | None) -> str:
+    """The objective of a text that is written to be heard.
+
+    >>> spoken_brief("", "tidal power", None, "French")
+    'A 60-word spoken summary about tidal power, in plain French sentences.'
+    """
+    form = form if form and form.lower() not in _VERBS else "summary"
+    head = _headed(f"spoken {form}", words or SPOKEN_WORDS)
+    return f"{head} about {topic}, in plain{_of(language)} sentences."
+
+
+def image_brief(form: str, topic: str) -> str:
+    """The prompt of an image.
+
+    >>> image_brief("photo", "a turbine")
+    'A photo of a turbine'
+    """
+    return f"{_PICTURES.get(form.lower(), 'An illustration')} of {topic}"
+
+
+def _headed(form: str, words: int | None) -> str:
+    form = "text" if form.lower() in _VERBS else form.lower()
+    if words is not None:
+        return f"{'An' if str(words)[0] == '8' or words in {11, 18} else 'A'} {words}-word {form}"
+    return f"{'An' if form[0] in 'aeiou' else 'A'} {form}"
+
+
+def _in(language: str | None) -> str:
+    return f", in {language}" if language else ""
+
+
+def _of(language: str | None) -> str:
+    return f" {language}" if language else ""

@@ -1,0 +1,56 @@
+"""Words of an objective: cut, compared and counted; for the planner and the reviewer."""
+
+import re
+from dataclasses import dataclass
+
+from toolkit.engine import _lexicon as lex
+
+_TOKEN = re.compile(r"\w+(?:['’]\w+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A word of the objective and where it stands."""
+
+    word: str
+    start: int
+    end: int
+
+
+def tokens_of(text: str) -> list[Token]:
+    """The words of a text.
+
+    >>> [token.word for token in tokens_of("A 20-word teaser")]
+    ['a', '20', 'word', 'teaser']
+    """
+    return [Token(m.group().lower(), m.start(), m.end()) for m in _TOKEN.finditer(text)]
+
+
+def singular(word: str) -> str:
+    """A word without its plural ending, crudely, so that both sides of a match lose the same.
+
+    >>> singular("stories"), singular("summaries"), singular("cards"), singular("glass")
+    ('story', 'summary', 'card', 'glass')
+    """
+    if len(word) > 4 and word.endswith("ies"):
+        return word[:-3] + "y"
+    if len(word) > 4 and word.endswith(("sses", "shes", "ches", "xes")):
+        return word[:-2]
+    if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        return word[:-1]
+    return word
+
+
+def phrase_key(phrase: str) -> tuple[str, ...]:
+    """The form in which a phrase is looked up."""
+    return tuple(singular(token.word) for token in tokens_of(phrase))
+
+
+def words_asked(text: str) -> int | None:
+    """How many words an instruction asks for.
+
+    >>> words_asked("A summary of about 60 words")
+    60
+    """
+    match = lex.MEASURE.search(text)
+    return int(match.group(1)) if match else None

@@ -1,0 +1,326 @@
+"""The planner by rules: an objective becomes a graph of capabilities; `Plans` calls it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from toolkit.contract.base import JsonObject, canonical_json
+from toolkit.contract.plans import Constraints, PlanNode
+from toolkit.engine import _lexicon as lex
+from toolkit.engine._chains import Chains, role_of
+from toolkit.engine._inputs import Inputs, Unplannable
+from toolkit.engine._wording import Mention, Wording, read
+from toolkit.plugins import Capability
+
+MAX_NODES = 50
+# A topic longer than this is a request and not the name of something to look up.
+MAX_LOOKUP_WORDS = 8
+_NODE_IDS = {
+    "research.gather": "facts",
+    "llm.generate": "copy",
+    "text.generate": "copy",
+    "speech.generate": "narration",
+    "image.generate": "illustration",
+    "composition.layout": "card",
+    "voice.clone": "voice",
+}
+
+
+@dataclass(frozen=True)
+class PlannerView:
+    """What the planner may know of an account.
+
+    Attributes:
+        capabilities: the newest available version of each id, in registry order.
+        connected: vendor ids the account has connections for.
+        backends: by capability id, the vendor ids that can serve it; empty where it runs on this
+            machine's CPU.
+    """
+
+    capabilities: Sequence[Capability]
+    connected: frozenset[str]
+    backends: Mapping[str, frozenset[str]]
+
+
+@dataclass(frozen=True)
+class PlanDraft:
+    """A plan before it has an id and a price.
+
+    Attributes:
+        nodes: dependencies before dependents; the last sink is the main deliverable.
+        missing_capabilities: what was asked for and nothing here makes.
+        missing_connections: vendor ids that would do, the default one first.
+        rationale: why the plan is as it is, in a few sentences.
+        deliverables: the nodes that were asked for, in the order they were named.
+    """
+
+    nodes: list[PlanNode]
+    missing_capabilities: tuple[str, ...] = ()
+    missing_connections: tuple[str, ...] = ()
+    rationale: str = ""
+    deliverables: tuple[str, ...] = ()
+
+
+def make_plan(objective: str, constraints: Constraints, view: PlannerView) -> PlanDraft:
+    """Plan an objective; the same arguments always give the same plan.
+
+    Parameters:
+        objective: what is wanted, in a person's words.
+        constraints: with a `max_cost_usd` of 0, nothing is planned that a vendor bills for where
+            this machine's CPU can stand in.
+        view: what there is to plan with.
+
+    >>> make_plan("a video about tides", Constraints(), PlannerView((), frozenset(), {}))
+    PlanDraft(nodes=[], missing_capabilities=('video.generate',), missing_connections=(), \
+rationale='Nothing here makes `video.generate`.', deliverables=())
+    """
+    chains = Chains(view.capabilities, view.connected, view.backends, constraints.max_cost_usd == 0)
+    wording = read(objective, chains.vocabulary, chains.fills, chains.needs)
+    return _Planner(objective, wording, chains).plan()
+
+
+class _Planner:
+    """Builds one plan: each request pulls what it needs in front of itself."""
+
+    def __init__(self, objective: str, wording: Wording, chains: Chains) -> None:
+        self._wording = wording
+        self._chains = chains
+        self._inputs = Inputs(objective, wording, chains)
+        self._nodes: dict[str, PlanNode] = {}
+        self._same: dict[str, str] = {}
+        self._missing: dict[str, None] = {}
+        self._connections: dict[str, None] = {}
+        self._notes: dict[str, None] = {}
+
+    def plan(self) -> PlanDraft:
+        """Plan every request, the main one last: the last sink is the final artifact."""
+        requests = [m for m in self._wording.mentions if m.delivered] or [self._general()]
+        made: dict[int, str] = {}
+        for i in reversed(range(len(requests))):
+            node_id = self._request(requests[i])
+            if node_id is not None:
+                made[i] = node_id
+        deliverables = tuple(dict.fromkeys(made[i] for i in sorted(made)))
+        self._explain(deliverables)
+        return PlanDraft(
+            nodes=list(self._nodes.values()),
+            missing_capabilities=tuple(self._missing),
+            missing_connections=tuple(self._connections),
+            rationale=" ".join(self._notes),
+            deliverables=deliverables,
+        )
+
+    def _general(self) -> Mention:
+        """An objective that names nothing to make asks for text."""
+        writer = self._chains.writer()
+        self._note("No deliverable is named, so the objective is answered in text.")
+        return Mention(
+            id=writer.id if writer else "llm.generate",
+            phrase="",
+            start=0,
+            end=0,
+            topic=self._wording.topic,
+        )
+
+    def _request(self, mention: Mention) -> str | None:
+        """Plan one deliverable; what cannot be planned is noted as missing."""
+        before = dict(self._nodes), dict(self._same)
+        try:
+            capability = self._capability(mention)
+            node_id = self._node(capability, mention, purpose="deliver")
+        except Unplannable as reason:
+            self._nodes, self._same = before
+            self._note(str(reason))
+            return None
+        if len(self._nodes) > MAX_NODES:
+            self._nodes, self._same = before
+            self._note(f"A plan has at most {MAX_NODES} nodes; `{mention.phrase}` is left out.")
+            return None
+        return node_id
+
+    def _capability(self, mention: Mention) -> Capability:
+        """The capability that makes a mention, or one that can stand in for it."""
+        capability = self._chains.get(mention.id)
+        if capability is None:
+            self._missing[mention.id] = None
+            raise Unplannable(f"Nothing here makes `{mention.id}`.")
+        if self._chains.usable(capability) or mention.phrase.lower() in lex.CREATIVE:
+            return capability
+        digest = self._chains.researcher() if self._can_look_up(mention.topic) else None
+        written = role_of(capability, "objective") is not None
+        feeders = any(m.feeds is not None for m in self._wording.mentions)
+        if written and digest is not None and self._chains.usable(digest) and not feeders:
+            self._note(
+                f"No connection serves `{capability.id}`, so the digest of `{digest.id}`, made on "
+                "this machine's CPU, stands in for written text."
+            )
+            return digest
+        return capability
+
+    def _can_look_up(self, topic: str) -> bool:
+        return bool(topic) and (
+            self._wording.explicit_topic or len(topic.split()) <= MAX_LOOKUP_WORDS
+        )
+
+    # One node, and everything before it.
+
+    def _node(
+        self, capability: Capability, mention: Mention, purpose: str, path: tuple[str, ...] = ()
+    ) -> str:
+        if capability.id in path or len(path) > MAX_NODES:
+            raise Unplannable(f"`{capability.id}` would need its own result.")
+        path = (*path, capability.id)
+        given = self._inputs.given(capability, mention, purpose)
+        upstream: dict[str, None] = {}
+        filled: set[str] = set()
+        for field, take in capability.takes.items():
+            if field in given:
+                continue
+            for producer, what, why in self._producers(capability, field, mention, purpose):
+                if producer.id in path:
+                    continue
+                upstream[self._node(producer, what, why, path)] = None
+                filled.add(field)
+            required = capability.input_model.model_fields[field].is_required()
+            if required and field not in filled:
+                self._lacking(capability, field, take.media[0])
+        try:
+            valid = self._inputs.valid(capability, given, filled)
+        except Unplannable:
+            self._missing[capability.id] = None
+            raise
+        self._connect(capability)
+        return self._add(capability, valid, list(upstream), mention, purpose)
+
+    def _lacking(self, capability: Capability, field: str, media: str) -> None:
+        need = f"{media.partition('/')[0]}.upload"
+        self._missing[need] = None
+        raise Unplannable(
+            f"`{capability.id}` needs `{field}`: upload an artifact and name its id in the "
+            "objective."
+        )
+
+    def _producers(
+        self, capability: Capability, field: str, mention: Mention, purpose: str
+    ) -> list[tuple[Capability, Mention, str]]:
+        """What fills a field from upstream, with the purpose it is made for."""
+        asked = self._asked_parts(capability, field, mention, purpose)
+        if asked:
+            return asked
+        take = capability.takes[field]
+        required = capability.input_model.model_fields[field].is_required()
+        if take.form == "artifact":
+            found = self._chains.cheapest(capability, field) if required else None
+            return [(found, _part(mention, found), "part")] if found else []
+        digest = self._chains.researcher(take) if self._can_look_up(mention.topic) else None
+        if role_of(capability, "objective") is not None and not required:
+            return [(digest, mention, "ground")] if digest else []
+        writer = self._chains.writer(take)
+        if not mention.topic and not required:
+            return []
+        if writer is not None and (self._chains.usable(writer) or (required and digest is None)):
+            return [(writer, _part(mention, writer), _purpose(capability, field))]
+        if digest is not None:
+            self._note(f"`{digest.id}` stands in for written text in `{capability.id}`.")
+            return [(digest, mention, "ground")]
+        found = self._chains.cheapest(capability, field) if required else None
+        return [(found, _part(mention, found), "part")] if found else []
+
+    def _asked_parts(
+        self, capability: Capability, field: str, mention: Mention, purpose: str
+    ) -> list[tuple[Capability, Mention, str]]:
+        """The parts that the objective itself names for this request."""
+        mentions = self._wording.mentions
+        if purpose not in {"deliver", "asked"} or mention not in mentions:
+            return []
+        here = mentions.index(mention)
+        parts = []
+        for part in mentions:
+            producer = self._chains.get(part.id) if part.feeds == here else None
+            if producer is None or not capability.takes[field].matches(producer.yields):
+                continue
+            written = role_of(producer, "objective") is not None
+            why = "asked"
+            if written and not part.delivered:
+                why = _purpose(capability, field)
+                producer = self._stand_in(producer, part, capability, field)
+            parts.append((producer, part, why))
+        return parts
+
+    def _stand_in(
+        self, producer: Capability, part: Mention, consumer: Capability, field: str
+    ) -> Capability:
+        if self._chains.usable(producer) or part.phrase.lower() in lex.CREATIVE:
+            return producer
+        digest = self._chains.researcher(consumer.takes[field])
+        if digest is None or not self._can_look_up(part.topic):
+            return producer
+        self._note(f"`{digest.id}` stands in for written text in `{consumer.id}`.")
+        return digest
+
+    def _connect(self, capability: Capability) -> None:
+        if not capability.needs_connection or self._chains.is_connected(capability):
+            return
+        wanted = self._chains.would_do(capability)
+        if not wanted:
+            self._missing[capability.id] = None
+            self._note(f"No vendor here serves `{capability.id}`.")
+            return
+        self._connections.update(dict.fromkeys(wanted))
+        self._note(f"`{capability.id}` needs a connection: {' or '.join(wanted)}.")
+
+    def _add(
+        self, capability: Capability, given: JsonObject, upstream: list[str],
+        mention: Mention, purpose: str,
+    ) -> str:  # fmt: skip
+        same = canonical_json([capability.id, given, upstream])
+        if same in self._same:
+            return self._same[same]
+        base = "script" if purpose == "speak" and role_of(capability, "objective") else None
+        base = base or _NODE_IDS.get(capability.id) or capability.id.rpartition(".")[2]
+        base = "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "-" for c in base)
+        base = base.lstrip("-_")[:48] or "node"
+        node_id, n = base, 2
+        while node_id in self._nodes:
+            node_id, n = f"{base}-{n}", n + 1
+        named = f" ({mention.phrase})" if mention.phrase else ""
+        reasons = {
+            "deliver": f"The objective asks for it{named}.",
+            "asked": f"The objective asks for it{named}.",
+            "ground": "Gives what is written a source.",
+            "speak": "Writes what is spoken.",
+            "show": "Writes what stands on it.",
+            "part": "Makes what the next node takes.",
+        }
+        self._nodes[node_id] = PlanNode(
+            id=node_id,
+            capability=capability.id,
+            input=given,
+            depends_on=upstream,
+            reason=reasons[purpose],
+        )
+        self._same[same] = node_id
+        return node_id
+
+    def _note(self, sentence: str) -> None:
+        self._notes[sentence] = None
+
+    def _explain(self, deliverables: Sequence[str]) -> None:
+        if not deliverables:
+            return
+        topic = self._wording.topic
+        about = f" about {topic}" if topic else ""
+        first = f"Delivers {', '.join(deliverables)}{about}."
+        self._notes = {first: None, **self._notes}
+
+
+def _purpose(consumer: Capability, field: str) -> str:
+    """What a text is written for, by who takes it."""
+    if role_of(consumer, "text") == field and consumer.yields.startswith("audio/"):
+        return "speak"
+    return "show" if role_of(consumer, "title") is not None else "asked"
+
+
+def _part(mention: Mention, producer: Capability) -> Mention:
+    """A request for something that the objective needs without naming it."""
+    keep = role_of(producer, "objective") is None
+    return replace(mention, id=producer.id, phrase="", words=None if keep else mention.words)

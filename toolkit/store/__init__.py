@@ -1,0 +1,6 @@
+"""The store: rows, events, leases and artifacts' bytes, behind one class."""
+
+from toolkit.store.changes import Change, Conflict, Emit, Insert, Lease, LeaseLost, Update
+from toolkit.store.store import Store
+
+__all__ = ["Change", "Conflict", "Emit", "Insert", "Lease", "LeaseLost", "Store", "Update"]

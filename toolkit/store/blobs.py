@@ -1,0 +1,93 @@
+"""Artifacts' bytes, stored once under their SHA-256, through fsspec."""
+
+import asyncio
+import hashlib
+import os
+import secrets
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any
+
+from toolkit.store.database import unavailable
+
+IN_THREAD_BYTES = 256 * 1024
+REMEMBERED = 4096
+
+
+class Blobs:
+    """A folder, or whatever else fsspec can open, of immutable content-addressed files."""
+
+    def __init__(self, url: str, *, synced: bool) -> None:
+        self._url = url.rstrip("/")
+        self._local = Path(url) if "://" not in url else None
+        self._synced = synced
+        self._known: OrderedDict[str, None] = OrderedDict()
+
+    async def put(self, data: bytes) -> str:
+        """Store bytes and return their SHA-256; what is there already is not written again.
+
+        Raises:
+            ServiceError: `UNAVAILABLE`.
+        """
+        digest = hashlib.sha256(data).hexdigest()
+        if digest in self._known:
+            return digest
+        try:
+            if self._local is not None and len(data) < IN_THREAD_BYTES and not self._synced:
+                self._write(digest, data)
+            else:
+                await asyncio.to_thread(self._write, digest, data)
+        except OSError as error:
+            raise unavailable(error) from error
+        self._known[digest] = None
+        if len(self._known) > REMEMBERED:
+            self._known.popitem(last=False)
+        return digest
+
+    async def get(self, digest: str, start: int, end: int | None) -> bytes:
+        """Bytes from `start` up to but without `end`.
+
+        Raises:
+            ServiceError: `UNAVAILABLE` when they are not there.
+        """
+        try:
+            return await asyncio.to_thread(self._read, digest, start, end)
+        except OSError as error:
+            raise unavailable(error) from error
+
+    def _write(self, digest: str, data: bytes) -> None:
+        # Under a name of its own first, then renamed: a crash leaves all of it or nothing.
+        if self._local is not None:
+            target = self._local / digest[:2] / digest[2:]
+            if target.exists() and target.stat().st_size == len(data):
+                return
+            target.parent.mkdir(parents=True, exist_ok=True)
+            partial = target.with_name(f".{secrets.token_hex(8)}")
+            with partial.open("wb") as file:
+                file.write(data)
+                if self._synced:
+                    file.flush()
+                    os.fsync(file.fileno())
+            partial.replace(target)
+            return
+        files = self._remote()
+        target_url = f"{self._url}/{digest[:2]}/{digest[2:]}"
+        partial_url = f"{self._url}/.{secrets.token_hex(8)}"
+        files.makedirs(f"{self._url}/{digest[:2]}", exist_ok=True)
+        files.pipe_file(partial_url, data)
+        files.mv(partial_url, target_url)
+
+    def _read(self, digest: str, start: int, end: int | None) -> bytes:
+        if self._local is not None:
+            with (self._local / digest[:2] / digest[2:]).open("rb") as file:
+                file.seek(start)
+                return file.read(-1 if end is None else max(0, end - start))
+        data: bytes = self._remote().cat_file(
+            f"{self._url}/{digest[:2]}/{digest[2:]}", start=start, end=end
+        )
+        return data
+
+    def _remote(self) -> Any:
+        from fsspec.core import url_to_fs
+
+        return url_to_fs(self._url)[0]

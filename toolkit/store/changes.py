@@ -1,0 +1,53 @@
+"""What can be written, and what can go wrong that is not the database's fault."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """A new row."""
+
+    table: str
+    values: dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """New values for some columns of a row."""
+
+    table: str
+    id: str
+    values: dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Emit:
+    """An event; the writer gives it its number within the resource, and within the job."""
+
+    resource_id: str
+    type: str
+    data: dict[str, object]
+    at: str
+    job_id: str | None = None
+
+
+Change: TypeAlias = Insert | Update | Emit
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to work on a root; `fence` grows each time it changes hands."""
+
+    root_id: str
+    kind: str
+    account_id: str
+    fence: int
+
+
+class LeaseLost(Exception):  # noqa: N818 - names what happened
+    """Another process holds the root now; nothing of the call was written."""
+
+
+class Conflict(Exception):  # noqa: N818 - names what happened
+    """A value that must be unique is taken; nothing of the call was written."""

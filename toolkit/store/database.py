@@ -1,0 +1,65 @@
+"""Connections to SQLite as this store wants them, and its faults as ours."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Engine, create_engine, event
+from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, SQLAlchemyError
+
+from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.store.changes import Conflict
+
+BUSY_TIMEOUT_MS = 5_000
+RETRY_AFTER_S = 1.0
+
+
+def connect(path: Path, durability: str) -> Engine:
+    """An engine of connections in WAL mode, whose transactions are begun by us alone."""
+    engine = create_engine(
+        f"sqlite:///{path}", connect_args={"check_same_thread": False, "timeout": 5.0}
+    )
+
+    @event.listens_for(engine, "connect")
+    def _prepare(connection: sqlite3.Connection, _record: object) -> None:
+        # The driver's own BEGIN is deferred, and fails at once when two processes upgrade it.
+        connection.isolation_level = None
+        for pragma in (
+            "journal_mode=WAL",
+            f"synchronous={'FULL' if durability == 'full' else 'NORMAL'}",
+            f"busy_timeout={BUSY_TIMEOUT_MS}",
+            # Two connections that checkpoint at once can corrupt SQLite up to 3.51.2.
+            "wal_autocheckpoint=0",
+        ):
+            connection.execute(f"PRAGMA {pragma}")
+
+    return engine
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Turn the database's faults into ours; no text of the database leaves here.
+
+    Raises:
+        Conflict: a value that must be unique is taken.
+        ServiceError: `UNAVAILABLE` for everything else.
+    """
+    try:
+        yield
+    except IntegrityError as error:
+        raise Conflict(str(error.orig)) from None
+    except (OperationalError, DBAPIError, SQLAlchemyError, sqlite3.Error, OSError) as error:
+        raise unavailable(error) from error
+
+
+def unavailable(error: Exception) -> ServiceError:
+    """The one answer when the store cannot be used."""
+    reason = str(getattr(error, "orig", error)).splitlines()[0][:120]
+    return ServiceError(
+        ErrorCode.UNAVAILABLE, f"The store cannot be used: {reason}.", retry_after=RETRY_AFTER_S
+    )
+
+
+Row = dict[str, Any]

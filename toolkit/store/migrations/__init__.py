@@ -1,0 +1,1 @@
+"""Migrations, run by `Store.open`; the newest one's number is the schema's."""

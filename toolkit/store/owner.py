@@ -1,0 +1,52 @@
+"""Who owns leases: a process, known by a lock file that the system frees when it dies."""
+
+import secrets
+from pathlib import Path
+from typing import IO
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows: a dead owner is known by its lease alone
+    fcntl = None  # type: ignore[assignment]
+
+
+class Owner:
+    """One opening of the store, under an id of its own."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._folder = data_dir / "owners"
+        self._folder.mkdir(exist_ok=True)
+        self.id = secrets.token_hex(8)
+        self._lock = self._locked(self.id)
+
+    def _path(self, owner: str) -> Path:
+        return self._folder / f"{owner}.lock"
+
+    def _locked(self, owner: str) -> IO[bytes] | None:
+        """The open lock file, or none when somebody else holds it."""
+        file = self._path(owner).open("ab")
+        if fcntl is not None:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                file.close()
+                return None
+        return file
+
+    def is_dead(self, owner: str) -> bool:
+        """Whether the process of another owner has gone, as far as this machine can tell."""
+        if owner == self.id or fcntl is None or not self._path(owner).exists():
+            return owner != self.id and fcntl is not None and not self._path(owner).exists()
+        lock = self._locked(owner)
+        if lock is None:
+            return False
+        lock.close()
+        self._path(owner).unlink(missing_ok=True)
+        return True
+
+    def close(self) -> None:
+        """Give the id up."""
+        if self._lock is not None:
+            self._path(self.id).unlink(missing_ok=True)
+            self._lock.close()
+            self._lock = None

@@ -1,0 +1,158 @@
+"""The tables; `migrations/versions` makes them, and a test holds the two together."""
+
+from sqlalchemy import (
+    Boolean,
+    Column,
+    Float,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+metadata = MetaData()
+
+
+def _id() -> "Column[str]":
+    return Column("id", String, primary_key=True)
+
+
+def _text(name: str, *, optional: bool = False, unique: bool = False) -> "Column[str]":
+    return Column(name, String, nullable=optional, unique=unique)
+
+
+def _doc(name: str = "doc") -> "Column[str]":
+    return Column(name, Text, nullable=False)
+
+
+accounts = Table(
+    "accounts", metadata, _id(), _text("email", unique=True), _text("created_at"), _doc()
+)
+api_keys = Table(
+    "api_keys",
+    metadata,
+    _id(),
+    _text("account_id"),
+    _text("digest", unique=True),
+    _text("revoked_at", optional=True),
+    _text("created_at"),
+    _doc(),
+    Index("ix_api_keys_account", "account_id", "id"),
+)
+connections = Table(
+    "connections",
+    metadata,
+    _id(),
+    _text("account_id"),
+    _text("provider"),
+    Column("deleted", Boolean, nullable=False),
+    _text("created_at"),
+    _doc(),
+    Index("ix_connections_account", "account_id", "id"),
+)
+jobs = Table(
+    "jobs",
+    metadata,
+    _id(),
+    _text("account_id"),
+    _text("root_id"),
+    _text("run_id", optional=True, unique=True),
+    _text("workflow_id", optional=True),
+    _text("node_id", optional=True),
+    _text("status"),
+    _text("capability"),
+    _text("provider", optional=True),
+    _text("vendor_job_id", optional=True),
+    _text("created_at"),
+    _doc(),
+    Index("ix_jobs_account", "account_id", "id"),
+    Index("ix_jobs_workflow", "workflow_id"),
+)
+workflows = Table(
+    "workflows",
+    metadata,
+    _id(),
+    _text("account_id"),
+    _text("root_id"),
+    _text("task_id", optional=True),
+    _text("status"),
+    _text("created_at"),
+    _doc(),
+    _doc("spec"),
+    Index("ix_workflows_account", "account_id", "id"),
+)
+tasks = Table(
+    "tasks",
+    metadata,
+    _id(),
+    _text("account_id"),
+    _text("status"),
+    _text("created_at"),
+    _doc(),
+    Index("ix_tasks_account", "account_id", "id"),
+)
+plans = Table(
+    "plans",
+    metadata,
+    _id(),
+    _text("account_id"),
+    _text("created_at"),
+    _doc(),
+    Index("ix_plans_account", "account_id", "id"),
+)
+endpoints = Table(
+    "endpoints",
+    metadata,
+    _id(),
+    _text("account_id"),
+    _text("status"),
+    _text("vendor_id", optional=True),
+    _text("connection_id", optional=True),
+    _text("created_at"),
+    _doc(),
+    _doc("spec"),
+    Index("ix_endpoints_account", "account_id", "id"),
+)
+artifacts = Table(
+    "artifacts",
+    metadata,
+    _id(),
+    _text("account_id"),
+    _text("job_id", optional=True),
+    _text("sha256"),
+    Column("deleted", Boolean, nullable=False),
+    _text("created_at"),
+    _doc(),
+    Index("ix_artifacts_account", "account_id", "id"),
+)
+roots = Table(
+    "roots",
+    metadata,
+    _id(),
+    _text("account_id"),
+    _text("kind"),
+    Column("open", Boolean, nullable=False),
+    Column("cancel_requested", Boolean, nullable=False),
+    _text("owner", optional=True),
+    Column("lease_until", Float, nullable=False),
+    Column("fence", Integer, nullable=False),
+    _text("created_at"),
+    Index("ix_roots_account", "account_id", "kind", "id"),
+    Index("ix_roots_open", "open", "owner"),
+)
+events = Table(
+    "events",
+    metadata,
+    Column("resource_id", String, primary_key=True),
+    Column("n", Integer, primary_key=True),
+    _text("type"),
+    _text("at"),
+    _doc("data"),
+    _text("job_id", optional=True),
+    Column("job_n", Integer, nullable=True),
+    UniqueConstraint("job_id", "job_n", name="uq_events_job"),
+    sqlite_with_rowid=False,
+)

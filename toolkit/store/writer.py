@@ -1,0 +1,236 @@
+"""The one writer: groups what is submitted in one turn of the loop into one transaction."""
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cache
+
+from sqlalchemy import Connection, bindparam
+from sqlalchemy.dialects import sqlite
+
+from toolkit.store.changes import Change, Conflict, Emit, Insert, Lease, LeaseLost, Update
+from toolkit.store.database import translated
+from toolkit.store.tables import metadata
+
+# A commit that hops to a thread costs more than a quick one made in the loop; a slow one made in
+# the loop would hold up everything else.
+SLOW_COMMIT_S = 0.002
+LARGE_GROUP = 256
+Rows = dict[str, dict[str, dict[str, object]]]
+
+
+@dataclass(slots=True)
+class Submission:
+    """What one call of `write` wants written, all or nothing."""
+
+    changes: Sequence[Change]
+    lease: Lease | None
+    done: "asyncio.Future[None]"
+
+
+@dataclass(slots=True)
+class Batch:
+    """Changes of a transaction, merged: rows to insert, rows to update, events to append."""
+
+    inserts: Rows = field(default_factory=dict)
+    updates: Rows = field(default_factory=dict)
+    events: list[Emit] = field(default_factory=list)
+
+    def add(self, change: Change) -> None:
+        """Take a change in; values of the same row merge, the later ones win."""
+        match change:
+            case Insert(table, values):
+                self.inserts.setdefault(table, {})[str(values["id"])] = dict(values)
+            case Update(table, row_id, values):
+                rows = self.inserts.get(table, {})
+                if row_id not in rows:
+                    rows = self.updates.setdefault(table, {})
+                rows.setdefault(row_id, {}).update(values)
+            case Emit():
+                self.events.append(change)
+
+
+class Writer:
+    """Submissions in, transactions out, in order.
+
+    Attributes:
+        committed: called on the loop with the events of each transaction, once it is durable.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        owner: str,
+        *,
+        always_in_thread: bool,
+        committed: Callable[[Sequence[Emit]], None],
+    ) -> None:
+        self._connection = connection
+        self._owner = owner
+        self._always_in_thread = always_in_thread
+        self._committed = committed
+        self._pending: list[Submission] = []
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="toolkit-writer")
+        self._in_thread: asyncio.Task[None] | None = None
+        self._scheduled = False
+        self._pace_s = 0.0
+        self._last_n: dict[str, int] = {}
+
+    def submit(self, changes: Sequence[Change], lease: Lease | None) -> "asyncio.Future[None]":
+        """Have changes written; the future is done when they are durable."""
+        loop = asyncio.get_running_loop()
+        submission = Submission(changes, lease, loop.create_future())
+        self._pending.append(submission)
+        if not self._scheduled and self._in_thread is None:
+            self._scheduled = True
+            loop.call_soon(self._flush)
+        return submission.done
+
+    def _flush(self) -> None:
+        self._scheduled = False
+        if self._in_thread is not None or not self._pending:
+            return
+        group, self._pending = self._pending, []
+        slow = self._pace_s > SLOW_COMMIT_S or len(group) > LARGE_GROUP
+        if slow or self._always_in_thread:
+            self._in_thread = asyncio.create_task(self._flush_in_thread(group))
+        else:
+            self._settle(group, self._write(group))
+
+    async def _flush_in_thread(self, group: list[Submission]) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            while group:
+                outcome = await loop.run_in_executor(self._thread, self._write, group)
+                self._settle(group, outcome)
+                group, self._pending = self._pending, []
+        finally:
+            self._in_thread = None
+
+    def _settle(self, group: list[Submission], errors: list[Exception | None]) -> None:
+        events: list[Emit] = []
+        for submission, error in zip(group, errors, strict=True):
+            if error is None:
+                events += [c for c in submission.changes if isinstance(c, Emit)]
+            if submission.done.done():
+                continue  # whoever waited was cancelled; the changes are written all the same
+            if error is None:
+                submission.done.set_result(None)
+            else:
+                submission.done.set_exception(error)
+                submission.done.exception()  # a caller may choose not to look
+        if events:
+            self._committed(events)
+
+    async def drain(self) -> None:
+        """Wait until everything submitted is written, then end the thread."""
+        while self._pending or self._in_thread is not None or self._scheduled:
+            await asyncio.sleep(0.001)
+        self._thread.shutdown(wait=True)
+
+    def _write(self, group: list[Submission]) -> list[Exception | None]:
+        """Write a group in one transaction, or each call alone when one of them cannot be."""
+        started = time.perf_counter()
+        try:
+            with translated():
+                self._transaction(group)
+            return [None] * len(group)
+        except Exception as error:
+            self._last_n.clear()
+            if len(group) == 1:
+                return [error]
+            return [self._write([submission])[0] for submission in group]
+        finally:
+            self._pace_s = 0.8 * self._pace_s + 0.2 * (time.perf_counter() - started)
+
+    def _transaction(self, group: list[Submission]) -> None:
+        batch = Batch()
+        leases: dict[str, int] = {}
+        for submission in group:
+            if submission.lease is not None:
+                leases[submission.lease.root_id] = submission.lease.fence
+            for change in submission.changes:
+                batch.add(change)
+        connection = self._connection
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        try:
+            self._check(leases)
+            for table, rows in batch.inserts.items():
+                values = list(rows.values())
+                connection.exec_driver_sql(_insert(table, tuple(values[0])), values)
+            for table, rows in batch.updates.items():
+                for row_id, values_ in rows.items():
+                    connection.exec_driver_sql(
+                        _update(table, tuple(values_)), {**values_, "id_": row_id}
+                    )
+            if batch.events:
+                connection.exec_driver_sql(_insert("events", EVENT), self._numbered(batch.events))
+            connection.commit()
+        except BaseException:
+            connection.rollback()
+            raise
+
+    def _check(self, leases: dict[str, int]) -> None:
+        """Fence off whoever lost a lease without knowing (promise P8)."""
+        for root_id, fence in leases.items():
+            row = self._connection.exec_driver_sql(
+                "SELECT owner, fence FROM roots WHERE id = ?", (root_id,)
+            ).first()
+            if row is not None and (row[0] != self._owner or row[1] != fence):
+                raise LeaseLost(root_id)
+
+    def _numbered(self, events: Sequence[Emit]) -> list[dict[str, object]]:
+        rows = []
+        for event in events:
+            row: dict[str, object] = {
+                "resource_id": event.resource_id,
+                "n": self._next("resource_id", "n", event.resource_id),
+                "type": event.type,
+                "at": event.at,
+                "data": json.dumps(event.data, ensure_ascii=False),
+                "job_id": event.job_id,
+                "job_n": event.job_id and self._next("job_id", "job_n", event.job_id),
+            }
+            rows.append(row)
+        return rows
+
+    def _next(self, key: str, column: str, value: str) -> int:
+        """The next number of a resource or job; only the holder of its lease adds to it."""
+        last = self._last_n.get(value)
+        if last is None:
+            row = self._connection.exec_driver_sql(
+                f"SELECT max({column}) FROM events WHERE {key} = ?",  # noqa: S608 - our names
+                (value,),
+            ).first()
+            last = (row[0] if row else None) or 0
+        self._last_n[value] = last + 1
+        return last + 1
+
+    def forget(self) -> None:
+        """Trust no number any more: another process may have added events."""
+        self._last_n.clear()
+
+
+EVENT = ("resource_id", "n", "type", "at", "data", "job_id", "job_n")
+
+
+@cache
+def _insert(table: str, columns: tuple[str, ...]) -> str:
+    """The text of an INSERT, compiled once."""
+    statement = metadata.tables[table].insert().values({c: bindparam(c) for c in columns})
+    return str(statement.compile(dialect=sqlite.dialect(paramstyle="named")))
+
+
+@cache
+def _update(table: str, columns: tuple[str, ...]) -> str:
+    """The text of an UPDATE by id, compiled once."""
+    of = metadata.tables[table]
+    statement = of.update().where(of.c.id == bindparam("id_"))
+    statement = statement.values({c: bindparam(c) for c in columns})
+    return str(statement.compile(dialect=sqlite.dialect(paramstyle="named")))
+
+
+__all__ = ["Conflict", "Writer"]
