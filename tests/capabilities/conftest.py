@@ -3,6 +3,7 @@
 import io
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import httpx
 import pytest
@@ -34,7 +35,7 @@ class Drive:
 
     replies: list[Reply | Exception] = field(default_factory=list)
     handler: Handler = lambda request: httpx.Response(500)
-    operations: list[Operation] = field(default_factory=list)
+    operations: list[Any] = field(default_factory=list)
     requests: list[httpx.Request] = field(default_factory=list)
     pauses: list[Pause] = field(default_factory=list)
 
@@ -48,6 +49,7 @@ class Drive:
         services: Mapping[str, str] | None = None,
         has_operation: bool = True,
     ) -> Result:
+        """Drive the flow to its end and hold its output to the schema."""
         value = capability.input_model.model_validate(given, strict=True)
         call = Call(value, blobs or {}, upstream, services or {}, has_operation)
         flow = capability.flow(call)
@@ -61,7 +63,7 @@ class Drive:
                 else:
                     step = flow.send(outcome)
         except StopIteration as stop:
-            result = stop.value
+            result: Result = stop.value
         output = dict(result.output)
         if "artifact_id" in capability.output_model.model_fields:
             output["artifact_id"] = ARTIFACT
@@ -90,6 +92,7 @@ class Drive:
 
 @pytest.fixture
 def drive() -> Iterator[Drive]:
+    """A driver whose replies must all have been asked for by the end of the test."""
     driver = Drive()
     yield driver
     assert driver.replies == [], "the flow asked for fewer operations than were answered"

@@ -49,7 +49,7 @@ def test_tags_and_junk_are_skipped() -> None:
 def test_index_frame_plays_as_nothing() -> None:
     """Given a Xing header first, it is not counted; a frame cut off at the end is not either."""
     audio = mp3(1.0)
-    index = bytes([0xFF, 0xFB, 0x90, 0xC4]) + bytes(32) + b"Xing" + bytes(377)
+    index = bytes([0xFF, 0xFB, 0x90, 0xC4]) + bytes(17) + b"Xing" + bytes(392)
     assert duration_ms(index + audio) == duration_ms(audio)
     assert duration_ms(audio + audio[:300]) == duration_ms(audio)
 

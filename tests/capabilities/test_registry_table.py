@@ -199,9 +199,7 @@ def test_installed_capabilities(
 
 def test_entry_point_group(monkeypatch: pytest.MonkeyPatch) -> None:
     """Given a real entry point of the group, what it names is loaded."""
-    point = EntryPoint(
-        "again", "toolkit.capabilities.text_generate:CAPABILITY", capabilities.GROUP
-    )
+    point = EntryPoint("again", "toolkit.capabilities.text_generate:CAPABILITY", capabilities.GROUP)
     found: list[str] = []
 
     def entry_points(*, group: str) -> list[EntryPoint]:

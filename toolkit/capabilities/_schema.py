@@ -36,8 +36,8 @@ def plain_schema(schema: JsonObject) -> JsonObject:
             patterns or references out of the document), or it is no JSON schema.
     """
     # Deferred: 0.1 s that an answer without a schema need not pay.
-    from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
-    from jsonschema.exceptions import SchemaError  # type: ignore[import-untyped]
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import SchemaError
 
     try:
         if len(canonical_json(schema)) > LONGEST_SCHEMA:

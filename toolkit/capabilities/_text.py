@@ -49,9 +49,9 @@ def shorten(text: str, limit: int) -> str:
             best = match.end()
     if best:
         return text[:best]
-    head = text[: limit - 1]
+    head = text[:limit]
     space = max(head.rfind(" "), head.rfind("\n"))
-    return (head[:space] if space > limit // 2 else head).rstrip(" \n,;:–-") + "…"
+    return head[: space if space > limit // 2 else limit - 1].rstrip(" \n,;:–-") + "…"
 
 
 def ends_sentence(text: str) -> bool:

@@ -85,10 +85,9 @@ class ResearchOutput(Record):
 
 @dataclass(frozen=True, slots=True)
 class _Findings:
-    """The pages read and what is told of them."""
+    """The main article and what is told of all that were read."""
 
     main: Page
-    others: tuple[Page, ...]
     sections: tuple[ResearchSection, ...]
     summary: str
 
@@ -214,9 +213,7 @@ def _findings(pages: list[Page]) -> _Findings:
         ResearchSection(title=page.title, text=shorten(page.summary, SECTION_CHARACTERS))
         for page in others
     ]
-    return _Findings(
-        main, tuple(others), tuple(sections), shorten(main.summary, SUMMARY_CHARACTERS)
-    )
+    return _Findings(main, tuple(sections), shorten(main.summary, SUMMARY_CHARACTERS))
 
 
 def _request(topic: str, text: str) -> TextRequest:

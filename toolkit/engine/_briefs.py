@@ -1,8 +1,13 @@
 """What the nodes of a plan are told to write, say and show; for the planner."""
 
+from toolkit.engine._tokens import singular
+
 CARD_WORDS = 30
 SPOKEN_WORDS = 60
-_VERBS = frozenset({"summarise", "summarize", "explain", "describe", "write", "draft", "answer"})
+# Words that ask for text without saying which form it has.
+_FORMLESS = frozenset(
+    {"summarise", "summarize", "explain", "describe", "write", "draft", "answer", "text", "copy"}
+)
 _PICTURES = {
     "photo": "A photo",
     "photograph": "A photo",
@@ -31,8 +36,7 @@ def card_brief(form: str, topic: str, words: int | None, language: str | None) -
     >>> card_brief("", "tidal power", None, None)
     'A 30-word teaser about tidal power, in plain sentences without a heading.'
     """
-    form = form if form and form.lower() not in _VERBS else "teaser"
-    head = _headed(form, words or CARD_WORDS)
+    head = _headed(_form(form, "teaser"), words or CARD_WORDS)
     return f"{head} about {topic}, in plain{_of(language)} sentences without a heading."
 
 
@@ -42,8 +46,7 @@ def spoken_brief(form: str, topic: str, words: int | None, language: str | None)
     >>> spoken_brief("", "tidal power", None, "French")
     'A 60-word spoken summary about tidal power, in plain French sentences.'
     """
-    form = form if form and form.lower() not in _VERBS else "summary"
-    head = _headed(f"spoken {form}", words or SPOKEN_WORDS)
+    head = _headed(f"spoken {_form(form, 'summary')}", words or SPOKEN_WORDS)
     return f"{head} about {topic}, in plain{_of(language)} sentences."
 
 
@@ -53,11 +56,15 @@ def image_brief(form: str, topic: str) -> str:
     >>> image_brief("photo", "a turbine")
     'A photo of a turbine'
     """
-    return f"{_PICTURES.get(form.lower(), 'An illustration')} of {topic}"
+    return f"{_PICTURES.get(singular(form.lower()), 'An illustration')} of {topic}"
+
+
+def _form(phrase: str, default: str) -> str:
+    form = singular(phrase.lower())
+    return default if not form or form in _FORMLESS else phrase.lower()
 
 
 def _headed(form: str, words: int | None) -> str:
-    form = "text" if form.lower() in _VERBS else form.lower()
     if words is not None:
         return f"{'An' if str(words)[0] == '8' or words in {11, 18} else 'A'} {words}-word {form}"
     return f"{'An' if form[0] in 'aeiou' else 'A'} {form}"

@@ -222,8 +222,15 @@ class Chains:
         return missing, nodes
 
     def _required_takes(self, capability: Capability) -> list[str]:
+        """The required fields that the objective does not fill itself."""
         fields = capability.input_model.model_fields
-        return [name for name in capability.takes if name in fields and fields[name].is_required()]
+        return [
+            name
+            for name in capability.takes
+            if name in fields
+            and fields[name].is_required()
+            and field_role(name, fields[name]) in {None, "text"}
+        ]
 
     def _is_unfillable(self, capability: Capability, field: str) -> bool:
         info = capability.input_model.model_fields[field]

@@ -4,7 +4,7 @@ from pydantic import ValidationError
 
 from toolkit.contract.base import JsonObject
 from toolkit.engine._briefs import card_brief, image_brief, spoken_brief, text_brief
-from toolkit.engine._chains import Chains, field_role, role_of, shortened
+from toolkit.engine._chains import Chains, field_role, shortened
 from toolkit.engine._topics import title_of, trim
 from toolkit.engine._wording import Mention, Wording
 from toolkit.plugins import Capability
@@ -41,7 +41,7 @@ class Inputs:
 
     @staticmethod
     def _without_cost(capability: Capability, given: JsonObject) -> JsonObject:
-        """The input with the option switched off that would ask a vendor for more, if it has one."""
+        """The input without the option that would ask a vendor for more, if it has one."""
         if capability.operation is None or capability.operation_required:
             return given
         for field, info in capability.input_model.model_fields.items():

@@ -48,7 +48,7 @@ COMMON: tuple[Common, ...] = (
         "audio/*",
         "text",
         phrases(
-            "audio, audio clip, mp3, narration, narrate, voice over, voiceover, podcast, "
+            "audio, audio clip, mp3, narration, narrate, narrated, voice over, voiceover, podcast, "
             "spoken, aloud, read aloud, voice message, audio version"
         ),
     ),
@@ -57,8 +57,8 @@ COMMON: tuple[Common, ...] = (
         "image/*",
         "prompt",
         phrases(
-            "image, illustration, picture, photo, photograph, drawing, draw, painting, "
-            "artwork, logo, icon, sketch, render"
+            "image, illustration, illustrated, picture, photo, photograph, drawing, draw, "
+            "painting, artwork, logo, icon, sketch, render"
         ),
     ),
     Common(

@@ -22,7 +22,10 @@ _NAMES_SUBJECT = frozenset({"of", "showing", "depicting", "for", "on"})
 _ABOUT = re.compile(r"\s(?:about|regarding|concerning)\s", re.I)
 _EDGES = " \t\r\n\"'“”«»‘’()[]{}.,;:!?-–—*#`"
 _TRAILING = frozenset(
-    lex.phrases("and, or, with, please, the, a, an, as, in, on, of, for, to, into, plus, also, by")
+    lex.phrases(
+        "and, or, with, please, the, a, an, as, in, on, of, for, to, into, plus, also, by, "
+        "together, alongside, accompanied, from"
+    )
 )
 _LEADING = frozenset({"the", "a", "an"})
 

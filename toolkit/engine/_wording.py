@@ -10,6 +10,8 @@ from toolkit.engine._topics import blank, leftover, own_and_shared, trim
 
 LONGEST_PHRASE = 6
 REACH = 5
+# More than a plan has room for; what follows them is not read.
+MOST_MENTIONS = 100
 _STOP = re.compile(r"[.!?;:\n](?=\s|$)")
 # A chain of consumers and producers: does the first one's artifact fill a field of the second?
 Link = Callable[[str, str], bool]
@@ -46,6 +48,11 @@ class Mention:
     def verb(self) -> bool:
         """Whether it is named by what is done to make it."""
         return singular(self.phrase.lower()) in lex.VERBS
+
+    @property
+    def creative(self) -> bool:
+        """Whether facts cannot stand in for it."""
+        return singular(self.phrase.lower()) in lex.CREATIVE
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +177,7 @@ def _accepted(
     if not kept:
         # "Make an image sunset over the sea": sloppy, but it says what to make.
         kept = [m for m in sidelined if _is_told(m, tokens)][:1]
-    return kept
+    return kept[:MOST_MENTIONS]
 
 
 def _is_told(mention: Mention, tokens: Sequence[Token]) -> bool:

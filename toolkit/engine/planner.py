@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 
 from toolkit.contract.base import JsonObject, canonical_json
 from toolkit.contract.plans import Constraints, PlanNode
-from toolkit.engine import _lexicon as lex
 from toolkit.engine._chains import Chains, role_of
 from toolkit.engine._inputs import Inputs, Unplannable
 from toolkit.engine._wording import Mention, Wording, read
@@ -143,7 +142,7 @@ class _Planner:
         if capability is None:
             self._missing[mention.id] = None
             raise Unplannable(f"Nothing here makes `{mention.id}`.")
-        if self._chains.usable(capability) or mention.phrase.lower() in lex.CREATIVE:
+        if self._chains.usable(capability) or mention.creative:
             return capability
         digest = self._chains.researcher() if self._can_look_up(mention.topic) else None
         written = role_of(capability, "objective") is not None
@@ -208,6 +207,8 @@ class _Planner:
             return asked
         take = capability.takes[field]
         required = capability.input_model.model_fields[field].is_required()
+        if not required and (purpose == "part" or not mention.topic):
+            return []
         if take.form == "artifact":
             found = self._chains.cheapest(capability, field) if required else None
             return [(found, _part(mention, found), "part")] if found else []
@@ -215,8 +216,6 @@ class _Planner:
         if role_of(capability, "objective") is not None and not required:
             return [(digest, mention, "ground")] if digest else []
         writer = self._chains.writer(take)
-        if not mention.topic and not required:
-            return []
         if writer is not None and (self._chains.usable(writer) or (required and digest is None)):
             return [(writer, _part(mention, writer), _purpose(capability, field))]
         if digest is not None:
@@ -249,7 +248,7 @@ class _Planner:
     def _stand_in(
         self, producer: Capability, part: Mention, consumer: Capability, field: str
     ) -> Capability:
-        if self._chains.usable(producer) or part.phrase.lower() in lex.CREATIVE:
+        if self._chains.usable(producer) or part.creative:
             return producer
         digest = self._chains.researcher(consumer.takes[field])
         if digest is None or not self._can_look_up(part.topic):

@@ -245,12 +245,9 @@ def fish(canvas: Canvas, chance: random.Random, palette: Palette, number: int) -
             for k in range(16)
         ]
         back = x - way * size * 0.85
-        fin = [
-            (back, y),
-            (back - way * size * 0.7, y - size * 0.5),
-            (back - way * size * 0.7, y + size * 0.5),
-        ]
-        canvas.shape([*fin], mix(tone, _DARK, 0.12))
+        tail, half = back - way * size * 0.7, size * 0.5
+        fin = [(back, y), (tail, y - half), (tail, y + half)]
+        canvas.shape(fin, mix(tone, _DARK, 0.12))
         canvas.shape(body, tone)
         canvas.disc(x + way * size * 0.55, y - size * 0.1, size * 0.12, _DARK)
 

@@ -1,5 +1,6 @@
 """What can be written, and what can go wrong that is not the database's fault."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -9,7 +10,7 @@ class Insert:
     """A new row."""
 
     table: str
-    values: dict[str, object]
+    values: Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +19,7 @@ class Update:
 
     table: str
     id: str
-    values: dict[str, object]
+    values: Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class Emit:
 
     resource_id: str
     type: str
-    data: dict[str, object]
+    data: Mapping[str, object]
     at: str
     job_id: str | None = None
 

@@ -32,7 +32,7 @@ class _Reader(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag in _VOID:
             if tag == "br":
-                self.handle_data("\n")
+                self._add("\n")
             return
         classes = set((dict(attrs).get("class") or "").split())
         if self._silent or tag in _SILENT or classes & _SILENT_CLASSES:
@@ -40,7 +40,7 @@ class _Reader(HTMLParser):
         elif tag in _HEADINGS:
             self._heading = []
         elif tag in _BLOCKS:
-            self.handle_data("\n")
+            self._add("\n")
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag in _VOID:
@@ -58,12 +58,15 @@ class _Reader(HTMLParser):
             if tag == "h2":
                 self.parts.append((title, []))
         elif tag in _BLOCKS:
-            self.handle_data("\n")
+            self._add("\n")
 
     def handle_data(self, data: str) -> None:
-        if self._silent:
-            return
-        (self.parts[-1][1] if self._heading is None else self._heading).append(data)
+        # A line feed in the source is a space on the page; only blocks break lines.
+        self._add(re.sub(r"\s+", " ", data))
+
+    def _add(self, words: str) -> None:
+        if not self._silent:
+            (self.parts[-1][1] if self._heading is None else self._heading).append(words)
 
 
 def _read(html: str) -> list[tuple[str, str]]:

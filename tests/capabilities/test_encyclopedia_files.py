@@ -1,0 +1,128 @@
+"""The encyclopedia's HTML as text, and the ZIM file as a source."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.capabilities.conftest import Drive
+from toolkit.capabilities._encyclopedia._html import to_sections, to_text
+from toolkit.capabilities._encyclopedia._source import Section
+from toolkit.capabilities.research_gather import CAPABILITY
+from toolkit.contract.errors import ErrorCode
+from toolkit.plugins import VendorFault
+
+ARTICLE = """<html><head><title>x</title><style>p{}</style></head><body><h1>Tidal power</h1>
+<div class="hatnote">Not to be confused</div><p>Tidal power is power<br/>taken from
+<b>tides</b>.<sup class="reference">[1]</sup></p><script>steal()</script>
+<h2>Uses<span class="mw-editsection">edit</span></h2><p>Tide mills ground grain.</p>
+<table><tr><td>figures</td></tr></table><h3>Old</h3><ul><li>One</li><li>Two</li></ul>
+<h2>Empty</h2></body></html>"""
+
+
+def test_article() -> None:
+    """Given an article's HTML, its words come in sections without scripts, tables and notes."""
+    assert to_sections(ARTICLE) == (
+        "Tidal power is power\ntaken from tides.",
+        (Section("Uses", "Tide mills ground grain.\nOne\nTwo"),),
+    )
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("a &lt;b&gt; &amp; c", "a <b> & c"),
+        ("<p>one<p>two", "one\ntwo"),
+        ("<table><tr><td>x</table>y", "y"),
+        ("<script>x", ""),
+        ("</p></div>tail", "tail"),
+        ("<math><mi>x</mi></math>z<img src=x onerror=y>", "z"),
+        ("<h2>only", ""),
+        ("a<sup/>b", "ab"),
+    ],
+)
+def test_pieces(html: str, text: str) -> None:
+    """Given whole or broken HTML, the words outside silent elements are kept."""
+    assert to_text(html) == text
+
+
+def test_deep_html_is_read() -> None:
+    """Given 200,000 nested elements, reading ends and no stack overflows."""
+    assert to_text("<div>" * 200_000 + "end") == "end"
+
+
+def test_zim_without_libzim(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given a ZIM file and no libzim, the job fails and names the extra to install."""
+    monkeypatch.setitem(sys.modules, "libzim.reader", None)
+    with pytest.raises(VendorFault, match=r"capability-toolkit\[zim\]") as caught:
+        drive(CAPABILITY, {"topic": "Tides"}, services={"zim": "/nowhere/x.zim"})
+    assert (caught.value.code, caught.value.retryable) == (ErrorCode.PROVIDER_UNAVAILABLE, False)
+
+
+@pytest.fixture
+def zim(tmp_path: Path) -> Path:
+    """A small ZIM file with an article, a redirect to it, and a disambiguation page."""
+    writer = pytest.importorskip("libzim.writer", reason="the extra `zim` is not installed")
+
+    class Page(writer.Item):  # type: ignore[misc,name-defined]
+        def __init__(self, path: str, title: str, html: str) -> None:
+            super().__init__()
+            self._facts = path, title, html
+
+        def get_path(self) -> str:
+            return self._facts[0]
+
+        def get_title(self) -> str:
+            return self._facts[1]
+
+        def get_mimetype(self) -> str:
+            return "text/html"
+
+        def get_contentprovider(self) -> object:
+            return writer.StringProvider(self._facts[2])
+
+        def get_hints(self) -> dict[object, int]:
+            return {writer.Hint.FRONT_ARTICLE: True}
+
+    path = tmp_path / "small.zim"
+    with writer.Creator(path).config_indexing(True, "eng") as creator:
+        creator.set_mainpath("Tidal_power")
+        creator.add_item(Page("Tidal_power", "Tidal power", ARTICLE))
+        creator.add_item(Page("Mercury", "Mercury", "<p id='disambigbox'>Mercury may be</p>"))
+        hints = {writer.Hint.FRONT_ARTICLE: True}
+        creator.add_redirection("Tide_energy", "Tide energy", "Tidal_power", hints)
+        creator.add_metadata("Source", "https://en.wikipedia.org")
+        creator.add_metadata("License", "CC BY-SA 4.0")
+    return path
+
+
+@pytest.mark.parametrize("topic", ["Tidal power", "tidal power", "Tide energy", "grain mills"])
+def test_zim(drive: Drive, zim: Path, topic: str) -> None:
+    """Given a ZIM file, a topic is found by title, redirect and words, with no request sent."""
+    result = drive(CAPABILITY, {"topic": topic}, services={"zim": str(zim)}, has_operation=False)
+    assert result.output["source_kind"] == "zim"
+    assert result.output["sources"] == [
+        {
+            "title": "Tidal power",
+            "url": "https://en.wikipedia.org/wiki/Tidal_power",
+            "license": "CC BY-SA 4.0",
+        }
+    ]
+    assert drive.requests == []
+
+
+@pytest.mark.parametrize("topic", ["Mercury", "volcanoes"])
+def test_zim_has_nothing(drive: Drive, zim: Path, topic: str) -> None:
+    """Given a ZIM file with only a disambiguation page or nothing, that is said."""
+    with pytest.raises(VendorFault, match="nothing on"):
+        drive(CAPABILITY, {"topic": topic}, services={"zim": str(zim)}, has_operation=False)
+
+
+def test_broken_zim(drive: Drive, tmp_path: Path) -> None:
+    """Given a file that is no ZIM file, the job fails without telling where it lies."""
+    pytest.importorskip("libzim.reader", reason="the extra `zim` is not installed")
+    broken = tmp_path / "broken.zim"
+    broken.write_bytes(b"not a zim file" * 99)
+    with pytest.raises(VendorFault, match=r"`broken\.zim` cannot be opened") as caught:
+        drive(CAPABILITY, {"topic": "Tides"}, services={"zim": str(broken)})
+    assert str(tmp_path) not in caught.value.message

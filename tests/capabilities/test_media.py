@@ -1,0 +1,169 @@
+"""speech.generate, image.generate and voice.clone: what is asked for and what is let through."""
+
+import io
+import json
+import random
+import struct
+import wave
+
+import pytest
+
+from tests.capabilities.conftest import ARTIFACT, Drive, mp3, picture
+from toolkit.capabilities import image_generate, speech_generate, voice_clone
+from toolkit.contract.errors import ErrorCode
+from toolkit.plugins import (
+    Blob,
+    CloneReply,
+    CloneRequest,
+    ImageReply,
+    ImageRequest,
+    SpeechReply,
+    SpeechRequest,
+    VendorFault,
+)
+
+
+@pytest.mark.parametrize(("told", "duration"), [(2_100, 2_100), (None, 2_011)])
+def test_speech(drive: Drive, told: int | None, duration: int) -> None:
+    """Given an MP3, its length is the provider's figure, or else read from its frames."""
+    audio = mp3(2.0)
+    drive.replies = [SpeechReply(model="voices", audio=audio, duration_ms=told)]
+    result = drive(speech_generate.CAPABILITY, {"text": "Tides turn.", "speed": 1})
+    assert result.output == {
+        "media_type": "audio/mpeg",
+        "size_bytes": len(audio),
+        "duration_ms": duration,
+        "characters": 11,
+        "voice": None,
+        "model": "voices",
+    }
+    assert result.artifact is not None
+    assert (result.artifact.data, result.artifact.media_type) == (audio, "audio/mpeg")
+    assert drive.operations == [SpeechRequest(text="Tides turn.", voice=None, speed=1)]
+
+
+@pytest.mark.parametrize("audio", [b"", b'{"error": "no"}', mp3(0.03)[:200]])
+def test_no_speech(drive: Drive, audio: bytes) -> None:
+    """Given bytes that are no MP3, the job fails instead of yielding them."""
+    drive.replies = [SpeechReply(model="voices", audio=audio, duration_ms=900)]
+    with pytest.raises(VendorFault) as caught:
+        drive(speech_generate.CAPABILITY, {"text": "Tides turn."})
+    assert caught.value.code is ErrorCode.INVALID_OUTPUT
+
+
+@pytest.mark.parametrize(
+    ("form", "media_type"), [("PNG", "image/png"), ("JPEG", "image/jpeg"), ("WEBP", "image/webp")]
+)
+def test_image(drive: Drive, form: str, media_type: str) -> None:
+    """Given an image, its type and size are read from its bytes and not from its label."""
+    data = picture(form)
+    drive.replies = [ImageReply(model="painter", image=data, media_type="image/gif", seed=7)]
+    given = {"prompt": "a tide mill", "steps": 4, "width": 512, "height": 256}
+    result = drive(image_generate.CAPABILITY, given)
+    assert result.output == {
+        "media_type": media_type,
+        "width": 64,
+        "height": 32,
+        "size_bytes": len(data),
+        "seed": 7,
+        "model": "painter",
+    }
+    assert result.artifact is not None
+    assert (result.artifact.data, result.artifact.media_type) == (data, media_type)
+    assert drive.operations == [ImageRequest(prompt="a tide mill", steps=4, width=512, height=256)]
+
+
+def test_seed_asked_for(drive: Drive) -> None:
+    """Given a provider that does not tell its seed, the one that was asked for is recorded."""
+    drive.replies = [ImageReply(model="painter", image=picture(), media_type="image/png")]
+    assert drive(image_generate.CAPABILITY, {"prompt": "x", "seed": 3}).output["seed"] == 3
+
+
+BOMB = (  # the header of a PNG of 60,000 × 60,000 pixels
+    b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + struct.pack(">IIBBBBB", 60_000, 60_000, 8, 2, 0, 0, 0)
+)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"<svg onload='x()'/>", picture()[:90], picture("GIF"), BOMB + b"\0" * 40],
+    ids=["empty", "svg", "cut off", "gif", "bomb"],
+)
+def test_no_image(drive: Drive, data: bytes) -> None:
+    """Given bytes that are no image of an allowed type and size, the job fails."""
+    drive.replies = [ImageReply(model="painter", image=data, media_type="image/png")]
+    with pytest.raises(VendorFault) as caught:
+        drive(image_generate.CAPABILITY, {"prompt": "a tide mill"})
+    assert caught.value.code is ErrorCode.INVALID_OUTPUT
+
+
+def wav(seconds: float) -> bytes:
+    """Silence as WAV."""
+    file = io.BytesIO()
+    with wave.open(file, "wb") as sound:
+        sound.setnchannels(1)
+        sound.setsampwidth(1)
+        sound.setframerate(8_000)
+        sound.writeframes(bytes(round(seconds * 8_000)))
+    return file.getvalue()
+
+
+def m4a(seconds: int, version: int = 0) -> bytes:
+    """The boxes of an M4A file that say how long it is."""
+    times = bytes(16 if version else 8)
+    lasts = struct.pack(">IQ" if version else ">II", 1000, seconds * 1000)
+    head = b"\x00\x00\x00\x18ftypM4A \x00\x00\x00\x00M4A mp42"
+    return head + b"\x00\x00\x00\x6cmvhd" + bytes([version, 0, 0, 0]) + times + lasts
+
+
+@pytest.mark.parametrize(
+    ("audio", "media_type", "duration"),
+    [
+        (wav(12), "audio/wav", 12_000),
+        (mp3(12.0), "audio/mpeg", 11_990),
+        (m4a(12), "audio/mp4", 12_000),
+        (m4a(12, version=1), "audio/mp4", 12_000),
+        (b"\x00\x00\x00\x18ftypM4A " + bytes(40), "audio/mp4", None),
+    ],
+)
+def test_clone(drive: Drive, audio: bytes, media_type: str, duration: int | None) -> None:
+    """Given reference audio, it is sent under its true type and the voice comes back."""
+    drive.replies = [CloneReply(model="cloner", voice="narrator-1")]
+    result = drive(
+        voice_clone.CAPABILITY,
+        {"reference_audio": ARTIFACT, "name": "Narrator"},
+        blobs={"reference_audio": Blob(audio, "application/octet-stream")},
+    )
+    assert result.output == {
+        "voice": "narrator-1",
+        "name": "Narrator",
+        "model": "cloner",
+        "duration_ms": duration,
+    }
+    assert result.artifact is not None
+    assert json.loads(result.artifact.data) == result.output
+    assert drive.operations == [CloneRequest(name="Narrator", audio=audio, media_type=media_type)]
+
+
+@pytest.mark.parametrize(
+    ("audio", "said"),
+    [
+        (wav(9.9), r"lasts 9\.9 s"),
+        (mp3(301.0), r"lasts 30"),
+        (bytes(20_000_001), "20000001 bytes"),
+        (b"", "does not read"),
+        (random.Random(3).randbytes(900), "does not read"),
+        (b"RIFF\x00\x00\x00\x00WAVEjunk", "does not read"),
+        (b"\x00\x00\x00\x18ftypM4A mvhd\x00", "does not read"),
+    ],
+)
+def test_refused_reference_audio(drive: Drive, audio: bytes, said: str) -> None:
+    """Given audio that no provider takes, it is refused before anything is sent or spent."""
+    with pytest.raises(VendorFault, match=said) as caught:
+        drive(
+            voice_clone.CAPABILITY,
+            {"reference_audio": ARTIFACT, "name": "Narrator"},
+            blobs={"reference_audio": Blob(audio, "audio/mpeg")},
+        )
+    assert caught.value.code is ErrorCode.PROVIDER_REJECTED
+    assert drive.operations == []

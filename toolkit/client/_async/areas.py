@@ -1,0 +1,310 @@
+"""The `/v1` areas as attributes of the client: what can be created, read and listed in each."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from toolkit.client import _wire
+from toolkit.client._async import handles
+from toolkit.client._async.http import AsyncHttp
+from toolkit.client._builder import Workflow
+from toolkit.client._shown import Collection, Shown
+from toolkit.contract.account import Account, AccountCreated, ApiKey
+from toolkit.contract.events import Event
+from toolkit.contract.health import Provider
+
+H = TypeVar("H", bound=handles.AsyncHandle[Any])
+
+
+class AsyncArea(Generic[H]):
+    """An area whose resources can be read and listed."""
+
+    handle: type[H]
+
+    def __init__(self, http: AsyncHttp) -> None:
+        self._http = http
+
+    def _made(self, record: Any) -> H:
+        return self.handle(self._http, self.handle.model.model_validate(record))
+
+    async def _posted(self, body: Mapping[str, object], idempotency_key: str | None = None) -> H:
+        headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
+        envelope = await self._http.call("POST", f"/{self.handle.area}", json=body, headers=headers)
+        return self._made(envelope["data"])
+
+    async def get(self, id: str) -> H:  # noqa: A002 - the contract's word
+        """Read one.
+
+        Raises:
+            RequestError: `NOT_FOUND`.
+        """
+        return self._made((await self._http.call("GET", f"/{self.handle.area}/{id}"))["data"])
+
+    async def list(self, limit: int = 50, cursor: str | None = None) -> Collection[H]:
+        """A page of them, newest first; its `next_cursor` leads to the next."""
+        params: dict[str, str | int] = {"limit": limit}
+        if cursor is not None:
+            params["cursor"] = cursor
+        found = (await self._http.call("GET", f"/{self.handle.area}", params=params))["data"]
+        items = [self._made(item) for item in found["items"]]
+        return Collection(items, self.handle.area, found["next_cursor"])
+
+
+class _Followed(AsyncArea[H]):
+    async def events(self, id: str, after: int = 0, wait_s: int = 0) -> list[Event]:  # noqa: A002
+        """The events of one, numbered above `after`."""
+        envelope = await self._http.call(
+            "GET",
+            f"/{self.handle.area}/{id}/events",
+            params={"after": after, "wait": wait_s},
+            timeout_s=wait_s + 30.0,
+        )
+        return [Event.model_validate(item) for item in envelope["data"]["items"]]
+
+
+class AsyncCapabilities(AsyncArea[handles.AsyncCapability]):
+    """`client.capabilities`."""
+
+    handle = handles.AsyncCapability
+
+    async def list(
+        self,
+        limit: int = 50,  # noqa: ARG002 - there is one page of them
+        cursor: str | None = None,  # noqa: ARG002
+    ) -> Collection[handles.AsyncCapability]:
+        """Every capability, in registry order and in one page."""
+        found = (await self._http.call("GET", "/capabilities"))["data"]
+        return Collection([self._made(item) for item in found["items"]], "capabilities")
+
+
+class AsyncConnections(AsyncArea[handles.AsyncConnection]):
+    """`client.connections`."""
+
+    handle = handles.AsyncConnection
+
+    async def create(
+        self, provider: str, connection_type: str, secret_ref: str
+    ) -> handles.AsyncConnection:
+        """Register a pointer to a secret: the *name* of a variable, never its value."""
+        body = {
+            "provider": provider,
+            "connection_type": connection_type,
+            "secret_ref": secret_ref,
+        }
+        return await self._posted(body)
+
+    async def delete(self, id: str) -> handles.AsyncConnection:  # noqa: A002
+        """Forget a connection."""
+        return self._made((await self._http.call("DELETE", f"/providers/connections/{id}"))["data"])
+
+
+class AsyncProviders:
+    """`client.providers`: the vendor catalogue."""
+
+    def __init__(self, http: AsyncHttp) -> None:
+        self._http = http
+
+    async def list(self) -> Collection[Shown[Provider]]:
+        """Every vendor, and whether it is connected."""
+        found = (await self._http.call("GET", "/providers"))["data"]["items"]
+        shown = [Shown(Provider.model_validate(item)) for item in found]
+        return Collection(shown, "providers")
+
+
+class AsyncRuns(_Followed[handles.AsyncRun]):
+    """`client.runs`."""
+
+    handle = handles.AsyncRun
+
+    async def create(
+        self,
+        name: str,
+        input: Mapping[str, object],  # noqa: A002 - the contract's word
+        *,
+        version: str | None = None,
+        optimize_for: str | None = None,
+        provider: str | None = None,
+        endpoint_id: str | None = None,
+        max_cost_usd: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> handles.AsyncRun:
+        """Ask for one capability to be executed; it is under way when this returns.
+
+        Args:
+            name: a capability, or `name@version`.
+            input: its input.
+            version: the version, where it is not in the name.
+            optimize_for: `cost`, `latency`, `quality` or `balanced`.
+            provider: a connection id to pin.
+            endpoint_id: a serverless endpoint, for images.
+            max_cost_usd: refuse, or stop, rather than spend more.
+            idempotency_key: makes sending this again harmless.
+
+        Raises:
+            RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND` and others.
+        """
+        options = _wire.without_none(
+            optimize_for=optimize_for,
+            provider=provider,
+            endpoint_id=endpoint_id,
+            max_cost_usd=max_cost_usd,
+        )
+        body: dict[str, object] = {
+            "target": "capability",
+            "name": name,
+            "input": dict(input),
+            "options": options,
+            **_wire.without_none(version=version),
+        }
+        return await self._posted(body, idempotency_key)
+
+
+class AsyncJobs(_Followed[handles.AsyncJob]):
+    """`client.jobs`."""
+
+    handle = handles.AsyncJob
+
+
+class AsyncWorkflows(_Followed[handles.AsyncWorkflowRun]):
+    """`client.workflows`."""
+
+    handle = handles.AsyncWorkflowRun
+
+    async def submit(
+        self, workflow: Workflow, *, idempotency_key: str | None = None
+    ) -> handles.AsyncWorkflowRun:
+        """Submit a workflow; it is under way when this returns.
+
+        Raises:
+            RequestError: `INVALID_WORKFLOW`, `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND`.
+        """
+        return await self._posted(workflow.to_dict(), idempotency_key)
+
+    async def create(
+        self, body: Mapping[str, object], *, idempotency_key: str | None = None
+    ) -> handles.AsyncWorkflowRun:
+        """Submit a workflow given as the contract's JSON."""
+        return await self._posted(body, idempotency_key)
+
+
+class AsyncTasks(_Followed[handles.AsyncTask]):
+    """`client.tasks`."""
+
+    handle = handles.AsyncTask
+
+    async def create(
+        self,
+        objective: str,
+        *,
+        max_cost_usd: float | None = None,
+        optimize_for: str | None = None,
+        endpoint_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> handles.AsyncTask:
+        """Have an objective planned, run and reviewed."""
+        constraints = _wire.without_none(
+            max_cost_usd=max_cost_usd, optimize_for=optimize_for, endpoint_id=endpoint_id
+        )
+        body: dict[str, object] = {"objective": objective, "constraints": constraints}
+        return await self._posted(body, idempotency_key)
+
+    async def resume(self, id: str) -> handles.AsyncTask:  # noqa: A002
+        """Take a blocked task back to planning.
+
+        Raises:
+            RequestError: `CONFLICT` when it is not blocked.
+        """
+        return self._made((await self._http.call("POST", f"/tasks/{id}/resume"))["data"])
+
+
+class AsyncPlans(AsyncArea[handles.AsyncPlan]):
+    """`client.plans`."""
+
+    handle = handles.AsyncPlan
+
+    async def create(
+        self,
+        objective: str,
+        *,
+        max_cost_usd: float | None = None,
+        optimize_for: str | None = None,
+    ) -> handles.AsyncPlan:
+        """Plan an objective without doing it."""
+        constraints = _wire.without_none(max_cost_usd=max_cost_usd, optimize_for=optimize_for)
+        return await self._posted({"objective": objective, "constraints": constraints})
+
+
+class AsyncEndpoints(AsyncArea[handles.AsyncEndpoint]):
+    """`client.endpoints`."""
+
+    handle = handles.AsyncEndpoint
+
+    async def create(
+        self,
+        name: str | None = None,
+        *,
+        gpu_ids: str | None = None,
+        workers_min: int | None = None,
+        workers_max: int | None = None,
+        image: str | None = None,
+    ) -> handles.AsyncEndpoint:
+        """Create a serverless endpoint; what is left out has the contract's default."""
+        return await self._posted(
+            _wire.without_none(
+                name=name,
+                gpu_ids=gpu_ids,
+                workers_min=workers_min,
+                workers_max=workers_max,
+                image=image,
+            )
+        )
+
+    async def delete(self, id: str) -> handles.AsyncEndpoint:  # noqa: A002
+        """Destroy an endpoint."""
+        return self._made((await self._http.call("DELETE", f"/endpoints/{id}"))["data"])
+
+
+class AsyncArtifacts(AsyncArea[handles.AsyncArtifact]):
+    """`client.artifacts`."""
+
+    handle = handles.AsyncArtifact
+
+    async def get(self, id: str) -> handles.AsyncArtifact:  # noqa: A002
+        """Read one; a small one comes with its bytes, so that it can show itself."""
+        artifact = await super().get(id)
+        if artifact.record.size_bytes <= handles.SHOWN_BYTES:
+            await artifact.content()
+        return artifact
+
+    async def upload(
+        self, source: bytes | str | Path, *, filename: str = "upload"
+    ) -> handles.AsyncArtifact:
+        """Keep a file, such as reference audio; its type is told from its bytes."""
+        data = source if isinstance(source, bytes) else _wire.read(source)
+        envelope = await self._http.call("POST", "/artifacts", files={"file": (filename, data)})
+        return self._made(envelope["data"])
+
+
+class AsyncAccounts:
+    """`client.account`."""
+
+    def __init__(self, http: AsyncHttp) -> None:
+        self._http = http
+
+    async def create(self, email: str) -> AccountCreated:
+        """Open an account; the key is shown this once."""
+        envelope = await self._http.call("POST", "/account", json={"email": email})
+        return _wire.data_of(envelope, AccountCreated)
+
+    async def get(self) -> Account:
+        """The caller's account."""
+        return _wire.data_of(await self._http.call("GET", "/account"), Account)
+
+    async def keys(self) -> Collection[Shown[ApiKey]]:
+        """The account's keys: never the keys themselves."""
+        found = (await self._http.call("GET", "/account/keys"))["data"]["items"]
+        return Collection([Shown(ApiKey.model_validate(item)) for item in found], "keys")
+
+    async def revoke(self, id: str) -> ApiKey:  # noqa: A002
+        """Make a key invalid at once."""
+        return _wire.data_of(await self._http.call("DELETE", f"/account/keys/{id}"), ApiKey)

@@ -1,0 +1,74 @@
+"""The client itself."""
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+import httpx
+
+from toolkit.client import _wire
+from toolkit.client._async import areas
+from toolkit.client._async.http import AsyncHttp
+from toolkit.contract.health import Health
+
+
+class AsyncClient:
+    """Speaks `/v1` to whatever serves it.
+
+    Args:
+        base_url: the service's address, with or without `/v1`; `TOOLKIT_BASE_URL` by default.
+        api_key: `sk_live_…`; `TOOLKIT_API_KEY` by default.
+        transport: what requests go over; the network by default.
+        timeout_s: the longest one request may take, in seconds.
+        on_close: called once the client is closed.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when there is no address.
+    """
+
+    def __init__(
+        self,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        *,
+        transport: httpx.AsyncBaseTransport | None = None,
+        timeout_s: float = 60.0,
+        on_close: Callable[[], None] | None = None,
+    ) -> None:
+        self._http = AsyncHttp(base_url, api_key, transport, timeout_s)
+        self._on_close = on_close
+        self.account = areas.AsyncAccounts(self._http)
+        self.providers = areas.AsyncProviders(self._http)
+        self.connections = areas.AsyncConnections(self._http)
+        self.capabilities = areas.AsyncCapabilities(self._http)
+        self.runs = areas.AsyncRuns(self._http)
+        self.jobs = areas.AsyncJobs(self._http)
+        self.workflows = areas.AsyncWorkflows(self._http)
+        self.tasks = areas.AsyncTasks(self._http)
+        self.plans = areas.AsyncPlans(self._http)
+        self.endpoints = areas.AsyncEndpoints(self._http)
+        self.artifacts = areas.AsyncArtifacts(self._http)
+
+    async def health(self) -> Health:
+        """Whether the service is there, and how busy."""
+        return _wire.data_of(await self._http.call("GET", "/health"), Health)
+
+    async def aclose(self) -> None:
+        """Let go of the service; what is under way there goes on."""
+        await self._http.aclose()
+        if self._on_close is not None:
+            self._on_close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._http.url}>"

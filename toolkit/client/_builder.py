@@ -1,0 +1,187 @@
+"""Building a workflow: nodes are added in order, so a cycle cannot be made."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+from toolkit.contract.errors import Detail, ErrorCode, RequestError
+from toolkit.contract.workflows import Node, NodeCreate, WorkflowCreate
+from toolkit.display.mermaid import workflow_mermaid
+from toolkit.display.svg import workflow_svg
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRef:
+    """A node that was added, to name in another's `depends_on`."""
+
+    id: str
+
+
+class Workflow:
+    """A graph of capabilities to submit.
+
+    Args:
+        name: what it is called.
+        max_retries: retries of each node after it failed, 0 to 3.
+        endpoint_id: the serverless endpoint that GPU work runs on.
+        compute_id: the compute that GPU work runs on.
+        optimize_for: what the router favours, for every node.
+        max_cost_usd: what all nodes together may cost.
+
+    >>> wf = Workflow("card")
+    >>> facts = wf.add("facts", "research.gather", topic="Tea")
+    >>> wf.add("card", "composition.layout", title="Tea", depends_on=[facts])
+    NodeRef(id='card')
+    >>> wf
+    <Workflow card: 2 nodes, 1 dependency>
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        max_retries: int = 0,
+        endpoint_id: str | None = None,
+        compute_id: str | None = None,
+        optimize_for: str | None = None,
+        max_cost_usd: float | None = None,
+    ) -> None:
+        self.name = name
+        self.max_retries = max_retries
+        self.endpoint_id = endpoint_id
+        self.compute_id = compute_id
+        self.optimize_for = optimize_for
+        self.max_cost_usd = max_cost_usd
+        self.nodes: list[dict[str, Any]] = []
+
+    def add(
+        self,
+        id: str,  # noqa: A002 - the contract's word
+        capability: str,
+        *,
+        depends_on: Iterable[NodeRef | str] = (),
+        input: Mapping[str, object] | None = None,  # noqa: A002 - the contract's word
+        options: Mapping[str, object] | None = None,
+        **fields: object,
+    ) -> NodeRef:
+        """Add a node.
+
+        Args:
+            id: unique within the workflow.
+            capability: a name, or `name@version`.
+            depends_on: nodes added before, whose artifacts this one is given.
+            input: the capability's input; or give its fields as keyword arguments.
+            options: such as `{"provider": "openai"}`.
+
+        Raises:
+            RequestError: `INVALID_WORKFLOW` for an id that is taken, or a dependency that has not
+                been added.
+        """
+        known = {node["id"] for node in self.nodes}
+        upstream = [node.id if isinstance(node, NodeRef) else node for node in depends_on]
+        if id in known:
+            raise _fault(f"`{id}` is the id of another node; choose a new one.")
+        for name in upstream:
+            if name not in known:
+                raise _fault(f"`{id}` depends on `{name}`, which has not been added; add it first.")
+        node: dict[str, Any] = {
+            "id": id,
+            "capability": capability,
+            "input": {**(input or {}), **fields},
+            "depends_on": upstream,
+        }
+        if options:
+            node["options"] = dict(options)
+        self.nodes.append(node)
+        return NodeRef(id)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The body of `POST /v1/workflows`."""
+        body: dict[str, Any] = {"name": self.name, "max_retries": self.max_retries}
+        for field in ("endpoint_id", "compute_id"):
+            if getattr(self, field) is not None:
+                body[field] = getattr(self, field)
+        options = {
+            name: getattr(self, name)
+            for name in ("optimize_for", "max_cost_usd")
+            if getattr(self, name) is not None
+        }
+        if options:
+            body["options"] = options
+        return {**body, "nodes": self.nodes}
+
+    @classmethod
+    def from_dict(cls, body: Mapping[str, Any]) -> Self:
+        """The workflow of a body that `to_dict` made.
+
+        Raises:
+            RequestError: `INVALID_WORKFLOW` for a graph that cannot be run in the order given.
+        """
+        options = body.get("options") or {}
+        made = cls(
+            body["name"],
+            max_retries=body.get("max_retries", 0),
+            endpoint_id=body.get("endpoint_id"),
+            compute_id=body.get("compute_id"),
+            optimize_for=options.get("optimize_for"),
+            max_cost_usd=options.get("max_cost_usd"),
+        )
+        for node in body["nodes"]:
+            made.add(
+                node["id"],
+                node["capability"],
+                depends_on=node.get("depends_on", ()),
+                input=node.get("input"),
+                options=node.get("options"),
+            )
+        return made
+
+    def to_request(self) -> WorkflowCreate:
+        """The contract's model of it, checked."""
+        return WorkflowCreate.model_validate(
+            {**self.to_dict(), "nodes": [NodeCreate.model_validate(n) for n in self.nodes]}
+        )
+
+    def to_networkx(self) -> "nx.DiGraph[str]":
+        """The graph, edges pointing from a dependency to its dependent."""
+        import networkx as nx
+
+        graph: nx.DiGraph[str] = nx.DiGraph()
+        for node in self.nodes:
+            graph.add_node(node["id"], capability=node["capability"])
+            graph.add_edges_from((upstream, node["id"]) for upstream in node["depends_on"])
+        return graph
+
+    def to_mermaid(self) -> str:
+        """The graph as mermaid text."""
+        return workflow_mermaid(self._drawn())
+
+    def picture(self) -> str:
+        """The graph as SVG."""
+        return workflow_svg(self.name, self._drawn())
+
+    def _drawn(self) -> list[Node]:
+        return [
+            Node(id=n["id"], capability=n["capability"], depends_on=n["depends_on"])
+            for n in self.nodes
+        ]
+
+    def __repr__(self) -> str:
+        nodes, edges = len(self.nodes), sum(len(node["depends_on"]) for node in self.nodes)
+        return (
+            f"<Workflow {self.name}: {nodes} node{'s' * (nodes != 1)}, "
+            f"{edges} dependenc{'y' if edges == 1 else 'ies'}>"
+        )
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        shown = {"text/plain": repr(self)}
+        return {**shown, "image/svg+xml": self.picture()} if self.nodes else shown
+
+
+def _fault(message: str) -> RequestError:
+    return RequestError(
+        ErrorCode.INVALID_WORKFLOW, message, details=[Detail("nodes", message.rstrip("."))]
+    )

@@ -1,0 +1,105 @@
+"""How handles and collections show themselves; what async and sync ones share."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+
+from pydantic import BaseModel
+
+from toolkit.display import html
+from toolkit.display.frames import frame
+from toolkit.display.text import summary
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+R = TypeVar("R", bound=BaseModel)
+H = TypeVar("H", bound="Shown[Any]")
+COLUMNS = (
+    "id", "name", "capability", "version", "title", "objective", "status", "provider",
+    "media_type", "cost_usd", "latency_ms", "created_at",
+)  # fmt: skip
+
+
+class Shown(Generic[R]):
+    """A record that shows itself.
+
+    Attributes:
+        record: the contract's model, as it was when last read.
+    """
+
+    kind = "resource"
+
+    def __init__(self, record: R) -> None:
+        self.record = record
+
+    @property
+    def id(self) -> str:
+        """The resource's id."""
+        return str(getattr(self.record, "id", ""))
+
+    def to_dict(self) -> dict[str, object]:
+        """The record as JSON would have it."""
+        return self.record.model_dump(mode="json", by_alias=True)
+
+    def to_frame(self) -> "pd.DataFrame":
+        """The record as a table."""
+        return frame(self._rows())
+
+    def _rows(self) -> Sequence[BaseModel]:
+        return [self.record]
+
+    def __repr__(self) -> str:
+        return summary(self.kind, self.record)
+
+    def _repr_html_(self) -> str:
+        data = self.record.model_dump(mode="json", by_alias=True)
+        return html.facts(f"{self.kind} {self.id}", {k: v for k, v in data.items() if k != "id"})
+
+
+class Collection(Generic[H]):
+    """A page of handles: indexed by position and by id."""
+
+    def __init__(self, items: Sequence[H], kind: str, next_cursor: str | None = None) -> None:
+        self._items = list(items)
+        self._kind = kind
+        self.next_cursor = next_cursor
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[H]:
+        return iter(self._items)
+
+    @overload
+    def __getitem__(self, key: int | str) -> H: ...
+
+    @overload
+    def __getitem__(self, key: slice) -> list[H]: ...
+
+    def __getitem__(self, key: int | str | slice) -> H | list[H]:
+        if isinstance(key, str):
+            found = next((item for item in self._items if item.id == key), None)
+            if found is None:
+                raise KeyError(key)
+            return found
+        return self._items[key]
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return [item.id for item in self._items]
+
+    def to_frame(self) -> "pd.DataFrame":
+        """All of them as a table, one row each."""
+        return frame([item.record for item in self._items])
+
+    def to_dict(self) -> list[dict[str, object]]:
+        """All of them as JSON would have it."""
+        return [item.to_dict() for item in self._items]
+
+    def __repr__(self) -> str:
+        more = ", and more" if self.next_cursor else ""
+        return f"<{len(self)} {self._kind}{more}>"
+
+    def _repr_html_(self) -> str:
+        rows = [item.to_dict() for item in self._items]
+        columns = [c for c in COLUMNS if any(row.get(c) is not None for row in rows)]
+        return html.table(rows, columns, caption=repr(self)[1:-1])

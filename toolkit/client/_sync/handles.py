@@ -1,0 +1,338 @@
+# Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
+"""Handles: a resource, and what can be asked of it."""
+
+import base64
+import time
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from pydantic import BaseModel
+
+from toolkit.client import _wire
+from toolkit.client._shown import Shown
+from toolkit.client._sync.http import Http
+from toolkit.contract import (
+    artifacts,
+    capabilities,
+    connections,
+    endpoints,
+    jobs,
+    plans,
+    runs,
+    tasks,
+    workflows,
+)
+from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.contract.events import Event
+from toolkit.display import html
+from toolkit.display.frames import flat
+from toolkit.display.progress import Mode, Progress
+from toolkit.display.svg import workflow_svg
+
+R = TypeVar("R", bound=BaseModel)
+SHOWN_BYTES = 4 * 1024 * 1024
+
+
+class Handle(Shown[R]):
+    """A resource that can be read again."""
+
+    area = ""
+    model: type[Any]
+
+    def __init__(self, http: Http, record: R) -> None:
+        super().__init__(record)
+        self._http = http
+
+    @property
+    def path(self) -> str:
+        """Where the resource is, below `/v1`."""
+        return f"/{self.area}/{self.id}"
+
+    def refresh(self) -> Self:
+        """Read the resource again."""
+        self.record = _wire.data_of(self._http.call("GET", self.path), self.model)
+        return self
+
+
+class Waitable(Handle[R]):
+    """Work that can be waited for and cancelled."""
+
+    ended: frozenset[str] = jobs.FINAL_STATUSES
+    failed: frozenset[str] = frozenset({"failed", "cancelled"})
+
+    @property
+    def status(self) -> str:
+        """The state it was in when last read."""
+        return str(getattr(self.record, "status", ""))
+
+    @property
+    def done(self) -> bool:
+        """Whether it was over when last read."""
+        return self.status in self.ended
+
+    def events(self, after: int = 0, wait_s: int = 0) -> list[Event]:
+        """Its events numbered above `after`, holding up to `wait_s` seconds while there is none."""
+        envelope = self._http.call(
+            "GET",
+            f"{self.path}/events",
+            params={"after": after, "wait": wait_s},
+            timeout_s=wait_s + 30.0,
+        )
+        return [Event.model_validate(item) for item in envelope["data"]["items"]]
+
+    def wait(
+        self, timeout_s: float | None = None, *, progress: Mode = True, check: bool = True
+    ) -> Self:
+        """Wait until it is over, showing progress.
+
+        An interrupt ends the wait and not the work: get it by its id and wait again.
+
+        Args:
+            timeout_s: how long to wait at most, in seconds; none is as long as it takes.
+            progress: True for what fits the place, "lines" for a line each change, False for none.
+            check: raise if it failed.
+
+        Raises:
+            WorkError: it failed or was cancelled; `check=False` returns it instead.
+            ServiceError: `UNAVAILABLE` when the time was up first.
+        """
+        shown = Progress(progress)
+        until = None if timeout_s is None else time.monotonic() + timeout_s
+        after = 0
+        self.refresh()
+        while not self.done:
+            left = _wire.LONG_POLL_S if until is None else until - time.monotonic()
+            if left <= 0:
+                raise ServiceError(
+                    ErrorCode.UNAVAILABLE,
+                    f"{self.id} is still {self.status} after {timeout_s} s; it goes on.",
+                )
+            found = self.events(after, min(_wire.LONG_POLL_S, max(1, int(left))))
+            for event in found:
+                shown.add(event)
+                self._follow(event, shown)
+                after = event.n
+            if not found or any(event.terminal for event in found) or self._pauses(found):
+                self.refresh()
+        return self._checked() if check else self
+
+    def _pauses(self, found: list[Event]) -> bool:
+        """Whether these events may end the wait without being the last of all."""
+        return any(event.type.endswith(".blocked") for event in found)
+
+    def _follow(self, event: Event, shown: Progress) -> None:
+        """Show what happens below this resource; most have nothing below."""
+
+    def _checked(self) -> Self:
+        error = getattr(self.record, "error", None)
+        if self.status in self.failed and error is not None:
+            raise error.to_exception()
+        return self
+
+    def cancel(self) -> Self:
+        """End it; what has ended stays as it is."""
+        envelope = self._http.call("POST", f"{self.path}/cancel")
+        self.record = _wire.data_of(envelope, self.model)
+        return self
+
+
+class Run(Waitable[runs.Run]):
+    """A run."""
+
+    kind, area, model = "Run", "runs", runs.Run
+
+    @property
+    def output(self) -> Any:
+        """What the capability answered; none until it is completed."""
+        return self.record.output
+
+    @property
+    def artifact_id(self) -> str:
+        """The artifact it yielded; empty until it is completed."""
+        return self.record.artifact_id or ""
+
+    @property
+    def routing(self) -> jobs.Routing | None:
+        """The router's decision, with every candidate and why it was kept or dropped."""
+        return self.record.routing
+
+
+class Job(Handle[jobs.Job]):
+    """A job."""
+
+    kind, area, model = "Job", "jobs", jobs.Job
+
+
+class WorkflowRun(Waitable[workflows.Workflow]):
+    """A submitted workflow."""
+
+    kind, area, model = "Workflow", "workflows", workflows.Workflow
+
+    @property
+    def nodes(self) -> list[workflows.Node]:
+        """Its nodes, in the order given."""
+        return self.record.nodes
+
+    @property
+    def cost_usd(self) -> float | None:
+        """The sum of completed jobs' estimates; none where a price is unknown."""
+        return self.record.cost_usd
+
+    @property
+    def latency_ms(self) -> int:
+        """Wall time from submit to completion, in milliseconds; 0 until then."""
+        return self.record.latency_ms or 0
+
+    @property
+    def retries(self) -> int:
+        """Node retries across the workflow."""
+        return self.record.retries
+
+    @property
+    def final_artifact_id(self) -> str:
+        """The artifact of the last node that nothing depends on; empty until completion."""
+        return self.record.final_artifact_id or ""
+
+    def _rows(self) -> list[workflows.Node]:
+        return self.record.nodes
+
+    def picture(self) -> str:
+        """The graph with its states, as SVG."""
+        return workflow_svg(self.record.name, self.record.nodes)
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        return {"text/plain": repr(self), "image/svg+xml": self.picture()}
+
+
+class Task(Waitable[tasks.Task]):
+    """A task; `wait` also returns when it is blocked, which only a person can change."""
+
+    kind, area, model = "Task", "tasks", tasks.Task
+    ended = tasks.FINAL_TASK_STATUSES | {"blocked"}
+    _seen = 0
+
+    @property
+    def review(self) -> tasks.Review | None:
+        """The reviewer's last verdict."""
+        return self.record.review
+
+    @property
+    def final_artifact_id(self) -> str:
+        """What the task delivers; empty until its review has passed."""
+        return self.record.final_artifact_id or ""
+
+    @property
+    def workflow_id(self) -> str:
+        """The workflow that was run last; empty until there is one."""
+        return self.record.workflow_id or ""
+
+    def _follow(self, event: Event, shown: Progress) -> None:
+        """While it executes, show the workflow's nodes."""
+        workflow_id = event.data.get("workflow_id")
+        if event.type != "task.executing" or not isinstance(workflow_id, str):
+            return
+        below = WorkflowRun(
+            self._http, workflows.Workflow(id=workflow_id, name="", created_at=event.at)
+        )
+        after, over = 0, False
+        while not over:
+            found = below.events(after, _wire.LONG_POLL_S)
+            for one in found:
+                after, over = one.n, one.terminal
+                if one.type.startswith("node."):
+                    shown.add(one)
+
+
+class Plan(Handle[plans.Plan]):
+    """A plan."""
+
+    kind, area, model = "Plan", "plans", plans.Plan
+
+    def _rows(self) -> list[plans.PlanNode]:
+        return self.record.nodes
+
+    def picture(self) -> str:
+        """The planned graph as SVG."""
+        return workflow_svg(self.record.objective, _as_nodes(self.record))
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        shown = {"text/plain": repr(self)}
+        return {**shown, "image/svg+xml": self.picture()} if self.record.nodes else shown
+
+
+class Endpoint(Handle[endpoints.Endpoint]):
+    """A serverless endpoint."""
+
+    kind, area, model = "Endpoint", "endpoints", endpoints.Endpoint
+
+
+class Connection(Handle[connections.Connection]):
+    """A provider connection."""
+
+    kind, area, model = "Connection", "providers/connections", connections.Connection
+
+
+class Capability(Handle[capabilities.Capability]):
+    """A capability."""
+
+    kind, area, model = "Capability", "capabilities", capabilities.Capability
+
+    @property
+    def title(self) -> str:
+        """Its human label."""
+        return self.record.title
+
+    def _repr_html_(self) -> str:
+        row = flat(self.record)
+        names = ("title", "description", "status", "default_provider", "accepts", "yields", "input")
+        return html.facts(f"{self.id}@{self.record.version}", {n: row[n] for n in names})
+
+
+class Artifact(Handle[artifacts.Artifact]):
+    """An artifact; what is small enough is kept once read, and shows itself."""
+
+    kind, area, model = "Artifact", "artifacts", artifacts.Artifact
+    _kept: bytes | None = None
+
+    def content(self) -> bytes:
+        """Its bytes."""
+        if self._kept is not None:
+            return self._kept
+        data = (self._http.send("GET", f"{self.path}/content")).content
+        if len(data) <= SHOWN_BYTES:
+            self._kept = data
+        return data
+
+    def text(self) -> str:
+        """Its bytes as text."""
+        return (self.content()).decode("utf-8")
+
+    def save(self, path: str | Path) -> Path:
+        """Write it to a file, whole or not at all."""
+        return _wire.write(path, self.content())
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        bundle = {"text/plain": repr(self)}
+        media_type, data = self.record.media_type, self._kept
+        if data is None:
+            return bundle
+        encoded = base64.b64encode(data).decode("ascii")
+        if media_type in ("image/png", "image/jpeg"):
+            return {**bundle, media_type: encoded}
+        if media_type.startswith("image/"):
+            source = f'<img alt="artifact" src="data:{media_type};base64,{encoded}">'
+            return {**bundle, "text/html": source}
+        if media_type.startswith("audio/"):
+            source = f'<audio controls src="data:{media_type};base64,{encoded}"></audio>'
+            return {**bundle, "text/html": source}
+        return {
+            **bundle,
+            "text/html": html.facts(self.id, {"text": data.decode("utf-8", "replace")}),
+        }
+
+
+def _as_nodes(plan: plans.Plan) -> list[workflows.Node]:
+    return [
+        workflows.Node(id=node.id, capability=node.capability, depends_on=node.depends_on)
+        for node in plan.nodes
+    ]

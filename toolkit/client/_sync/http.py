@@ -1,0 +1,86 @@
+# Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
+"""Requests to `/v1`: sent, asked again where that is safe, and answered by data or an error."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+
+from toolkit.client import _wire
+from toolkit.contract.errors import ToolkitError
+
+
+class Http:
+    """The one place where the client meets the wire."""
+
+    def __init__(
+        self,
+        base_url: str | None,
+        api_key: str | None,
+        transport: httpx.BaseTransport | None,
+        timeout_s: float,
+    ) -> None:
+        self._client = httpx.Client(
+            base_url=_wire.base_url(base_url),
+            headers=_wire.headers(api_key),
+            transport=transport,
+            timeout=timeout_s,
+        )
+
+    @property
+    def url(self) -> str:
+        """The address of `/v1`."""
+        return str(self._client.base_url)
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        json: object = None,
+        params: Mapping[str, str | int] | None = None,
+        headers: Mapping[str, str] | None = None,
+        files: Any = None,
+        timeout_s: float | None = None,
+    ) -> httpx.Response:
+        """Send a request, again if it could not be served and repeating it is safe.
+
+        Raises:
+            ToolkitError: what the service answered, or that it could not be reached.
+        """
+        request = self._client.build_request(
+            method,
+            path,
+            json=json,
+            params=params,
+            headers=dict(headers or {}),
+            files=files,
+            timeout=timeout_s or httpx.USE_CLIENT_DEFAULT,
+        )
+        repeatable = _wire.may_repeat(method, dict(headers or {}))
+        for attempt in range(_wire.RETRIES + 1):
+            try:
+                return self._once(request)
+            except ToolkitError as error:
+                if attempt == _wire.RETRIES or not repeatable or not error.code.retryable:
+                    raise
+                time.sleep(_wire.backoff_s(attempt, error))
+        raise AssertionError("the last attempt returns or raises")
+
+    def _once(self, request: httpx.Request) -> httpx.Response:
+        try:
+            response = self._client.send(request)
+        except httpx.TransportError as error:
+            raise _wire.unreachable(error, request.url) from None
+        if response.status_code >= 400:
+            raise _wire.error_of(response)
+        return response
+
+    def call(self, method: str, path: str, **options: Any) -> Any:
+        """Send a request and return its envelope."""
+        return (self.send(method, path, **options)).json()
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._client.close()

@@ -1,0 +1,36 @@
+"""Records as `pandas.DataFrame`s."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def frame(records: Sequence[BaseModel]) -> "pd.DataFrame":
+    """One row a record, one column a field; a capability's routing is laid flat.
+
+    >>> from toolkit.contract.tasks import Criteria
+    >>> c = Criteria(objective_alignment=1, technical_success=1, output_completeness=0)
+    >>> list(frame([c])["output_completeness"])
+    [0.0]
+    """
+    import pandas as pd
+
+    return pd.DataFrame([flat(record) for record in records])
+
+
+def flat(record: BaseModel) -> dict[str, object]:
+    """A record's fields with times as times, and what a table needs of nested ones beside them."""
+    row: dict[str, object] = {}
+    for name, field in type(record).model_fields.items():
+        value = getattr(record, name)
+        label = field.alias or name
+        row[label] = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+    source = row.get("source")
+    if isinstance(source, Mapping) and "routing" in source:
+        row["default_provider"] = source["routing"]["default_provider"]
+        row["allowed_connections"] = ", ".join(source["routing"]["allowed_connections"])
+    return row

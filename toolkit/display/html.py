@@ -1,0 +1,49 @@
+"""Records as HTML; whatever comes from outside is escaped."""
+
+from collections.abc import Mapping, Sequence
+from html import escape
+
+from toolkit.display.text import SYMBOLS, money, short
+
+STYLE = "text-align:left;padding:2px 10px 2px 0;vertical-align:top"
+
+
+def table(rows: Sequence[Mapping[str, object]], columns: Sequence[str], caption: str = "") -> str:
+    """A plain table of some columns.
+
+    >>> "&lt;b&gt;" in table([{"name": "<b>"}], ["name"])
+    True
+    """
+    head = "".join(f'<th scope="col" style="{STYLE}">{escape(c)}</th>' for c in columns)
+    body = "".join(
+        "<tr>"
+        + "".join(f'<td style="{STYLE}">{cell(c, row.get(c))}</td>' for c in columns)
+        + "</tr>"
+        for row in rows
+    )
+    title = f"<caption style='text-align:left'>{escape(caption)}</caption>" if caption else ""
+    return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def facts(title: str, pairs: Mapping[str, object]) -> str:
+    """A card of facts: names and values."""
+    rows = "".join(
+        f'<tr><th scope="row" style="{STYLE}">{escape(name.replace("_", " "))}</th>'
+        f'<td style="{STYLE}">{cell(name, value)}</td></tr>'
+        for name, value in pairs.items()
+        if value is not None and value != [] and value != {}
+    )
+    return f"<table><caption style='text-align:left'><b>{escape(title)}</b></caption>{rows}</table>"
+
+
+def cell(column: str, value: object) -> str:
+    """A value as a cell: states with their symbol, money as money."""
+    if column.endswith("cost_usd") and (value is None or isinstance(value, int | float)):
+        return escape(money(value))
+    if column == "status":
+        return escape(f"{SYMBOLS.get(str(value), '·')} {value}")
+    if value is None:
+        return ""
+    if isinstance(value, list | tuple):
+        return escape(short(", ".join(map(str, value)), 300))
+    return escape(short(value, 300))

@@ -1,0 +1,30 @@
+"""A workflow as mermaid text."""
+
+from collections.abc import Sequence
+
+from toolkit.contract.workflows import Node
+
+
+def workflow_mermaid(nodes: Sequence[Node]) -> str:
+    """A left-to-right flow chart; names of nodes are quoted, their ids are ours.
+
+    >>> print(workflow_mermaid([Node(id="a", capability="x@1")]))
+    flowchart LR
+        n0["a<br/>x@1"]
+    """
+    names = {node.id: f"n{i}" for i, node in enumerate(nodes)}
+    lines = [
+        f'    {names[node.id]}["{_quoted(node.id)}<br/>{_quoted(node.capability)}"]'
+        for node in nodes
+    ]
+    lines += [
+        f"    {names[upstream]} --> {names[node.id]}"
+        for node in nodes
+        for upstream in node.depends_on
+    ]
+    return "\n".join(["flowchart LR", *lines])
+
+
+def _quoted(text: str) -> str:
+    """Mermaid reads `#…;` entities and would read quotes and brackets as its own."""
+    return "".join(c if c.isalnum() or c in " .@_-" else f"#{ord(c)};" for c in text)

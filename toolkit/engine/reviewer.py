@@ -1,0 +1,156 @@
+"""The reviewer by checks: it looks at the artifacts themselves; the manager calls it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from toolkit.contract.base import JsonObject
+from toolkit.contract.plans import PlanNode
+from toolkit.contract.tasks import Criteria, Decision, RecommendedAction, Review
+from toolkit.engine._chains import Chains, role_of
+from toolkit.engine._findings import Criterion, Cure, Finding, fits, inspect
+from toolkit.engine._wording import read
+from toolkit.plugins import Blob, Capability
+
+WEIGHTS: dict[Criterion, float] = {
+    "objective_alignment": 0.4,
+    "technical_success": 0.35,
+    "output_completeness": 0.25,
+}
+PASS_SCORE = 0.6
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What one node was asked for and what came of it.
+
+    Attributes:
+        output: the job's output, if it completed.
+        blob: its artifact, loaded.
+        error_code: the name of the error it ended with.
+        upstream_text: what the nodes before it said, as it was given it.
+    """
+
+    node: PlanNode
+    capability: Capability
+    status: str
+    output: JsonObject | None
+    blob: Blob | None
+    error_code: str | None
+    upstream_text: str | None
+
+
+def review(
+    objective: str,
+    evidence: Sequence[Evidence],
+    deliverables: Sequence[str],
+    *,
+    attempt: int,
+    retries_left: int,
+) -> Review:
+    """Judge what a task's workflow has made.
+
+    Text in artifacts is compared and counted and never read as a verdict, whatever it says.
+
+    Parameters:
+        evidence: every node, dependencies before dependents.
+        deliverables: the nodes whose results were asked for.
+        attempt: how many reviews the task has had before this one.
+        retries_left: how many times it may still be run again.
+    """
+    topic = _topic(objective, [item.capability for item in evidence])
+    findings: list[Finding] = []
+    for item in evidence:
+        findings += inspect(item, _topic_of(item, topic), attempt)
+    findings += _absent(evidence, deliverables)
+    criteria = Criteria(**{name: _criterion(name, findings) for name in WEIGHTS})
+    score = round(sum(getattr(criteria, name) * weight for name, weight in WEIGHTS.items()), 3)
+    decision, action = _decide(score, findings, evidence, retries_left)
+    return Review(
+        decision=decision,
+        score=score,
+        criteria=criteria,
+        issues=[f"{finding.node_id}: {finding.message}" for finding in findings],
+        recommended_action=action,
+    )
+
+
+def _criterion(name: Criterion, findings: Sequence[Finding]) -> float:
+    """1 less what was found at the worst node: a result is as good as its weakest part."""
+    lost: dict[str, float] = {}
+    for finding in findings:
+        if finding.criterion == name:
+            lost[finding.node_id] = lost.get(finding.node_id, 0.0) + finding.weight
+    return round(max(0.0, 1.0 - max(lost.values(), default=0.0)), 3)
+
+
+def _decide(
+    score: float, findings: Sequence[Finding], evidence: Sequence[Evidence], retries_left: int
+) -> tuple[Decision, RecommendedAction | None]:
+    """The one place where a decision is made.
+
+    ===========================================  ==================================
+    nothing blocks and the score is high enough  `pass`
+    something that running again cannot cure     `fail`
+    no retries left                              `fail`
+    otherwise                                    `retry`, from the earliest node on
+    ===========================================  ==================================
+
+    What blocks are the findings that say so, or all of them where none does and yet the score is
+    below `PASS_SCORE`. Nodes that only suffer from another one are not to blame.
+    """
+    blocking = [finding for finding in findings if finding.blocks]
+    if not blocking and score >= PASS_SCORE:
+        return "pass", None
+    to_cure = [f for f in blocking or findings if f.cure is not Cure.FOLLOWS]
+    incurable = any(finding.cure is Cure.NONE for finding in to_cure)
+    if not to_cure or incurable or retries_left <= 0:
+        return "fail", None
+    blamed = {finding.node_id for finding in to_cure}
+    first = next(item for item in evidence if item.node.id in blamed)
+    constraints = _constraints(first, [f for f in to_cure if f.node_id == first.node.id])
+    action = RecommendedAction(node_id=first.node.id, action="regenerate", constraints=constraints)
+    return "retry", action
+
+
+def _constraints(item: Evidence, findings: Sequence[Finding]) -> JsonObject:
+    """The changes to a node's input, together and only as far as its schema takes them."""
+    changes: JsonObject = {}
+    told = role_of(item.capability, "objective")
+    for finding in findings:
+        changes.update(finding.changes)
+        if finding.instruction and told is not None:
+            said = str(changes.get(told, item.node.input.get(told, "")))
+            if finding.instruction not in said:
+                changes[told] = f"{said.rstrip()} {finding.instruction}"
+    return {
+        name: value
+        for name, value in changes.items()
+        if fits(item.capability, {**item.node.input, name: value}, name)
+    }
+
+
+def _absent(evidence: Sequence[Evidence], deliverables: Sequence[str]) -> list[Finding]:
+    """What was to be delivered and no node was run for."""
+    there = {item.node.id for item in evidence}
+    return [
+        Finding(name, "output_completeness", 1.0, "It was to be delivered and is not there.",
+                blocks=True, cure=Cure.NONE)
+        for name in deliverables
+        if name not in there
+    ]  # fmt: skip
+
+
+def _topic(objective: str, capabilities: Sequence[Capability]) -> str:
+    unique = list({capability.id: capability for capability in capabilities}.values())
+    chains = Chains(unique, frozenset(), {})
+    return read(objective, chains.vocabulary, chains.fills, chains.needs).topic
+
+
+def _topic_of(item: Evidence, topic: str) -> str:
+    """What a node's result should be about: what it was told, or the task's own topic."""
+    for role in ("topic", "objective"):
+        field = role_of(item.capability, role)
+        told = item.node.input.get(field) if field is not None else None
+        if isinstance(told, str):
+            return told if role == "topic" else _topic(told, [item.capability]) or topic
+    return topic

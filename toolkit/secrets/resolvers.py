@@ -1,0 +1,68 @@
+"""Resolvers: the process's environment, and a fixed mapping for the sandbox."""
+
+import os
+from collections.abc import Collection, Mapping
+from typing import Protocol
+
+from toolkit.contract.errors import ErrorCode, WorkError
+
+# The toolkit's own settings are nobody's provider key.
+OWN_PREFIX = "TOOLKIT_"
+
+
+class SecretResolver(Protocol):
+    """Turns a pointer into the secret it names."""
+
+    async def resolve(self, connection_type: str, secret_ref: str) -> str:
+        """The secret.
+
+        Raises:
+            WorkError: `SECRET_UNRESOLVED`, in the same words whether the name is unknown or not
+                allowed.
+        """
+        ...
+
+
+def unresolved() -> WorkError:
+    """The one answer for every pointer that leads nowhere."""
+    return WorkError(
+        ErrorCode.SECRET_UNRESOLVED,
+        "The connection's pointer does not lead to a secret that may be used here.",
+    )
+
+
+class EnvironmentResolver:
+    """Reads variables of this process.
+
+    Args:
+        allowed: the names that may be read; none means every one, for an engine whose only caller
+            owns the process.
+        environ: where to read; the process's environment by default.
+    """
+
+    def __init__(
+        self, allowed: Collection[str] | None, environ: Mapping[str, str] | None = None
+    ) -> None:
+        self._allowed = None if allowed is None else frozenset(allowed)
+        self._environ = os.environ if environ is None else environ
+
+    async def resolve(self, connection_type: str, secret_ref: str) -> str:
+        """The variable's value, read now, so that a rotated key works at once."""
+        if connection_type != "environment" or secret_ref.startswith(OWN_PREFIX):
+            raise unresolved()
+        if self._allowed is not None and secret_ref not in self._allowed:
+            raise unresolved()
+        value = self._environ.get(secret_ref, "").strip()
+        if not value:
+            raise unresolved()
+        return value
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class MappingResolver(EnvironmentResolver):
+    """Knows only the names it was given, such as the sandbox's own keys."""
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        super().__init__(allowed=values.keys(), environ=values)

@@ -1,0 +1,33 @@
+"""Puts the app together: areas, errors, middleware and the OpenAPI document."""
+
+import pkgutil
+from importlib import import_module
+
+from fastapi import FastAPI
+
+from toolkit.engine import Engine
+from toolkit.server import areas
+from toolkit.server.errors import install_errors
+from toolkit.server.middleware import Draining, RequestIds
+from toolkit.server.openapi import install_openapi
+
+
+def create_app(engine: Engine) -> FastAPI:
+    """The ASGI app that serves `/v1` for an engine, on the loop that the engine was opened on."""
+    app = FastAPI(
+        title="Capability Routing Service",
+        version="1",
+        description="Ask for versioned capabilities; each is routed to a provider you own.",
+        # The pages for people load scripts from elsewhere; the document itself is enough.
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    app.state.engine = engine
+    for module in pkgutil.iter_modules(areas.__path__):
+        app.include_router(import_module(f"{areas.__name__}.{module.name}").router, prefix="/v1")
+    install_errors(app)
+    install_openapi(app)
+    app.add_middleware(Draining, engine=engine)
+    app.add_middleware(RequestIds)
+    return app

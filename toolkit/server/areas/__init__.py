@@ -1,0 +1,1 @@
+"""One module per `/v1` area, each with its `router`."""

@@ -1,0 +1,52 @@
+"""`/v1/account`."""
+
+from fastapi import APIRouter, Depends, Request, Response
+
+from toolkit.contract.account import Account, AccountCreate, AccountCreated, ApiKey
+from toolkit.contract.errors import ErrorCode
+from toolkit.server.auth import Admin, Reader, TheEngine
+from toolkit.server.body import read_model
+from toolkit.server.envelope import one, page
+from toolkit.server.openapi import PAGED, described
+from toolkit.server.paging import no_query, page_query
+
+router = APIRouter(prefix="/account", tags=["account"])
+
+
+@router.post(
+    "",
+    dependencies=[Depends(no_query)],
+    **described(
+        "account_create",
+        AccountCreated,
+        status=201,
+        body=AccountCreate,
+        errors=[ErrorCode.CONFLICT],
+    ),
+)
+async def create(request: Request, engine: TheEngine) -> Response:
+    """Open an account; its key is shown this once."""
+    return one(await engine.accounts.create(await read_model(request, AccountCreate)), 201)
+
+
+@router.get("", dependencies=[Depends(no_query)], **described("account_read", Account))
+async def read(engine: TheEngine, caller: Reader) -> Response:
+    """Read the caller's account."""
+    return one(await engine.accounts.me(caller.account_id))
+
+
+@router.get("/keys", **described("account_keys", ApiKey, listed=True, query=PAGED))
+async def keys(request: Request, engine: TheEngine, caller: Admin) -> Response:
+    """List keys: their last four characters only."""
+    query = page_query(request)
+    return page(await engine.accounts.keys(caller.account_id, query.limit, query.before), query)
+
+
+@router.delete(
+    "/keys/{id}",
+    dependencies=[Depends(no_query)],
+    **described("account_keys_revoke", ApiKey, errors=[ErrorCode.NOT_FOUND]),
+)
+async def revoke(id: str, engine: TheEngine, caller: Admin) -> Response:  # noqa: A002
+    """Revoke a key at once."""
+    return one(await engine.accounts.revoke(caller.account_id, id))

@@ -1,0 +1,91 @@
+"""`/v1/runs`."""
+
+from fastapi import APIRouter, Depends, Request, Response
+
+from toolkit.contract.errors import ErrorCode
+from toolkit.contract.events import Event
+from toolkit.contract.ids import Prefix
+from toolkit.contract.runs import Run, RunCreate
+from toolkit.server.auth import Reader, TheEngine, Writer
+from toolkit.server.body import read_model
+from toolkit.server.envelope import one, page
+from toolkit.server.openapi import PAGED, POLLED, described
+from toolkit.server.paging import (
+    LONGEST_POLL_S,
+    LONGEST_WAIT_S,
+    events_query,
+    no_query,
+    of_kind,
+    page_query,
+    preferred_wait,
+)
+
+router = APIRouter(prefix="/runs", tags=["runs"])
+
+
+@router.post(
+    "",
+    dependencies=[Depends(no_query)],
+    **described(
+        "runs_create",
+        Run,
+        status=202,
+        body=RunCreate,
+        errors=[
+            ErrorCode.NOT_FOUND,
+            ErrorCode.CREDENTIALS_MISSING,
+            ErrorCode.PROVIDER_NOT_ALLOWED,
+            ErrorCode.TARGET_UNSUPPORTED,
+            ErrorCode.CAPABILITY_UNAVAILABLE,
+            ErrorCode.BUDGET_EXCEEDED,
+        ],
+    ),
+)
+async def create(request: Request, engine: TheEngine, caller: Writer) -> Response:
+    """Accept one; `Prefer: wait=N` holds the answer for up to N seconds."""
+    accepted = await engine.runs.create(caller.account_id, await read_model(request, RunCreate))
+    seconds = preferred_wait(request, LONGEST_WAIT_S)
+    if seconds is None:
+        return one(accepted, 202)
+    await engine.wait(caller.account_id, accepted.id, seconds)
+    reached = await engine.runs.get(caller.account_id, accepted.id)
+    return one(reached, 202, {"Preference-Applied": f"wait={seconds}"})
+
+
+@router.get("", **described("runs_list", Run, listed=True, query=PAGED))
+async def list_page(request: Request, engine: TheEngine, caller: Reader) -> Response:
+    """List them, newest first."""
+    query = page_query(request)
+    return page(await engine.runs.list(caller.account_id, query.limit, query.before), query)
+
+
+@router.get(
+    "/{id}",
+    dependencies=[Depends(no_query)],
+    **described("runs_read", Run, errors=[ErrorCode.NOT_FOUND]),
+)
+async def read(id: str, engine: TheEngine, caller: Reader) -> Response:  # noqa: A002
+    """Read one."""
+    return one(await engine.runs.get(caller.account_id, id))
+
+
+@router.post(
+    "/{id}/cancel",
+    dependencies=[Depends(no_query)],
+    **described("runs_cancel", Run, errors=[ErrorCode.NOT_FOUND]),
+)
+async def cancel(id: str, engine: TheEngine, caller: Writer) -> Response:  # noqa: A002
+    """End a run; one that has ended is answered as it is."""
+    return one(await engine.runs.cancel(caller.account_id, id))
+
+
+@router.get(
+    "/{id}/events",
+    **described("runs_events", Event, listed=True, query=POLLED, errors=[ErrorCode.NOT_FOUND]),
+)
+async def events(id: str, request: Request, engine: TheEngine, caller: Reader) -> Response:  # noqa: A002
+    """List events after a number, holding while there is none."""
+    after, wait_s = events_query(request, LONGEST_POLL_S)
+    of_kind(id, Prefix.RUN)
+    found = await engine.events.list(caller.account_id, id, after=after, wait_s=wait_s)
+    return page(found)

@@ -1,0 +1,94 @@
+"""`/v1/tasks`."""
+
+from fastapi import APIRouter, Depends, Request, Response
+
+from toolkit.contract.errors import ErrorCode
+from toolkit.contract.events import Event
+from toolkit.contract.ids import Prefix
+from toolkit.contract.tasks import Task, TaskCreate
+from toolkit.server.auth import Reader, TheEngine, Writer
+from toolkit.server.body import read_model
+from toolkit.server.envelope import one, page
+from toolkit.server.openapi import PAGED, POLLED, described
+from toolkit.server.paging import (
+    LONGEST_POLL_S,
+    LONGEST_WAIT_S,
+    events_query,
+    no_query,
+    of_kind,
+    page_query,
+    preferred_wait,
+)
+
+router = APIRouter(prefix="/tasks", tags=["tasks"])
+
+
+@router.post(
+    "",
+    dependencies=[Depends(no_query)],
+    **described(
+        "tasks_create",
+        Task,
+        status=202,
+        body=TaskCreate,
+        errors=[ErrorCode.NOT_FOUND],
+    ),
+)
+async def create(request: Request, engine: TheEngine, caller: Writer) -> Response:
+    """Accept one; `Prefer: wait=N` holds the answer for up to N seconds."""
+    accepted = await engine.tasks.create(caller.account_id, await read_model(request, TaskCreate))
+    seconds = preferred_wait(request, LONGEST_WAIT_S)
+    if seconds is None:
+        return one(accepted, 202)
+    await engine.wait(caller.account_id, accepted.id, seconds)
+    reached = await engine.tasks.get(caller.account_id, accepted.id)
+    return one(reached, 202, {"Preference-Applied": f"wait={seconds}"})
+
+
+@router.get("", **described("tasks_list", Task, listed=True, query=PAGED))
+async def list_page(request: Request, engine: TheEngine, caller: Reader) -> Response:
+    """List them, newest first."""
+    query = page_query(request)
+    return page(await engine.tasks.list(caller.account_id, query.limit, query.before), query)
+
+
+@router.get(
+    "/{id}",
+    dependencies=[Depends(no_query)],
+    **described("tasks_read", Task, errors=[ErrorCode.NOT_FOUND]),
+)
+async def read(id: str, engine: TheEngine, caller: Reader) -> Response:  # noqa: A002
+    """Read one."""
+    return one(await engine.tasks.get(caller.account_id, id))
+
+
+@router.post(
+    "/{id}/cancel",
+    dependencies=[Depends(no_query)],
+    **described("tasks_cancel", Task, errors=[ErrorCode.NOT_FOUND]),
+)
+async def cancel(id: str, engine: TheEngine, caller: Writer) -> Response:  # noqa: A002
+    """End a task; one that has ended is answered as it is."""
+    return one(await engine.tasks.cancel(caller.account_id, id))
+
+
+@router.post(
+    "/{id}/resume",
+    dependencies=[Depends(no_query)],
+    **described("tasks_resume", Task, errors=[ErrorCode.NOT_FOUND, ErrorCode.CONFLICT]),
+)
+async def resume(id: str, engine: TheEngine, caller: Writer) -> Response:  # noqa: A002
+    """Take a blocked task back to planning."""
+    return one(await engine.tasks.resume(caller.account_id, id))
+
+
+@router.get(
+    "/{id}/events",
+    **described("tasks_events", Event, listed=True, query=POLLED, errors=[ErrorCode.NOT_FOUND]),
+)
+async def events(id: str, request: Request, engine: TheEngine, caller: Reader) -> Response:  # noqa: A002
+    """List events after a number, holding while there is none."""
+    after, wait_s = events_query(request, LONGEST_POLL_S)
+    of_kind(id, Prefix.TASK)
+    found = await engine.events.list(caller.account_id, id, after=after, wait_s=wait_s)
+    return page(found)

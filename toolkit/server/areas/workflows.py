@@ -1,0 +1,93 @@
+"""`/v1/workflows`."""
+
+from fastapi import APIRouter, Depends, Request, Response
+
+from toolkit.contract.errors import ErrorCode
+from toolkit.contract.events import Event
+from toolkit.contract.ids import Prefix
+from toolkit.contract.workflows import Workflow, WorkflowCreate
+from toolkit.server.auth import Reader, TheEngine, Writer
+from toolkit.server.body import read_model
+from toolkit.server.envelope import one, page
+from toolkit.server.openapi import PAGED, POLLED, described
+from toolkit.server.paging import (
+    LONGEST_POLL_S,
+    LONGEST_WAIT_S,
+    events_query,
+    no_query,
+    of_kind,
+    page_query,
+    preferred_wait,
+)
+
+router = APIRouter(prefix="/workflows", tags=["workflows"])
+
+
+@router.post(
+    "",
+    dependencies=[Depends(no_query)],
+    **described(
+        "workflows_create",
+        Workflow,
+        status=202,
+        body=WorkflowCreate,
+        errors=[
+            ErrorCode.NOT_FOUND,
+            ErrorCode.INVALID_WORKFLOW,
+            ErrorCode.CREDENTIALS_MISSING,
+            ErrorCode.PROVIDER_NOT_ALLOWED,
+            ErrorCode.CAPABILITY_UNAVAILABLE,
+            ErrorCode.BUDGET_EXCEEDED,
+        ],
+    ),
+)
+async def create(request: Request, engine: TheEngine, caller: Writer) -> Response:
+    """Accept one; `Prefer: wait=N` holds the answer for up to N seconds."""
+    accepted = await engine.workflows.create(
+        caller.account_id, await read_model(request, WorkflowCreate)
+    )
+    seconds = preferred_wait(request, LONGEST_WAIT_S)
+    if seconds is None:
+        return one(accepted, 202)
+    await engine.wait(caller.account_id, accepted.id, seconds)
+    reached = await engine.workflows.get(caller.account_id, accepted.id)
+    return one(reached, 202, {"Preference-Applied": f"wait={seconds}"})
+
+
+@router.get("", **described("workflows_list", Workflow, listed=True, query=PAGED))
+async def list_page(request: Request, engine: TheEngine, caller: Reader) -> Response:
+    """List them, newest first."""
+    query = page_query(request)
+    return page(await engine.workflows.list(caller.account_id, query.limit, query.before), query)
+
+
+@router.get(
+    "/{id}",
+    dependencies=[Depends(no_query)],
+    **described("workflows_read", Workflow, errors=[ErrorCode.NOT_FOUND]),
+)
+async def read(id: str, engine: TheEngine, caller: Reader) -> Response:  # noqa: A002
+    """Read one."""
+    return one(await engine.workflows.get(caller.account_id, id))
+
+
+@router.post(
+    "/{id}/cancel",
+    dependencies=[Depends(no_query)],
+    **described("workflows_cancel", Workflow, errors=[ErrorCode.NOT_FOUND]),
+)
+async def cancel(id: str, engine: TheEngine, caller: Writer) -> Response:  # noqa: A002
+    """End a workflow; one that has ended is answered as it is."""
+    return one(await engine.workflows.cancel(caller.account_id, id))
+
+
+@router.get(
+    "/{id}/events",
+    **described("workflows_events", Event, listed=True, query=POLLED, errors=[ErrorCode.NOT_FOUND]),
+)
+async def events(id: str, request: Request, engine: TheEngine, caller: Reader) -> Response:  # noqa: A002
+    """List events after a number, holding while there is none."""
+    after, wait_s = events_query(request, LONGEST_POLL_S)
+    of_kind(id, Prefix.WORKFLOW)
+    found = await engine.events.list(caller.account_id, id, after=after, wait_s=wait_s)
+    return page(found)

@@ -1,0 +1,74 @@
+"""The one place where an exception becomes an answer."""
+
+import logging
+import math
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic_core import to_json
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from toolkit.contract.base import ErrorEnvelope, ErrorInfo
+from toolkit.contract.errors import ErrorCode, RequestError, ServiceError, ToolkitError
+
+log = logging.getLogger(__name__)
+
+
+def error_response(error: ToolkitError, request_id: str) -> Response:
+    """The answer for one of our errors."""
+    info = ErrorInfo.of(error)
+    info.request_id = request_id
+    headers = {}
+    if error.code is ErrorCode.UNAUTHENTICATED:
+        headers["WWW-Authenticate"] = "Bearer"
+    if error.retry_after is not None:
+        headers["Retry-After"] = str(math.ceil(error.retry_after))
+    body = ErrorEnvelope(error=info).model_dump(mode="json")
+    if not body["error"]["details"]:
+        del body["error"]["details"]
+    # Work that ended badly is told of on its record; as an answer to a request it is our fault.
+    status = error.code.http_status or 500
+    return Response(to_json(body), status, headers, media_type="application/json")
+
+
+def install_errors(app: FastAPI) -> None:
+    """Have every exception answered by the enum's status and sentence."""
+    app.add_exception_handler(ToolkitError, _ours)
+    app.add_exception_handler(HTTPException, _routing)
+    app.add_exception_handler(RequestValidationError, _unexpected)
+    app.add_exception_handler(Exception, _unexpected)
+
+
+def _id_of(request: Request) -> str:
+    return str(request.state.request_id)
+
+
+async def _ours(request: Request, error: Exception) -> Response:
+    if not isinstance(error, ToolkitError):
+        raise error
+    return error_response(error, _id_of(request))
+
+
+async def _routing(request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    codes = {404: ErrorCode.NOT_FOUND, 405: ErrorCode.METHOD_NOT_ALLOWED}
+    if status not in codes:
+        return await _unexpected(request, error)
+    message = "There is no such path." if status == 404 else ""
+    response = error_response(RequestError(codes[status], message), _id_of(request))
+    if isinstance(error, HTTPException) and error.headers:
+        response.headers.update(error.headers)
+    return response
+
+
+async def _unexpected(request: Request, error: Exception) -> Response:
+    """Our own fault: the request id finds it in the log, the answer tells nothing."""
+    request_id = _id_of(request)
+    log.error("%s failed", request_id, exc_info=error)
+    response = error_response(
+        ServiceError(ErrorCode.INTERNAL, "Something failed here; report the request id."),
+        request_id,
+    )
+    response.headers["X-Request-Id"] = request_id
+    return response

@@ -1,0 +1,110 @@
+"""Query parameters: pages, waits, and nothing that is not known."""
+
+import base64
+import binascii
+import re
+from dataclasses import dataclass
+
+from fastapi import Request
+
+from toolkit.contract.errors import Detail, ErrorCode, RequestError, not_found
+from toolkit.contract.ids import Prefix, is_id
+
+DEFAULT_LIMIT, MAX_LIMIT = 50, 200
+LONGEST_POLL_S, LONGEST_WAIT_S = 30, 60
+
+
+@dataclass(frozen=True, slots=True)
+class PageQuery:
+    """Which page of a list is asked for: `limit` items from below the id `before`."""
+
+    limit: int
+    before: str | None
+
+
+def page_query(request: Request) -> PageQuery:
+    """`limit` (1 to 200) and `cursor` (opaque) of a list.
+
+    Raises:
+        RequestError: `INVALID_REQUEST`.
+    """
+    given = known(request, "limit", "cursor")
+    limit = _whole(given, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
+    cursor = given.get("cursor")
+    if cursor is None:
+        return PageQuery(limit, None)
+    try:
+        before = base64.urlsafe_b64decode(cursor.encode("ascii")).decode("ascii")
+    except (ValueError, binascii.Error):
+        before = ""
+    if not is_id(before):
+        raise _refused("cursor", "is not a cursor that a list gave")
+    return PageQuery(limit, before)
+
+
+def cursor_after(last_id: str) -> str:
+    """The cursor of the page that starts below an id."""
+    return base64.urlsafe_b64encode(last_id.encode("ascii")).decode("ascii")
+
+
+def events_query(request: Request, longest_s: int) -> tuple[int, float]:
+    """`after` and `wait` of a list of events.
+
+    Raises:
+        RequestError: `INVALID_REQUEST`.
+    """
+    given = known(request, "after", "wait")
+    after = _whole(given, "after", 0, 0, 2**53)
+    return after, float(_whole(given, "wait", 0, 0, longest_s))
+
+
+def preferred_wait(request: Request, longest_s: int) -> int | None:
+    """The N of `Prefer: wait=N`, at most `longest_s` seconds; none where it is not asked for."""
+    match = re.search(r"(?:^|[,;\s])wait=(\d{1,6})(?=$|[,;\s])", request.headers.get("prefer", ""))
+    return min(int(match.group(1)), longest_s) if match else None
+
+
+def known(request: Request, *names: str) -> dict[str, str]:
+    """The query parameters, refusing any that is not known or given twice.
+
+    Raises:
+        RequestError: `INVALID_REQUEST`.
+    """
+    given: dict[str, str] = {}
+    for name, value in request.query_params.multi_items():
+        if name not in names:
+            raise _refused(name[:64], "is not a parameter of this path")
+        if name in given:
+            raise _refused(name, "is given twice")
+        given[name] = value
+    return given
+
+
+def no_query(request: Request) -> None:
+    """A dependency for paths that take no query parameters at all."""
+    known(request)
+
+
+def _whole(given: dict[str, str], name: str, default: int, low: int, high: int) -> int:
+    text = given.get(name)
+    if text is None:
+        return default
+    if not re.fullmatch(r"\d{1,16}", text, re.A) or not low <= int(text) <= high:
+        raise _refused(name, f"is not a whole number from {low} to {high}")
+    return int(text)
+
+
+def _refused(name: str, why: str) -> RequestError:
+    return RequestError(
+        ErrorCode.INVALID_REQUEST, "A query parameter is wrong.", details=[Detail(name, why)]
+    )
+
+
+def of_kind(resource_id: str, prefix: Prefix) -> None:
+    """Refuse the id of another kind of resource: below this path it is not there.
+
+    Raises:
+        RequestError: `NOT_FOUND`.
+    """
+    if not is_id(resource_id, prefix):
+        raise not_found("resource", resource_id)

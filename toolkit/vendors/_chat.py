@@ -1,0 +1,127 @@
+"""The chat wire that OpenAI-compatible vendors share: bodies, answers and usage."""
+
+import json
+import re
+
+import httpx
+
+from toolkit.contract.errors import ErrorCode
+from toolkit.plugins import Access, Cost, TextReply, TextRequest
+from toolkit.vendors._http import REFUSED, Answer, Json, bearer, inner, number, plain
+
+_THOUGHTS = re.compile(r"\A\s*<think>.*?</think>\s*", re.S)
+_CUT_THOUGHTS = re.compile(r"\A\s*<think>(?!.*</think>).*", re.S)
+_FENCED = re.compile(r"\A\s*```[\w-]*\s*\n(.*?)\n?\s*```\s*\Z", re.S)
+_FINISH = {"stop": "stop", "length": "length", "content_filter": "filtered"}
+
+
+def body(operation: TextRequest, model: str, *, schema_in_prompt: bool = False) -> Json:
+    """The fields that all of them take.
+
+    Args:
+        operation: what is asked for.
+        model: who is asked.
+        schema_in_prompt: whether the operation's schema is written into the prompt, for models
+            that take none otherwise.
+    """
+    prompt = operation.prompt
+    if schema_in_prompt and operation.schema is not None:
+        schema = json.dumps(operation.schema, ensure_ascii=False)
+        prompt += f"\n\nAnswer with JSON only, no fences, matching this JSON schema:\n{schema}"
+    messages = [{"role": "user", "content": prompt}]
+    if operation.system:
+        messages.insert(0, {"role": "system", "content": operation.system})
+    fields: Json = {
+        "model": model,
+        "messages": messages,
+        "max_completion_tokens": operation.max_tokens,
+    }
+    if operation.temperature is not None:
+        fields["temperature"] = operation.temperature
+    return fields
+
+
+def request(access: Access, path: str, fields: Json) -> httpx.Request:
+    """A chat request."""
+    return httpx.Request("POST", access.url(path), json=fields, headers=bearer(access))
+
+
+def reply(answer: Answer, said: Json, operation: TextRequest) -> TextReply:
+    """The text of an answer that did not fail.
+
+    Raises:
+        VendorFault: `PROVIDER_BAD_RESPONSE` for an answer without a message, or one cut off
+            before its first word; `PROVIDER_REJECTED` for a refusal.
+    """
+    request_id = answer.request_id or answer.label(said.get("id"))
+    choices = said.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    message = inner(choice, "message") if isinstance(choice, dict) else {}
+    if not isinstance(choice, dict) or not message:
+        raise answer.fault(
+            (ErrorCode.PROVIDER_BAD_RESPONSE, None),
+            f"The answer of {answer.vendor} has no message in it.",
+            request_id=request_id,
+        )
+    finish = _FINISH.get(str(choice.get("finish_reason")), "stop")
+    if message.get("refusal") or finish == "filtered":
+        words = answer.quoted(message.get("refusal"))
+        raise answer.fault(
+            REFUSED,
+            f"{answer.vendor} refused to answer this{': ' + words if words else '.'}",
+            request_id=request_id,
+        )
+    text = _text(message.get("content"), finish)
+    if not text and finish == "length":
+        # Reasoning counts against the limit and can use it up: so it would again.
+        raise answer.fault(
+            (ErrorCode.PROVIDER_BAD_RESPONSE, False),
+            f"The answer of {answer.vendor} was truncated before its first word: raise max_tokens.",
+            request_id=request_id,
+        )
+    return TextReply(
+        text=text if operation.schema is None else only_json(text, operation.schema),
+        finish=finish,
+        model=answer.label(said.get("model")) or answer.access.model,
+        vendor_request_id=request_id,
+        cost=Cost(_usage(said)),
+    )
+
+
+def only_json(text: str, schema: Json) -> str:
+    """The JSON in an answer, without a fence or words around it; all of it where there is none.
+
+    >>> only_json('Here it is: {"title": "Tides"} Enjoy!', {"type": "object"})
+    '{"title": "Tides"}'
+    """
+    fenced = _FENCED.match(text)
+    bare = fenced.group(1) if fenced else text
+    opener = "[" if schema.get("type") == "array" else "{"
+    for place in (0, bare.find(opener)):
+        try:
+            _, end = json.JSONDecoder().raw_decode(bare, max(place, 0))
+        except (ValueError, RecursionError):
+            continue
+        if place or not bare[end:].strip():
+            return bare[max(place, 0) : end]
+    return text
+
+
+def _text(content: object, finish: str) -> str:
+    """A message's content, be it a text or a list of parts, without the model's thoughts."""
+    if isinstance(content, list):
+        parts = [part.get("text") for part in content if isinstance(part, dict)]
+        content = "".join(part for part in parts if isinstance(part, str))
+    text = _THOUGHTS.sub("", plain(content) or "")
+    if finish == "length":
+        text = _CUT_THOUGHTS.sub("", text)
+    return text.strip()
+
+
+def _usage(said: Json) -> dict[str, float]:
+    """The tokens that were billed; none unless the answer tells both."""
+    counted = inner(said, "usage")
+    given, made = number(counted.get("prompt_tokens")), number(counted.get("completion_tokens"))
+    if given is None or made is None:
+        return {}
+    return {"input_tokens": given, "output_tokens": made}

@@ -1,0 +1,227 @@
+"""Reading vendors' answers: JSON that is JSON, failures as our codes, and no key ever quoted."""
+
+import json
+import math
+import re
+import time
+from dataclasses import dataclass, field
+from datetime import timezone
+from email.utils import parsedate_to_datetime
+from typing import Any, TypeAlias
+
+import httpx
+
+from toolkit.contract.errors import ErrorCode
+from toolkit.plugins import Access, VendorFault
+
+Json: TypeAlias = dict[str, Any]
+# Our code for a failure, and whether it is worth a retry where that is not what the code says.
+Verdict: TypeAlias = tuple[ErrorCode, bool | None]
+
+QUOTED = 200
+REQUEST_ID_HEADERS = ("x-request-id", "request-id", "trace-id")
+KEY_REFUSED: Verdict = (ErrorCode.PROVIDER_AUTH_FAILED, False)
+# A limit that waiting does not lift, but another connection may.
+OUT_OF_CREDIT: Verdict = (ErrorCode.PROVIDER_RATE_LIMITED, False)
+REFUSED: Verdict = (ErrorCode.PROVIDER_REJECTED, False)
+
+# What a status means where the vendor's own body says nothing better.
+_BY_STATUS: dict[int, Verdict] = {
+    401: KEY_REFUSED,
+    402: OUT_OF_CREDIT,
+    403: KEY_REFUSED,
+    408: (ErrorCode.PROVIDER_TIMEOUT, None),
+    409: (ErrorCode.PROVIDER_UNAVAILABLE, None),
+    425: (ErrorCode.PROVIDER_UNAVAILABLE, None),
+    429: (ErrorCode.PROVIDER_RATE_LIMITED, None),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer of a vendor, and what it takes to read it safely.
+
+    Attributes:
+        vendor: its id, for messages.
+        access: what the request was made with; its secret is taken out of whatever is quoted.
+    """
+
+    vendor: str
+    access: Access = field(repr=False)
+    response: httpx.Response
+
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+        return self.response.status_code
+
+    @property
+    def failed(self) -> bool:
+        """Whether the status is no success; a redirect is none, as it is never followed."""
+        return not 200 <= self.status < 300
+
+    @property
+    def request_id(self) -> str | None:
+        """The vendor's own id of the call, from its headers."""
+        headers = self.response.headers
+        return next((self.label(headers[n]) for n in REQUEST_ID_HEADERS if n in headers), None)
+
+    def json(self) -> Json:
+        """The JSON object that the answer is; a failing answer's body may be any type of JSON.
+
+        Raises:
+            VendorFault: `PROVIDER_BAD_RESPONSE` for anything else, such as an HTML page; a
+                failing status without a JSON object keeps its own code.
+        """
+        kind = self.response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        value = _parsed(self.response.content)
+        if isinstance(value, dict) and (self.failed or not kind or "json" in kind):
+            return value
+        if self.failed:
+            raise self.failure("")
+        found = "an empty body" if not self.response.content else self.quoted(kind) or "no type"
+        raise self.fault(
+            (ErrorCode.PROVIDER_BAD_RESPONSE, None),
+            f"{self.vendor} answered with {found} where a JSON object was due.",
+        )
+
+    def failure(
+        self,
+        said: object,
+        *,
+        verdict: Verdict | None = None,
+        number: int | None = None,
+        request_id: str | None = None,
+    ) -> VendorFault:
+        """The fault for an answer that says it failed.
+
+        Args:
+            said: the vendor's words; quoted unless it is the key that it speaks of.
+            verdict: what its own code means; the HTTP status decides where there is none.
+            number: its own code; the HTTP status where there is none.
+            request_id: its id of the call, where the body has it.
+        """
+        verdict = verdict or _verdict(self.status)
+        number = self.status if number is None else number
+        if verdict == KEY_REFUSED:
+            # Vendors echo parts of a refused key, so their words are not repeated.
+            message = f"{self.vendor} did not accept the key for this ({number})."
+        else:
+            words = self.quoted(said)
+            lead = "is out of credit or quota" if verdict == OUT_OF_CREDIT else "answered"
+            message = f"{self.vendor} {lead} ({number}){': ' + words if words else ''}"
+            message += "" if message.endswith((".", "!", "?")) else "."
+        return self.fault(verdict, message, request_id=request_id)
+
+    def fault(
+        self, verdict: Verdict, message: str, *, request_id: str | None = None
+    ) -> VendorFault:
+        """A fault with everything that the answer's head tells."""
+        code, retryable = verdict
+        asked = self.response.headers.get("x-should-retry", "").strip().lower()
+        if retryable is None and asked in ("true", "false"):
+            retryable = asked == "true"
+        return VendorFault(
+            code,
+            message,
+            retryable=retryable,
+            retry_after=retry_after(self.response),
+            status=self.status,
+            vendor_request_id=request_id or self.request_id,
+        )
+
+    def quoted(self, said: object) -> str:
+        """At most a line of what the vendor said, without the key where it echoes it."""
+        return quoted(said, self.access)
+
+    def label(self, value: object) -> str | None:
+        """A short name that the vendor gave, such as a model's or a request's."""
+        return quoted(value, self.access) or None if isinstance(value, str) else None
+
+
+def retry_after(response: httpx.Response) -> float | None:
+    """Seconds to wait, which vendors give as milliseconds, seconds or an HTTP date."""
+    milliseconds = response.headers.get("retry-after-ms", "").strip()
+    given = response.headers.get("retry-after", "").strip()
+    if re.fullmatch(r"\d{1,12}(\.\d+)?", milliseconds):
+        return float(milliseconds) / 1000
+    if re.fullmatch(r"\d{1,12}(\.\d+)?", given):
+        return float(given)
+    try:
+        when = parsedate_to_datetime(given)
+    except (ValueError, TypeError):
+        return None
+    if when.tzinfo is None:  # the date says `-0000`: UTC, of an unknown place
+        when = when.replace(tzinfo=timezone.utc)
+    return max(0.0, when.timestamp() - time.time())
+
+
+def quoted(said: object, access: Access) -> str:
+    """At most `QUOTED` printable characters of a vendor's text, the key taken out."""
+    line = "".join(c if c.isprintable() else " " for c in said) if isinstance(said, str) else ""
+    secret = access.secret
+    if secret:
+        line = line.replace(secret, "[key]")
+    if len(secret) >= 12:  # echoed in part: its beginning, and whatever hides the rest
+        line = re.sub(re.escape(secret[:8]) + r"\S*", "[key]", line)
+    return " ".join(line.split())[:QUOTED]
+
+
+def number(value: object) -> float | None:
+    """A finite number that is not negative, as every count and price is."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        counted = float(value)
+    except OverflowError:
+        return None
+    return counted if math.isfinite(counted) and counted >= 0 else None
+
+
+def plain(value: object) -> str | None:
+    """A text without NUL and lone surrogates, which no store can keep."""
+    if not isinstance(value, str):
+        return None
+    return value.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
+
+
+def inner(body: Json, name: str) -> Json:
+    """A member that is an object; an empty one where it is missing or something else."""
+    value = body.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def bearer(access: Access) -> dict[str, str]:
+    """The header that most vendors take a key in; a server of one's own may need none.
+
+    Raises:
+        VendorFault: `SECRET_UNRESOLVED` for a secret that no header can carry.
+    """
+    if not access.secret:
+        return {}
+    if not (access.secret.isascii() and access.secret.isprintable()):
+        # httpx would raise an error that quotes it.
+        raise VendorFault(
+            ErrorCode.SECRET_UNRESOLVED,
+            "The secret has characters that no key has: a line break, or a letter outside ASCII.",
+        )
+    return {"Authorization": f"Bearer {access.secret}"}
+
+
+def _verdict(status: int) -> Verdict:
+    if status >= 500:
+        return ErrorCode.PROVIDER_UNAVAILABLE, None
+    if status < 400:  # a redirect: the key would travel with it
+        return ErrorCode.PROVIDER_BAD_RESPONSE, False
+    return _BY_STATUS.get(status, REFUSED)
+
+
+def _parsed(content: bytes) -> object:
+    try:
+        return json.loads(content, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _no_constant(name: str) -> object:
+    raise ValueError(f"{name} is not JSON")

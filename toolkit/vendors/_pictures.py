@@ -1,0 +1,60 @@
+"""Pictures in the outputs of image workers: found in whichever shape they come, and decoded."""
+
+import base64
+import binascii
+import re
+from collections.abc import Iterable, Iterator
+
+_DATA_URI = re.compile(r"\Adata:image/[\w.+-]+;base64,", re.I)
+_LINK = re.compile(r"\A[a-z][a-z0-9+.-]*://", re.I)
+
+
+def embedded(output: object) -> bytes | None:
+    """The first picture that an output carries itself, as a data URI or plain base64."""
+    for text in _texts(output):
+        if _LINK.match(text):
+            continue
+        try:
+            data = base64.b64decode(_DATA_URI.sub("", text, count=1), validate=True)
+        except (binascii.Error, ValueError):
+            continue
+        if media_type(data) is not None:
+            return data
+    return None
+
+
+def links(output: object) -> list[str]:
+    """The addresses that an output names its pictures by."""
+    return [text for text in _texts(output) if _LINK.match(text)]
+
+
+def media_type(data: bytes) -> str | None:
+    """What an image's first bytes say it is; none for anything but PNG, JPEG and WebP.
+
+    >>> media_type(bytes.fromhex("ffd8ff e0"))
+    'image/jpeg'
+    """
+    if data.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "image/png"
+    if data.startswith(b"\xff\xd8\xff"):
+        return "image/jpeg"
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "image/webp"
+    return None
+
+
+def _texts(output: object) -> Iterator[str]:
+    """Every text that may be a picture, in the shapes that workers are documented to answer in."""
+    match output:
+        case str():
+            yield output
+        case list():
+            yield from _all(output)
+        case dict():
+            for name in ("images", "image", "image_url", "data"):
+                yield from _texts(output.get(name))
+
+
+def _all(items: Iterable[object]) -> Iterator[str]:
+    for item in items:
+        yield from _texts(item)

@@ -1,0 +1,210 @@
+"""MiniMax (V4): text, speech and voice clones; most of its failures are HTTP 200."""
+
+import hashlib
+import re
+
+import httpx
+
+from toolkit.contract.errors import ErrorCode
+from toolkit.plugins import (
+    Access,
+    CloneReply,
+    CloneRequest,
+    Cost,
+    Flow,
+    SpeechReply,
+    SpeechRequest,
+    TextReply,
+    TextRequest,
+    Vendor,
+    VendorFault,
+    compute,
+    send,
+)
+from toolkit.vendors import _chat
+from toolkit.vendors._http import (
+    KEY_REFUSED,
+    OUT_OF_CREDIT,
+    REFUSED,
+    Answer,
+    Json,
+    Verdict,
+    bearer,
+    inner,
+    number,
+)
+from toolkit.vendors._prices import models
+
+DEFAULT_VOICE = "English_Graceful_Lady"
+_AUDIO = {"format": "mp3", "sample_rate": 32000, "bitrate": 128000, "channel": 1}
+_SUFFIXES = {"audio/mpeg": "mp3", "audio/mp4": "m4a", "audio/wav": "wav"}
+_VOICE_EXISTS = 2039
+# The vendor's table of base_resp.status_code; what is not in it is a fault of the request.
+_VERDICTS: dict[int, Verdict] = {
+    **dict.fromkeys((1004, 2049), KEY_REFUSED),
+    **dict.fromkeys((1008, 2056, 2061), OUT_OF_CREDIT),
+    **dict.fromkeys((1002, 1039, 1041, 2045), (ErrorCode.PROVIDER_RATE_LIMITED, None)),
+    **dict.fromkeys((1000, 1013, 1024, 1033), (ErrorCode.PROVIDER_UNAVAILABLE, None)),
+    1001: (ErrorCode.PROVIDER_TIMEOUT, None),
+}
+
+
+def text(operation: TextRequest, access: Access) -> Flow[TextReply]:
+    """Generate text by chat completions, with the model's thoughts kept out of it.
+
+    The wire has no way to ask for JSON, so a schema goes into the prompt and the JSON is taken
+    out of the answer.
+
+    Raises:
+        VendorFault: as the vendor's error table has it.
+    """
+    fields = _chat.body(operation, access.model, schema_in_prompt=True)
+    fields["reasoning_split"] = True
+    if access.model.startswith("MiniMax-M3"):
+        fields["thinking"] = {"type": "disabled"}
+    response = yield from send(_chat.request(access, "/v1/chat/completions", fields))
+    answer = Answer("minimax", access, response)
+    return _chat.reply(answer, _checked(answer), operation)
+
+
+def speech(operation: SpeechRequest, access: Access) -> Flow[SpeechReply]:
+    """Speak a text as MP3; the audio comes as hexadecimal digits.
+
+    Raises:
+        VendorFault: as the vendor's error table has it; `PROVIDER_BAD_RESPONSE` without audio.
+    """
+    voice = operation.voice or DEFAULT_VOICE
+    fields: Json = {
+        "model": access.model,
+        "text": operation.text,
+        "stream": False,
+        "output_format": "hex",
+        "voice_setting": {"voice_id": voice, "speed": operation.speed, "vol": 1, "pitch": 0},
+        "audio_setting": _AUDIO,
+    }
+    answer = yield from _posted(access, "/v1/t2a_v2", fields)
+    said = yield from compute(lambda: _checked(answer))  # minutes of audio are many megabytes
+    audio = yield from compute(lambda: _decoded(inner(said, "data").get("audio")))
+    request_id = answer.label(said.get("trace_id")) or answer.request_id
+    if not audio:
+        raise answer.fault(
+            (ErrorCode.PROVIDER_BAD_RESPONSE, None),
+            "The answer of minimax has no audio in it.",
+            request_id=request_id,
+        )
+    extra = inner(said, "extra_info")
+    billed, length = number(extra.get("usage_characters")), number(extra.get("audio_length"))
+    return SpeechReply(
+        audio=audio,
+        duration_ms=None if length is None else int(length),
+        model=access.model,
+        vendor_request_id=request_id,
+        cost=Cost({"characters": float(len(operation.text)) if billed is None else billed}),
+    )
+
+
+def clone(operation: CloneRequest, access: Access) -> Flow[CloneReply]:
+    """Upload reference audio, then have a voice made of it.
+
+    The same name and audio make the same voice: where it is there already, it is the answer, and
+    costs nothing. The vendor deletes a voice that was not used for 7 days.
+
+    Raises:
+        VendorFault: as the vendor's error table has it.
+    """
+    if operation.media_type not in _SUFFIXES:
+        raise VendorFault(
+            ErrorCode.PROVIDER_REJECTED, "minimax clones voices from MP3, M4A and WAV alone."
+        )
+    file_id = yield from _uploaded(operation, access)
+    voice = voice_id(operation)
+    fields = {"file_id": file_id, "voice_id": voice}
+    answer = yield from _posted(access, "/v1/voice_clone", fields)
+    said = _checked(answer, passing=_VOICE_EXISTS)
+    made = _number(said) != _VOICE_EXISTS
+    return CloneReply(
+        voice=voice,
+        model=access.model,
+        vendor_request_id=answer.label(said.get("trace_id")) or answer.request_id,
+        cost=Cost({"voices": 1.0 if made else 0.0}),
+    )
+
+
+def voice_id(operation: CloneRequest) -> str:
+    """A voice id as the vendor wants it: 8 to 256 characters, a letter first, unique to the audio.
+
+    >>> voice_id(CloneRequest(name="Ada!", audio=b"x", media_type="audio/wav"))
+    'Ada-2d711642b726'
+    """
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", operation.name).strip("-_")[:64]
+    digest = hashlib.sha256(operation.audio).hexdigest()[:12]
+    return f"{name}-{digest}" if name[:1].isalpha() else f"v{name}-{digest}"
+
+
+def _uploaded(operation: CloneRequest, access: Access) -> Flow[int]:
+    """The vendor's id of the reference audio, which it now has."""
+    name = f"reference.{_SUFFIXES[operation.media_type]}"
+    response = yield from send(
+        httpx.Request(
+            "POST",
+            access.url("/v1/files/upload"),
+            data={"purpose": "voice_clone"},
+            files={"file": (name, operation.audio, operation.media_type)},
+            headers=bearer(access),
+        )
+    )
+    answer = Answer("minimax", access, response)
+    file_id = inner(_checked(answer), "file").get("file_id")
+    if isinstance(file_id, bool) or not isinstance(file_id, int):
+        raise answer.fault(
+            (ErrorCode.PROVIDER_BAD_RESPONSE, None), "minimax took the audio but named no file."
+        )
+    return file_id
+
+
+def _posted(access: Access, path: str, fields: Json) -> Flow[Answer]:
+    request = httpx.Request("POST", access.url(path), json=fields, headers=bearer(access))
+    return Answer("minimax", access, (yield from send(request)))
+
+
+def _checked(answer: Answer, passing: int = 0) -> Json:
+    """What an answer says, unless it is one of the failures that come with status 200.
+
+    Args:
+        answer: the answer.
+        passing: a code that the caller takes for a success.
+    """
+    said = answer.json()
+    code = _number(said)
+    if not answer.failed and code in (0, passing):
+        return said
+    words = inner(said, "base_resp").get("status_msg") or inner(said, "error").get("message")
+    raise answer.failure(
+        words,
+        verdict=_VERDICTS.get(code, REFUSED) if code else None,
+        number=code or None,
+        request_id=answer.label(said.get("trace_id")),
+    )
+
+
+def _number(said: Json) -> int:
+    code = inner(said, "base_resp").get("status_code", 0)
+    return code if isinstance(code, int) else -1
+
+
+def _decoded(audio: object) -> bytes:
+    try:
+        return bytes.fromhex(audio) if isinstance(audio, str) else b""
+    except ValueError:
+        return b""
+
+
+VENDOR = Vendor(
+    id="minimax",
+    label="V4",
+    title="MiniMax",
+    variable="MINIMAX_API_KEY",
+    base_urls={"api": "https://api.minimax.io"},
+    operations={TextRequest: text, SpeechRequest: speech, CloneRequest: clone},
+    models=models("minimax"),
+)
