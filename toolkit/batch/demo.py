@@ -85,13 +85,15 @@ def _execute(topic: str, out: Path, executed: Path, console: Console) -> None:
             stdout_file=_Lines(console),
             stderr_file=_Lines(console),
             execution_timeout=CELL_TIMEOUT_S,
+            # The kernel is on loopback and ends with this call; its advice is for longer ones.
+            extra_arguments=["--IPKernelApp.log_level=ERROR"],
         )
 
 
 def _node_table(workflow: dict[str, Any]) -> Table:
-    table = Table(title="Nodes", title_justify="left", box=None, pad_edge=False)
+    table = Table(title="Nodes", title_justify="left", box=None, padding=(0, 1, 0, 0))
     for name in ("node", "capability", "provider", "status"):
-        table.add_column(name)
+        table.add_column(name, no_wrap=True)
     for name in ("retries", "cost", "seconds"):
         table.add_column(name, justify="right")
     for node in workflow["nodes"]:

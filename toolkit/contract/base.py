@@ -7,7 +7,7 @@ from typing import Annotated, Generic, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 
-from toolkit.contract.errors import Detail, ErrorCode, ToolkitError, error_for
+from toolkit.contract.errors import Detail, ErrorCode, ToolkitError, WorkError, error_for
 
 JsonScalar: TypeAlias = str | int | float | bool | None
 # A recursive alias costs pydantic a schema per use; at the JSON edge `object` says as much.
@@ -65,10 +65,15 @@ class ErrorInfo(Record):
         """Write an exception down."""
         return cls(code=error.code.name, message=error.message, details=list(error.details))
 
-    def to_exception(self) -> ToolkitError:
-        """Make the exception that a caller catches; a code from a later version is INTERNAL."""
+    def to_exception(self, *, of_work: bool = False) -> ToolkitError:
+        """Make the exception that a caller catches; a code from a later version is INTERNAL.
+
+        Args:
+            of_work: it was read on the record of work that was accepted.
+        """
         code = ErrorCode.__members__.get(self.code, ErrorCode.INTERNAL)
-        return error_for(code)(code, self.message, details=self.details, request_id=self.request_id)
+        kind = WorkError if of_work else error_for(code)
+        return kind(code, self.message, details=self.details, request_id=self.request_id)
 
 
 T = TypeVar("T")

@@ -19,8 +19,6 @@ def price(model: Model, units: Mapping[str, float]) -> Decimal | None:
     """
     if not units or any(count and unit not in model.prices for unit, count in units.items()):
         return None
-    used = {unit: count for unit, count in units.items() if count}
-    total = sum(
-        (model.prices[unit] * Decimal(str(count)) for unit, count in used.items()), Decimal()
-    )
+    used = ((model.prices[unit], count) for unit, count in units.items() if count)
+    total = sum((each * Decimal(str(count)) for each, count in used), Decimal())
     return total.quantize(_BILLIONTH)

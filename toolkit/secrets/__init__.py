@@ -1,5 +1,21 @@
-"""From a pointer to the secret it names, at the moment a vendor is called."""
+"""From a pointer to the secret it names, at the moment a vendor is called.
 
-from toolkit.secrets.resolvers import EnvironmentResolver, MappingResolver, SecretResolver
+A resolver is asked each time and keeps nothing: a rotated key works at once, and no secret lives
+longer than the call it is for.
+"""
 
-__all__ = ["EnvironmentResolver", "MappingResolver", "SecretResolver"]
+from toolkit.secrets.aws import SecretsManagerResolver
+from toolkit.secrets.resolvers import (
+    ChainResolver,
+    EnvironmentResolver,
+    MappingResolver,
+    SecretResolver,
+)
+
+__all__ = [
+    "ChainResolver",
+    "EnvironmentResolver",
+    "MappingResolver",
+    "SecretResolver",
+    "SecretsManagerResolver",
+]

@@ -1,4 +1,4 @@
-"""Resolvers: the process's environment, and a fixed mapping for the sandbox."""
+"""Resolvers of pointers: the process's environment, a fixed mapping, and several in turn."""
 
 import os
 from collections.abc import Collection, Mapping
@@ -14,7 +14,11 @@ class SecretResolver(Protocol):
     """Turns a pointer into the secret it names."""
 
     async def resolve(self, connection_type: str, secret_ref: str) -> str:
-        """The secret.
+        """The secret, never empty.
+
+        Args:
+            connection_type: where the pointer leads: `environment` or `aws_secrets_manager`.
+            secret_ref: the name there.
 
         Raises:
             WorkError: `SECRET_UNRESOLVED`, in the same words whether the name is unknown or not
@@ -47,8 +51,12 @@ class EnvironmentResolver:
         self._environ = os.environ if environ is None else environ
 
     async def resolve(self, connection_type: str, secret_ref: str) -> str:
-        """The variable's value, read now, so that a rotated key works at once."""
-        if connection_type != "environment" or secret_ref.startswith(OWN_PREFIX):
+        """The variable's value, read now.
+
+        Raises:
+            WorkError: `SECRET_UNRESOLVED`.
+        """
+        if connection_type != "environment" or secret_ref.upper().startswith(OWN_PREFIX):
             raise unresolved()
         if self._allowed is not None and secret_ref not in self._allowed:
             raise unresolved()
@@ -65,4 +73,34 @@ class MappingResolver(EnvironmentResolver):
     """Knows only the names it was given, such as the sandbox's own keys."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
-        super().__init__(allowed=values.keys(), environ=values)
+        super().__init__(allowed=values.keys(), environ=dict(values))
+
+
+class ChainResolver:
+    """Asks one resolver after the other; the first that knows the pointer answers.
+
+    >>> import asyncio
+    >>> chain = ChainResolver(MappingResolver({}), MappingResolver({"A_KEY": "sandbox"}))
+    >>> asyncio.run(chain.resolve("environment", "A_KEY"))
+    'sandbox'
+    """
+
+    def __init__(self, *resolvers: SecretResolver) -> None:
+        self._resolvers = resolvers
+
+    async def resolve(self, connection_type: str, secret_ref: str) -> str:
+        """The secret, from the first resolver that has it.
+
+        Raises:
+            WorkError: `SECRET_UNRESOLVED`, the last resolver's.
+        """
+        failure = unresolved()
+        for resolver in self._resolvers:
+            try:
+                return await resolver.resolve(connection_type, secret_ref)
+            except WorkError as error:
+                failure = error
+        raise failure
+
+    def __repr__(self) -> str:
+        return f"ChainResolver({', '.join(map(repr, self._resolvers))})"

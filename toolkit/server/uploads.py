@@ -43,10 +43,13 @@ async def read_upload(request: Request, limit: int) -> tuple[bytes, str]:
         )
     except (MultiPartException, HTTPException, KeyError, ValueError):
         raise _refused("", "the body is not a form that can be read") from None
-    file, metadata = form.get("file"), form.get("metadata", "")
-    if not isinstance(file, UploadFile) or not isinstance(metadata, str):
-        raise _refused("file", "is missing, or is not a file")
-    data = await file.read()
+    try:
+        file, metadata = form.get("file"), form.get("metadata", "")
+        if not isinstance(file, UploadFile) or not isinstance(metadata, str):
+            raise _refused("file", "is missing, or is not a file")
+        data = await file.read()
+    finally:
+        await form.close()
     if not data:
         raise _refused("file", "is empty")
     if len(data) > limit:

@@ -96,15 +96,12 @@ def only_json(text: str, schema: Json) -> str:
     """
     fenced = _FENCED.match(text)
     bare = fenced.group(1) if fenced else text
-    opener = "[" if schema.get("type") == "array" else "{"
-    for place in (0, bare.find(opener)):
-        try:
-            _, end = json.JSONDecoder().raw_decode(bare, max(place, 0))
-        except (ValueError, RecursionError):
-            continue
-        if place or not bare[end:].strip():
-            return bare[max(place, 0) : end]
-    return text
+    start = bare.find("[" if schema.get("type") == "array" else "{")
+    try:
+        _, end = json.JSONDecoder().raw_decode(bare, max(start, 0))
+    except (ValueError, RecursionError):
+        return bare
+    return bare[max(start, 0) : end]
 
 
 def _text(content: object, finish: str) -> str:

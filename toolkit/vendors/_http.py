@@ -5,7 +5,7 @@ import math
 import re
 import time
 from dataclasses import dataclass, field
-from datetime import timezone
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Any, TypeAlias
 
@@ -67,7 +67,7 @@ class Answer:
         return next((self.label(headers[n]) for n in REQUEST_ID_HEADERS if n in headers), None)
 
     def json(self) -> Json:
-        """The JSON object that the answer is; a failing answer's body may be any type of JSON.
+        """The JSON object that the answer is; a failing one may call it by any content type.
 
         Raises:
             VendorFault: `PROVIDER_BAD_RESPONSE` for anything else, such as an HTML page; a
@@ -152,7 +152,7 @@ def retry_after(response: httpx.Response) -> float | None:
     except (ValueError, TypeError):
         return None
     if when.tzinfo is None:  # the date says `-0000`: UTC, of an unknown place
-        when = when.replace(tzinfo=timezone.utc)
+        when = when.replace(tzinfo=UTC)
     return max(0.0, when.timestamp() - time.time())
 
 

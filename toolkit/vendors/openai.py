@@ -11,9 +11,9 @@ _OPTIONAL = ("temperature", "max_completion_tokens", "response_format")
 _UNSUPPORTED = ("unsupported_parameter", "unsupported_value", "unknown_parameter")
 # The keywords that strict mode is known to take (the vendor's guide to structured outputs).
 _STRICT_KEYWORDS = frozenset(
-    "$defs $ref additionalProperties anyOf const description enum items properties required title"
-    " type".split()
-)
+    ("$defs", "$ref", "additionalProperties", "anyOf", "const", "description", "enum", "items",
+     "properties", "required", "title", "type")
+)  # fmt: skip
 
 
 def text(operation: TextRequest, access: Access) -> Flow[TextReply]:
@@ -79,15 +79,15 @@ def _fits_strict(schema: object) -> bool:
     """Whether strict mode takes a schema: every object closed, every property required."""
     if not isinstance(schema, dict) or not _STRICT_KEYWORDS.issuperset(schema):
         return False
-    properties = schema.get("properties", {})
+    properties, required = inner(schema, "properties"), schema.get("required")
     if schema.get("type") == "object" or properties:
         closed = schema.get("additionalProperties") is False
-        if not closed or set(schema.get("required", ())) != set(properties):
+        if not closed or any(name not in (required or ()) for name in properties):
             return False
-    inside = [*properties.values(), *schema.get("$defs", {}).values(), *schema.get("anyOf", ())]
-    if "items" in schema:
-        inside.append(schema["items"])
-    return all(_fits_strict(one) for one in inside)
+    choices = schema.get("anyOf")
+    inside = [*properties.values(), *inner(schema, "$defs").values(), schema.get("items", {})]
+    inside += choices if isinstance(choices, list) else []
+    return all(map(_fits_strict, inside))
 
 
 VENDOR = Vendor(

@@ -1,7 +1,6 @@
 """RunPod (V7): images by serverless workers, and the endpoints they run on."""
 
-import re
-import secrets
+from contextlib import suppress
 from decimal import Decimal
 
 import httpx
@@ -13,7 +12,6 @@ from toolkit.plugins import (
     Flow,
     ImageReply,
     ImageRequest,
-    Reply,
     Vendor,
     VendorFault,
     compute,
@@ -25,33 +23,38 @@ from toolkit.plugins.infrastructure import (
     EndpointCreation,
     EndpointDeletion,
     EndpointReading,
-    EndpointState,
-    GpuCatalog,
     GpuListing,
-    GpuOffer,
 )
-from toolkit.vendors._http import REFUSED, Answer, Json, bearer, inner, number, quoted
+from toolkit.vendors._http import REFUSED, Answer, Json, Verdict, inner, number, quoted
 from toolkit.vendors._pictures import embedded, links, media_type
 from toolkit.vendors._prices import models
+from toolkit.vendors._runpod import (
+    asked,
+    bad,
+    create_endpoint,
+    delete_endpoint,
+    list_gpus,
+    read_endpoint,
+    segment,
+    to,
+)
 
-FLUX = "black-forest-labs-flux-1-dev"  # public: no endpoint of one's own is needed
-DEFAULT_IMAGE = "runpod/worker-sdxl:latest"
+FLUX = "black-forest-labs-flux"  # the public endpoints of that family
 # The only hosts that results are fetched from: over https, and without the key.
 RESULT_HOSTS = frozenset({"image.runpod.ai"})
 
-EXECUTION_MS = 600_000
+POLICY = {"executionTimeout": 600_000}  # in milliseconds
 POLL_S = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0)  # then as the last
 PATIENCE_S = 1200.0
 COLD_START_S = 60.0  # what waits longer than a worker takes to start waits for a free GPU
 LOST_POLLS = 8  # in a row, before a job counts as out of reach
-_ENDED = {
+_STATES = ("IN_QUEUE", "IN_PROGRESS", "RUNNING", "COMPLETED")
+_ENDED: dict[str, Verdict] = {
     "FAILED": (ErrorCode.PROVIDER_REJECTED, False),
     "CANCELLED": (ErrorCode.PROVIDER_UNAVAILABLE, False),
     # Again would take, and be billed, as long again.
     "TIMED_OUT": (ErrorCode.PROVIDER_TIMEOUT, False),
 }
-_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
-_HIDDEN = "toolkit-hidden-"
 
 
 def image(operation: ImageRequest, access: Access) -> Flow[ImageReply]:
@@ -63,16 +66,14 @@ def image(operation: ImageRequest, access: Access) -> Flow[ImageReply]:
         VendorFault: what the queue or the worker says; `PROVIDER_BAD_RESPONSE` for an output
             without an image, or one on a host that results are not fetched from.
     """
-    endpoint = _segment(access.endpoint or access.model or FLUX)
+    endpoint = segment(access.endpoint or access.model)
     job = access.resume
     if job is None:
-        work = {"input": _worker_input(operation, endpoint), "policy": _POLICY}
+        work: Json = {"input": _worker_input(operation, endpoint), "policy": POLICY}
         # Not `runsync`: its id comes late, and its result is kept for a minute only.
-        answer = yield from _asked(access, "POST", f"/{endpoint}/run", work)
-        job = answer.json().get("id")
-        if not isinstance(job, str):
-            raise _bad("runpod took the work but named no job.")
-    cancel = _request(access, "POST", f"/{endpoint}/cancel/{_segment(job)}")
+        answer = yield from asked(access, "POST", f"/{endpoint}/run", work)
+        job = segment(answer.json().get("id"))
+    cancel = to(access, "POST", f"/{endpoint}/cancel/{segment(job)}")
     yield from submitted(job, cancel)
     done = yield from _finished(access, endpoint, job, cancel)
     output = done.get("output")
@@ -85,19 +86,16 @@ def image(operation: ImageRequest, access: Access) -> Flow[ImageReply]:
         seed=_seed(output),
         model=endpoint,
         vendor_request_id=job,
-        cost=_cost(operation, endpoint, done),
+        cost=_cost(operation, access, done),
     )
-
-
-_POLICY = {"executionTimeout": EXECUTION_MS}
 
 
 def _worker_input(operation: ImageRequest, endpoint: str) -> Json:
     """The fields that all workers share; they refuse those they do not know."""
     width, height = operation.width, operation.height
     fields: Json = {"prompt": operation.prompt, "num_inference_steps": operation.steps}
-    if endpoint == FLUX:
-        # It takes multiples of 64 only. Less, not more: the estimate has to hold.
+    if endpoint.startswith(FLUX):
+        # They take multiples of 64 only. Less, not more: the estimate has to hold.
         width, height = width - width % 64, height - height % 64
         fields["image_format"] = "png"
     fields |= {"width": width, "height": height}
@@ -112,28 +110,25 @@ def _finished(access: Access, endpoint: str, job: str, cancel: httpx.Request) ->
     """Ask about a job until it is completed, more slowly as time goes by."""
     waited, turn, lost = 0.0, 0, 0
     while waited < PATIENCE_S:
+        detail, delay = None, POLL_S[min(turn, len(POLL_S) - 1)]
         try:
-            answer = yield from _asked(access, "GET", f"/{endpoint}/status/{job}")
-            said = yield from compute(answer.json)
+            said = yield from _status(access, endpoint, job)
         except VendorFault as fault:
             # To ask again costs nothing, whatever became of this question.
             lost += 1
             if not fault.retryable or lost == LOST_POLLS:
-                raise _unreachable(fault, job) from None
-            said, detail, asked_s = {}, None, fault.retry_after or 0.0
+                raise _of_job(fault, job) from None
+            delay = max(delay, fault.retry_after or 0.0)
         else:
-            lost, asked_s = 0, 0.0
-            status = said.get("status")
-            if status == "COMPLETED":
+            lost = 0
+            if said["status"] == "COMPLETED":
                 return said
-            if status in _ENDED:
-                raise _ended(status, said, access, job)
-            cold = "cold_start" if waited < COLD_START_S else "waiting_capacity"
-            detail = cold if status == "IN_QUEUE" else None
-        delay = max(asked_s, POLL_S[min(turn, len(POLL_S) - 1)])
+            if said["status"] == "IN_QUEUE":
+                detail = "cold_start" if waited < COLD_START_S else "waiting_capacity"
         yield from pause(delay, detail)
         waited, turn = waited + delay, turn + 1
-    yield from send(cancel)
+    with suppress(VendorFault):
+        yield from send(cancel)
     raise VendorFault(
         ErrorCode.PROVIDER_TIMEOUT,
         f"The worker did not finish in {PATIENCE_S:.0f} s; its job was cancelled.",
@@ -142,8 +137,26 @@ def _finished(access: Access, endpoint: str, job: str, cancel: httpx.Request) ->
     )
 
 
-def _unreachable(fault: VendorFault, job: str) -> VendorFault:
-    """What is wrong with asking, as a fault of a job that is known and can be taken up again."""
+def _status(access: Access, endpoint: str, job: str) -> Flow[Json]:
+    """A job as it stands, unless it has ended badly."""
+    answer = yield from asked(access, "GET", f"/{endpoint}/status/{job}")
+    said = yield from compute(answer.json)  # an image in it makes it megabytes
+    status = str(said.get("status"))
+    if status in _ENDED:
+        code, retryable = _ENDED[status]
+        words = quoted(said.get("error") or inner(said, "output").get("error"), access)
+        message = f"The worker's job is {status.lower().replace('_', ' ')}"
+        message += f": {words}" if words else "."
+        raise VendorFault(code, message, retryable=retryable)
+    if status not in _STATES:
+        raise answer.fault(
+            (ErrorCode.PROVIDER_BAD_RESPONSE, None), "runpod did not say how the job stands."
+        )
+    return said
+
+
+def _of_job(fault: VendorFault, job: str) -> VendorFault:
+    """A fault in asking about a job: the job is known, so trying again takes it up again."""
     gone = fault.status == 404
     return VendorFault(
         ErrorCode.PROVIDER_BAD_RESPONSE if gone else fault.code,
@@ -153,18 +166,6 @@ def _unreachable(fault: VendorFault, job: str) -> VendorFault:
         retryable=fault.retryable,
         retry_after=fault.retry_after,
         status=fault.status,
-        vendor_request_id=job,
-    )
-
-
-def _ended(status: str, said: Json, access: Access, job: str) -> VendorFault:
-    code, retryable = _ENDED[status]
-    words = quoted(said.get("error") or inner(said, "output").get("error"), access)
-    message = f"The worker's job is {status.lower().replace('_', ' ')}"
-    return VendorFault(
-        code,
-        f"{message}: {words}" if words else f"{message}.",
-        retryable=retryable,
         vendor_request_id=job,
     )
 
@@ -180,18 +181,24 @@ def _fetched(output: object, access: Access, job: str) -> Flow[bytes]:
     url = next((url for url in map(_parsed, found) if url is not None), None)
     if url is None:
         if found:
-            raise _bad("The output links to a host that results are not fetched from.", job)
+            raise bad("The output links to a host that results are not fetched from.", job)
         words = _worker_error(output, access)
         if words:
             code, retryable = REFUSED
             said = f"The worker refused this: {words}"
             raise VendorFault(code, said, retryable=retryable, vendor_request_id=job)
-        raise _bad("The worker's output has no image in it.", job)
-    answer = Answer("runpod", access, (yield from send(httpx.Request("GET", url))))
-    if answer.failed:
-        raise answer.failure("the result's link leads nowhere", request_id=job)
-    if media_type(answer.response.content) is None:
-        raise _bad("The result's link leads to no PNG, JPEG or WebP.", job)
+        raise bad("The worker's output has no image in it.", job)
+    try:
+        answer = Answer("runpod", access, (yield from send(httpx.Request("GET", url))))
+    except VendorFault as fault:
+        raise _of_job(fault, job) from None
+    if answer.failed or media_type(answer.response.content) is None:
+        later = answer.status >= 500 or answer.status == 429
+        raise answer.fault(
+            (ErrorCode.PROVIDER_UNAVAILABLE if later else ErrorCode.PROVIDER_BAD_RESPONSE, later),
+            f"The result's link leads to no PNG, JPEG or WebP ({answer.status}).",
+            request_id=job,
+        )
     return answer.response.content
 
 
@@ -220,184 +227,13 @@ def _seed(output: object) -> int | None:
     return seed if isinstance(seed, int) and not isinstance(seed, bool) else None
 
 
-def _cost(operation: ImageRequest, endpoint: str, done: Json) -> Cost:
+def _cost(operation: ImageRequest, access: Access, done: Json) -> Cost:
     """Public endpoints bill by the megapixel and say so; one's own by the second of its GPU."""
-    if endpoint != FLUX:
+    if access.endpoint is not None:
         ran_ms = number(done.get("executionTime"))
         return Cost({} if ran_ms is None else {"gpu_seconds": ran_ms / 1000})
     said = number(inner(done, "output").get("cost"))
     return Cost(operation.units(), None if said is None else Decimal(str(said)))
-
-
-def create_endpoint(operation: EndpointCreation, access: Access) -> Flow[EndpointState]:
-    """Create a serverless endpoint with our defaults, which are not the vendor's.
-
-    An image without a template gets a hidden template, which is deleted again if the endpoint
-    cannot be made.
-
-    Raises:
-        VendorFault: what the vendor says.
-    """
-    template = operation.template_id
-    if template is None:
-        template = yield from _hidden_template(operation, access)
-    fields: Json = {
-        "name": operation.name,
-        "type": "QUEUE",
-        "scaling": {"type": "QUEUE_DELAY", "queueDelay": 4},
-        "gpu": {"pools": [operation.gpu_pool], "count": 1},
-        "workers": {"min": operation.workers_min, "max": operation.workers_max},
-        "templateId": template,
-    }
-    if operation.volume_ids:
-        fields["networkVolumes"] = list(operation.volume_ids)
-    try:
-        answer = yield from _asked(access, "POST", "/serverless", fields, host="api")
-        return _state(answer, template, hidden=operation.template_id is None)
-    except VendorFault:
-        if operation.template_id is None:
-            # The vendor keeps a template that is in use: an endpoint made after all stays whole.
-            yield from send(_request(access, "DELETE", f"/templates/{template}", host="api"))
-        raise
-
-
-def read_endpoint(operation: EndpointReading, access: Access) -> Flow[EndpointState]:
-    """How an endpoint stands.
-
-    Raises:
-        VendorFault: what the vendor says; its status is 404 for one that is gone.
-    """
-    path = f"/serverless/{_segment(operation.vendor_id)}"
-    answer = yield from _asked(access, "GET", path, host="api")
-    template = answer.json().get("templateId")
-    if not isinstance(template, str):
-        return _state(answer, None, hidden=False)
-    return _state(answer, template, hidden=(yield from _is_hidden(template, access)))
-
-
-def delete_endpoint(operation: EndpointDeletion, access: Access) -> Flow[Reply]:
-    """Destroy an endpoint and its hidden template; what is gone already counts as destroyed.
-
-    Raises:
-        VendorFault: what the vendor says.
-    """
-    template = operation.template_id
-    if template is None:
-        try:
-            state = yield from read_endpoint(EndpointReading(vendor_id=operation.vendor_id), access)
-        except VendorFault as fault:
-            if fault.status != 404:
-                raise
-        else:
-            template = state.template_id if state.hidden_template else None
-    yield from _deleted(access, f"/serverless/{_segment(operation.vendor_id)}")
-    if template is not None:
-        yield from _deleted(access, f"/templates/{_segment(template)}")
-    return Reply(model="serverless")
-
-
-def list_gpus(operation: GpuListing, access: Access) -> Flow[GpuCatalog]:  # noqa: ARG001
-    """The vendor's catalogue of GPUs, with list prices by the hour.
-
-    Raises:
-        VendorFault: what the vendor says.
-    """
-    answer = yield from _asked(access, "GET", "/catalog/gpus", host="api")
-    offered = answer.json().get("gpus")
-    rows = [row for row in offered if isinstance(row, dict)] if isinstance(offered, list) else []
-    gpus = tuple(_gpu(row, answer) for row in rows if answer.label(row.get("id")))
-    return GpuCatalog(gpus=gpus, vendor_request_id=answer.request_id)
-
-
-def _gpu(row: Json, answer: Answer) -> GpuOffer:
-    gpu_id = answer.label(row.get("id")) or ""
-    memory = number(row.get("memory"))
-    prices = {tier: number(amount) for tier, amount in inner(row, "price").items()}
-    return GpuOffer(
-        id=gpu_id,
-        name=answer.label(row.get("name")) or gpu_id,
-        pool=answer.label(row.get("pool")) or "",
-        memory_gb=None if memory is None else int(memory),
-        usd_per_hour={t: Decimal(str(usd)) for t, usd in prices.items() if usd is not None},
-    )
-
-
-def _hidden_template(operation: EndpointCreation, access: Access) -> Flow[str]:
-    """A template for one endpoint's image; the vendor wants its name to be unique."""
-    fields: Json = {
-        "name": _HIDDEN + (operation.reference or secrets.token_hex(8)),
-        "image": operation.image or DEFAULT_IMAGE,
-        "serverless": True,
-    }
-    answer = yield from _asked(access, "POST", "/templates", fields, host="api")
-    template = answer.json().get("id")
-    return _segment(template if isinstance(template, str) else "")
-
-
-def _is_hidden(template: str, access: Access) -> Flow[bool]:
-    try:
-        answer = yield from _asked(access, "GET", f"/templates/{_segment(template)}", host="api")
-    except VendorFault as fault:
-        if fault.status == 404:
-            return False
-        raise
-    return str(answer.json().get("name")).startswith(_HIDDEN)
-
-
-def _state(answer: Answer, template: str | None, *, hidden: bool) -> EndpointState:
-    said = answer.json()
-    vendor_id, workers = said.get("id"), inner(said, "workers")
-    pools = inner(said, "gpu").get("pools")
-    least, most = number(workers.get("min")), number(workers.get("max"))
-    return EndpointState(
-        vendor_id=_segment(vendor_id if isinstance(vendor_id, str) else ""),
-        vendor_request_id=answer.request_id,
-        name=answer.label(said.get("name")) or "",
-        template_id=template,
-        hidden_template=hidden,
-        gpu_pools=tuple(p for p in pools if isinstance(p, str)) if isinstance(pools, list) else (),
-        workers_min=None if least is None else int(least),
-        workers_max=None if most is None else int(most),
-    )
-
-
-def _deleted(access: Access, path: str) -> Flow[None]:
-    try:
-        yield from _asked(access, "DELETE", path, host="api")
-    except VendorFault as fault:
-        if fault.status != 404:
-            raise
-
-
-def _request(
-    access: Access, method: str, path: str, body: Json | None = None, host: str = "jobs"
-) -> httpx.Request:
-    return httpx.Request(method, access.url(path, host), json=body, headers=bearer(access))
-
-
-def _asked(
-    access: Access, method: str, path: str, body: Json | None = None, host: str = "jobs"
-) -> Flow[Answer]:
-    """Send a request; the answer, unless it failed."""
-    response = yield from send(_request(access, method, path, body, host))
-    answer = Answer("runpod", access, response)
-    if answer.failed:
-        said = answer.json()
-        raise answer.failure(said.get("detail") or said.get("error") or said.get("title"))
-    return answer
-
-
-def _segment(name: str) -> str:
-    """An id that may stand in a path: what vendors name is never trusted with more than that."""
-    if not _ID.fullmatch(name):
-        raise _bad("runpod named something by what is no id.")
-    return name
-
-
-def _bad(message: str, job: str | None = None) -> VendorFault:
-    return VendorFault(
-        ErrorCode.PROVIDER_BAD_RESPONSE, message, retryable=False, vendor_request_id=job
-    )
 
 
 VENDOR = Vendor(

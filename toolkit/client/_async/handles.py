@@ -126,7 +126,7 @@ class AsyncWaitable(AsyncHandle[R]):
     def _checked(self) -> Self:
         error = getattr(self.record, "error", None)
         if self.status in self.failed and error is not None:
-            raise error.to_exception()
+            raise error.to_exception(of_work=True)
         return self
 
     def __await__(self) -> Generator[Any, None, Self]:

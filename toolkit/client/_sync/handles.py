@@ -126,7 +126,7 @@ class Waitable(Handle[R]):
     def _checked(self) -> Self:
         error = getattr(self.record, "error", None)
         if self.status in self.failed and error is not None:
-            raise error.to_exception()
+            raise error.to_exception(of_work=True)
         return self
 
     def cancel(self) -> Self:

@@ -1,0 +1,53 @@
+"""The wire itself: raw requests against the app, without the client's help."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+import httpx
+import pytest
+
+from toolkit.engine import Engine
+from toolkit.local import open_engine
+from toolkit.server import create_app
+from toolkit.settings import Settings
+
+TABLES = (
+    "accounts", "api_keys", "connections", "jobs", "workflows", "tasks", "plans", "endpoints",
+    "artifacts", "roots",
+)  # fmt: skip
+
+
+@dataclass
+class Wire:
+    """A caller with a key, and the engine behind the app to look into."""
+
+    http: httpx.AsyncClient
+    engine: Engine
+    headers: dict[str, str] = field(default_factory=dict)
+
+    async def sign_up(self, email: str) -> dict[str, str]:
+        """The headers of a new account."""
+        made = await self.http.post("/v1/account", json={"email": email})
+        return {"Authorization": f"Bearer {made.json()['data']['api_key']}"}
+
+    async def rows(self) -> dict[str, int]:
+        """How many rows each table has."""
+        store = self.engine._core.store
+        return {table: len(await store.find(table)) for table in TABLES}
+
+    async def send(self, method: str, path: str, **options: object) -> httpx.Response:
+        """Send a request with the key."""
+        headers = {**self.headers, **options.pop("headers", {})}  # type: ignore[dict-item]
+        return await self.http.request(method, path, headers=headers, **options)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+async def wire(settings: Settings) -> AsyncIterator[Wire]:
+    """A signed-up caller of a sandbox engine that has connected nothing."""
+    engine = await open_engine(settings)
+    transport = httpx.ASGITransport(create_app(engine), raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://service.test") as http:
+        wire = Wire(http, engine)
+        wire.headers = await wire.sign_up("ada@example.org")
+        yield wire
+    await engine.close(0)

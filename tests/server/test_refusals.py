@@ -1,0 +1,346 @@
+"""Every row of the decisions' status table that these areas can produce, on the wire."""
+
+import json
+
+import pytest
+
+from tests.server.conftest import Wire
+from toolkit.contract.errors import ErrorCode
+
+RUN = {"target": "capability", "name": "research.gather", "input": {"topic": "Tea"}}
+NODE = {"id": "a", "capability": "research.gather", "input": {"topic": "Tea"}}
+
+
+def run(**changes: object) -> dict[str, object]:
+    """A run's body with changes; a change to None leaves the field out."""
+    body = {**RUN, **changes}
+    return {name: value for name, value in body.items() if value is not None}
+
+
+def flow(*nodes: dict[str, object], **changes: object) -> dict[str, object]:
+    """A workflow's body."""
+    return {"name": "w", "nodes": list(nodes), **changes}
+
+
+def node(**changes: object) -> dict[str, object]:
+    """A node's body."""
+    return {**NODE, **changes}
+
+
+def pointer(**changes: object) -> dict[str, object]:
+    """A connection's body."""
+    body = {
+        "provider": "minimax",
+        "connection_type": "environment",
+        "secret_ref": "MINIMAX_API_KEY",
+    }
+    return {**body, **changes}
+
+
+A_KEY = "sk-" + "a1B2" * 10
+RUNS, FLOWS, TASKS = "/v1/runs", "/v1/workflows", "/v1/tasks"
+LINKS = "/v1/providers/connections"
+
+BODIES = [
+    (RUNS, run(name=None), 400, "INVALID_REQUEST", "name"),
+    (RUNS, run(name=3), 400, "INVALID_REQUEST", "name"),
+    (RUNS, run(extra=1), 400, "INVALID_REQUEST", "extra"),
+    (RUNS, run(input=[]), 400, "INVALID_REQUEST", "input"),
+    (RUNS, run(input={}), 400, "INVALID_REQUEST", "input.topic"),
+    (RUNS, run(input={"topic": 3}), 400, "INVALID_REQUEST", "input.topic"),
+    (RUNS, run(input={"topic": "Tea", "x": 1}), 400, "INVALID_REQUEST", "input.x"),
+    (RUNS, run(input={"topic": "a\0b"}), 400, "INVALID_REQUEST", ""),
+    (RUNS, run(options={"optimize_for": "luck"}), 400, "INVALID_REQUEST", "options.optimize_for"),
+    (RUNS, run(options={"max_cost_usd": -1}), 400, "INVALID_REQUEST", "options.max_cost_usd"),
+    (RUNS, run(options={"max_cost_usd": "1"}), 400, "INVALID_REQUEST", "options.max_cost_usd"),
+    (RUNS, run(name="research.gather@1", version="2"), 400, "INVALID_REQUEST", "version"),
+    (RUNS, run(version="2"), 404, "NOT_FOUND", None),
+    (RUNS, run(name="no.such"), 404, "NOT_FOUND", None),
+    (RUNS, run(target="agent"), 400, "TARGET_UNSUPPORTED", None),
+    (RUNS, run(options={"provider": "minimax"}), 400, "CREDENTIALS_MISSING", None),
+    (RUNS, run(options={"provider": "runpod"}), 400, "PROVIDER_NOT_ALLOWED", None),
+    (RUNS, run(options={"endpoint_id": "ep_nope"}), 404, "NOT_FOUND", None),
+    (
+        RUNS,
+        run(name="llm.generate", input={"objective": "x"}),
+        400,
+        "CREDENTIALS_MISSING",
+        None,
+    ),
+    (
+        RUNS,
+        run(name="image.generate", input={"prompt": "x", "steps": 2.0}),
+        400,
+        "INVALID_REQUEST",
+        "input.steps",
+    ),
+    (
+        RUNS,
+        run(name="image.generate", input={"prompt": "x", "steps": True}),
+        400,
+        "INVALID_REQUEST",
+        "input.steps",
+    ),
+    (
+        RUNS,
+        run(name="composition.layout", input={"title": "x", "image": "art_01m7xrhddbvq3n2zjx4fe01326"}),
+        404,
+        "NOT_FOUND",
+        None,
+    ),
+    (FLOWS, flow(), 400, "INVALID_WORKFLOW", "nodes"),
+    (FLOWS, flow(node(), node()), 400, "INVALID_WORKFLOW", "nodes.1.id"),
+    (FLOWS, flow(node(depends_on=["a"])), 400, "INVALID_WORKFLOW", "nodes.0.depends_on.0"),
+    (FLOWS, flow(node(depends_on=["z"])), 400, "INVALID_WORKFLOW", "nodes.0.depends_on.0"),
+    (
+        FLOWS,
+        flow(node(depends_on=["b"]), node(id="b", depends_on=["a"])),
+        400,
+        "INVALID_WORKFLOW",
+        "nodes.0.depends_on",
+    ),
+    (FLOWS, flow(node(), max_retries=4), 400, "INVALID_REQUEST", "max_retries"),
+    (FLOWS, flow(node(), max_retries=-1), 400, "INVALID_REQUEST", "max_retries"),
+    (FLOWS, flow(node(), max_retries="3"), 400, "INVALID_REQUEST", "max_retries"),
+    (FLOWS, flow(node(), max_retries=True), 400, "INVALID_REQUEST", "max_retries"),
+    (FLOWS, flow(node(), max_retries=2.0), 400, "INVALID_REQUEST", "max_retries"),
+    (FLOWS, flow(node(capability="no.such")), 404, "NOT_FOUND", None),
+    (FLOWS, flow(node(capability="research.gather@9")), 404, "NOT_FOUND", None),
+    (FLOWS, flow(node(input={"topic": 1})), 400, "INVALID_REQUEST", "nodes.0.input.topic"),
+    (FLOWS, flow(node(colour="red")), 400, "INVALID_REQUEST", "nodes.0.colour"),
+    (TASKS, {"objective": ""}, 400, "INVALID_REQUEST", "objective"),
+    (TASKS, {"objective": " \n "}, 400, "INVALID_REQUEST", "objective"),
+    (TASKS, {}, 400, "INVALID_REQUEST", "objective"),
+    (TASKS, {"objective": "x", "constraints": {"luck": 1}}, 400, "INVALID_REQUEST",
+     "constraints.luck"),
+    (TASKS, {"objective": "x", "constraints": {"endpoint_id": "ep_nope"}}, 404, "NOT_FOUND", None),
+    (LINKS, pointer(provider="nobody"), 400, "INVALID_REQUEST", "provider"),
+    (LINKS, pointer(connection_type="file"), 400, "INVALID_REQUEST", "connection_type"),
+    (LINKS, pointer(secret_ref=A_KEY), 400, "INVALID_REQUEST", "secret_ref"),
+    (LINKS, pointer(secret_ref="two words"), 400, "INVALID_REQUEST", ""),
+    ("/v1/endpoints", {"workers_max": 0}, 400, "INVALID_REQUEST", "workers_max"),
+    ("/v1/endpoints", {}, 400, "CREDENTIALS_MISSING", None),
+    ("/v1/endpoints", {"template_id": "tpl_x"}, 404, "NOT_FOUND", None),
+    ("/v1/plans", {"objective": "x", "y": 1}, 400, "INVALID_REQUEST", "y"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "body", "status", "code", "where"), BODIES)
+async def test_a_body_that_cannot_be_served_is_refused(
+    wire: Wire, path: str, body: dict[str, object], status: int, code: str, where: str | None
+) -> None:
+    """Given a faulty body, then status, code and path say so, and no row is left behind."""
+    before = await wire.rows()
+    answer = await wire.send("POST", path, json=body)
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"]) == (status, code), answer.text
+    assert error["message"].endswith(".")
+    assert error["request_id"] == answer.headers["X-Request-Id"]
+    if where is not None:
+        assert where in [detail["path"] for detail in error["details"]]
+    assert await wire.rows() == before
+
+
+DEEP = b'{"a":' * 10_000 + b"1" + b"}" * 10_000
+RAW = {
+    "no JSON": b"{",
+    "empty": b"",
+    "a list": b"[]",
+    "a string": b'"x"',
+    "NaN": b'{"target": NaN}',
+    "infinity": b'{"options": {"max_cost_usd": Infinity}}',
+    "1e999": b'{"options": {"max_cost_usd": 1e999}}',
+    "5000 digits": b'{"version": ' + b"9" * 5000 + b"}",
+    "invalid UTF-8": b'{"name": "\xff\xfe"}',
+    "a lone surrogate": b'{"name": "\\ud800"}',
+    "a NUL": b'{"name": "a\\u0000b"}',
+    "a member twice": b'{"name": "a", "name": "b"}',
+    "10,000 nested brackets": b"[" * 10_000 + b"]" * 10_000,
+    "10,000 nested objects": DEEP,
+    "unclosed brackets": b'{"input": ' + b"[" * 10_000,
+}
+
+
+@pytest.mark.parametrize("raw", RAW.values(), ids=RAW)
+@pytest.mark.parametrize("path", [RUNS, FLOWS, TASKS, LINKS, "/v1/account", "/v1/endpoints"])
+async def test_bytes_that_are_no_proper_json_are_refused(wire: Wire, path: str, raw: bytes) -> None:
+    """Given bytes that parsers choke on or wave through, then 400 everywhere, and nothing left."""
+    before = await wire.rows()
+    headers = {"Content-Type": "application/json"}
+    answer = await wire.send("POST", path, content=raw, headers=headers)
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["error"]["code"] == "INVALID_REQUEST"
+    assert answer.json()["error"]["details"]
+    assert await wire.rows() == before
+
+
+async def test_a_body_over_the_limit_is_refused_before_it_is_read(wire: Wire) -> None:
+    """Given 1 MiB and one byte, declared or dripped, then 413; one byte less is read."""
+    limit = wire.engine.settings.body_limit_bytes
+    headers = {"Content-Type": "application/json"}
+    declared = await wire.send("POST", RUNS, content=b" " * (limit + 1), headers=headers)
+
+    async def dripped() -> object:
+        for _ in range(17):
+            yield b" " * (limit // 16)
+
+    streamed = await wire.send("POST", RUNS, content=dripped(), headers=headers)
+    for answer in (declared, streamed):
+        assert answer.status_code == 413
+        assert answer.json()["error"]["code"] == "PAYLOAD_TOO_LARGE"
+    within = await wire.send("POST", RUNS, content=b" " * limit, headers=headers)
+    assert within.status_code == 400
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/xml", ""])
+async def test_a_content_type_that_is_not_json_is_refused(wire: Wire, kind: str) -> None:
+    """Given another content type, then 415."""
+    content = json.dumps(RUN).encode()
+    answer = await wire.send("POST", RUNS, content=content, headers={"Content-Type": kind})
+    assert answer.status_code == 415
+    assert answer.json()["error"]["code"] == "UNSUPPORTED_MEDIA_TYPE"
+
+
+@pytest.mark.parametrize("email", ["", "ada", "ada@", "@x.org", "a b@x.org", "a@b@x.org", "a@x"])
+async def test_an_email_that_is_none_is_refused(wire: Wire, email: str) -> None:
+    """Given text that is no address, then no account is made."""
+    before = await wire.rows()
+    answer = await wire.http.post("/v1/account", json={"email": email})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "INVALID_REQUEST")
+    assert await wire.rows() == before
+
+
+async def test_an_email_has_one_account(wire: Wire) -> None:
+    """Given an address with an account, in whatever case, then a second one is a conflict."""
+    answer = await wire.http.post("/v1/account", json={"email": "ADA@example.org"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (409, "CONFLICT")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, "", "Bearer", "Bearer ", "Bearer nonsense", "Basic abc", "Bearer sk_live_short",
+     "sk_live_x", "Bearer sk_live_é"],
+)  # fmt: skip
+async def test_a_key_that_is_none_is_unauthenticated(wire: Wire, value: str | None) -> None:
+    """Given no key, or one that is malformed or unknown, then 401 with the scheme to use."""
+    headers = {} if value is None else {"Authorization": value.encode()}
+    answer = await wire.http.get(RUNS, headers=headers)
+    assert answer.status_code == 401
+    assert answer.json()["error"]["code"] == "UNAUTHENTICATED"
+    assert answer.headers["WWW-Authenticate"] == "Bearer"
+
+
+async def test_a_revoked_key_is_unauthenticated_at_once(wire: Wire) -> None:
+    """Given a key that was revoked, then it opens nothing any more."""
+    keys = (await wire.send("GET", "/v1/account/keys")).json()["data"]["items"]
+    assert set(keys[0]) >= {"prefix", "last4", "scopes"}
+    assert wire.headers["Authorization"].endswith(keys[0]["last4"])
+    assert wire.headers["Authorization"][7:] not in json.dumps(keys)
+    revoked = await wire.send("DELETE", f"/v1/account/keys/{keys[0]['id']}")
+    assert revoked.status_code == 200
+    assert (await wire.send("GET", RUNS)).status_code == 401
+
+
+READS = [
+    "/v1/runs/{}", "/v1/jobs/{}", "/v1/workflows/{}", "/v1/tasks/{}", "/v1/plans/{}",
+    "/v1/artifacts/{}", "/v1/artifacts/{}/content", "/v1/endpoints/{}",
+    "/v1/providers/connections/{}", "/v1/runs/{}/events", "/v1/jobs/{}/events",
+    "/v1/workflows/{}/events", "/v1/tasks/{}/events",
+]  # fmt: skip
+
+
+async def test_a_foreign_id_is_answered_like_an_unknown_one(wire: Wire) -> None:
+    """Given ids of another account, then each answer is that of an id that nobody has."""
+
+    async def post(path: str, body: dict[str, object]) -> dict[str, object]:
+        answer = await wire.send("POST", path, json=body, headers={"Prefer": "wait=20"})
+        assert answer.status_code in (201, 202), answer.text
+        return dict(answer.json()["data"])
+
+    made = await post(RUNS, RUN)
+    flow_made = await post(FLOWS, flow(node()))
+    ids = {
+        "run": made["id"],
+        "job": made["job_id"],
+        "artifact": made["artifact_id"],
+        "workflow": flow_made["id"],
+        "task": (await post(TASKS, {"objective": "A social card about tea"}))["id"],
+        "plan": (await post("/v1/plans", {"objective": "A card about tea"}))["id"],
+        "connection": (await post(LINKS, pointer()))["id"],
+    }
+    stranger = await wire.sign_up("eve@example.org")
+    for path in READS:
+        for own in ids.values():
+            unknown = f"{str(own)[:-4]}zzzz"
+            theirs = await wire.http.get(path.format(own), headers=stranger)
+            nobodys = await wire.http.get(path.format(unknown), headers=stranger)
+            assert theirs.status_code == nobodys.status_code == 404
+            assert _anonymous(theirs.json(), str(own)) == _anonymous(nobodys.json(), unknown)
+
+
+def _anonymous(body: dict[str, dict[str, object]], sent: str) -> str:
+    del body["error"]["request_id"]
+    return json.dumps(body).replace(sent, "<id>")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [
+        ("GET", "/v1/nothing", 404, "NOT_FOUND"),
+        ("GET", "/", 404, "NOT_FOUND"),
+        ("PUT", "/v1/runs", 405, "METHOD_NOT_ALLOWED"),
+        ("DELETE", "/v1/runs/run_x", 405, "METHOD_NOT_ALLOWED"),
+        ("GET", "/v1/runs?limit=0", 400, "INVALID_REQUEST"),
+        ("GET", "/v1/runs?limit=201", 400, "INVALID_REQUEST"),
+        ("GET", "/v1/runs?limit=ten", 400, "INVALID_REQUEST"),
+        ("GET", "/v1/runs?cursor=nonsense", 400, "INVALID_REQUEST"),
+        ("GET", "/v1/runs?colour=red", 400, "INVALID_REQUEST"),
+        ("GET", "/v1/runs?limit=1&limit=2", 400, "INVALID_REQUEST"),
+        ("GET", "/v1/capabilities/llm.generate@9", 404, "NOT_FOUND"),
+        ("GET", "/v1/capabilities/no.such", 404, "NOT_FOUND"),
+        ("POST", "/v1/tasks/tsk_x/resume", 404, "NOT_FOUND"),
+    ],
+)
+async def test_a_path_that_is_none_is_refused(
+    wire: Wire, method: str, path: str, status: int, code: str
+) -> None:
+    """Given an unknown path, method or parameter, then one code says which."""
+    answer = await wire.send(method, path)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+
+
+async def test_a_pasted_key_is_never_echoed_or_stored(wire: Wire, settings: object) -> None:
+    """Given a key where a name belongs, then no answer and no file holds it."""
+    answer = await wire.send("POST", LINKS, json=pointer(secret_ref=A_KEY))
+    assert A_KEY not in answer.text
+    for path in wire.engine.settings.data_dir.rglob("*"):
+        assert not path.is_file() or A_KEY.encode() not in path.read_bytes()
+
+
+async def test_nothing_new_is_taken_while_stopping(wire: Wire) -> None:
+    """Given an engine that drains, then new work is refused with Retry-After and reading goes on."""
+    wire.engine.drain()
+    answer = await wire.send("POST", RUNS, json=RUN)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "UNAVAILABLE")
+    assert int(answer.headers["Retry-After"]) > 0
+    assert (await wire.send("GET", RUNS)).status_code == 200
+    assert (await wire.http.get("/v1/health")).json()["status"] == "draining"
+
+
+async def test_our_own_fault_tells_nothing(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given a bug, then the answer is INTERNAL with the request id that finds it in the log."""
+
+    async def broken(*_: object) -> None:
+        raise RuntimeError("a secret detail")
+
+    monkeypatch.setattr(wire.engine.runs, "get", broken)
+    answer = await wire.send("GET", "/v1/runs/run_x")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (500, "INTERNAL")
+    assert answer.headers["X-Request-Id"] == answer.json()["error"]["request_id"]
+    assert "secret detail" not in answer.text
+
+
+def test_each_code_says_what_to_do() -> None:
+    """Given the enum, then every member has a sentence, and names are unique on the wire."""
+    assert all(code.hint.endswith(".") for code in ErrorCode)
+    assert len({code.name for code in ErrorCode}) == len(ErrorCode) == 30

@@ -1,0 +1,175 @@
+"""The shapes of what succeeds: envelopes, pages, waits, artifacts, the OpenAPI document."""
+
+import json
+
+import jsonschema
+import pytest
+
+from tests.server.conftest import Wire
+
+RUN = {"target": "capability", "name": "research.gather", "version": "1", "input": {"topic": "Tea"}}
+
+
+async def test_an_envelope_has_id_status_and_data(wire: Wire) -> None:
+    """Given an accepted run, then its id and status stand beside the whole resource."""
+    answer = await wire.send("POST", "/v1/runs", json=RUN)
+    body = answer.json()
+    assert answer.status_code == 202
+    assert body["id"] == body["data"]["id"]
+    assert body["status"] == body["data"]["status"] in ("queued", "running")
+    assert body["data"]["created_at"].endswith("Z")
+
+
+async def test_a_post_can_wait_for_the_end(wire: Wire) -> None:
+    """Given `Prefer: wait`, then the answer is the state that was reached."""
+    answer = await wire.send("POST", "/v1/runs", json=RUN, headers={"Prefer": "wait=20"})
+    assert answer.headers["Preference-Applied"] == "wait=20"
+    assert answer.json()["status"] == "completed"
+    assert answer.json()["data"]["output"]["title"]
+
+
+async def test_pages_are_stable_under_inserts(wire: Wire) -> None:
+    """Given a list that grows while it is read, then its pages have no gaps and no repeats."""
+
+    async def make() -> str:
+        answer = await wire.send("POST", "/v1/plans", json={"objective": "A card about tea"})
+        return str(answer.json()["id"])
+
+    ids = [await make() for _ in range(7)]
+    seen: list[str] = []
+    cursor = ""
+    while True:
+        page = (await wire.send("GET", f"/v1/plans?limit=3{cursor}")).json()["data"]
+        assert page["count"] == len(page["items"])
+        seen += [item["id"] for item in page["items"]]
+        await make()
+        if page["next_cursor"] is None:
+            break
+        cursor = f"&cursor={page['next_cursor']}"
+    assert seen == list(reversed(ids))
+
+
+async def test_the_capabilities_come_in_registry_order(wire: Wire) -> None:
+    """Given the registry, then all are in one page with every field of the specification."""
+    data = (await wire.send("GET", "/v1/capabilities")).json()["data"]
+    assert data["count"] == len(data["items"]) == 7
+    by_id = {item["id"]: item for item in data["items"]}
+    llm = by_id["llm.generate"]
+    assert set(llm) >= {
+        "id", "name", "title", "version", "description", "status", "async", "estimated_cost",
+        "input_schema", "output_schema", "invoke", "job", "source", "input", "output", "targets",
+    }  # fmt: skip
+    assert llm["source"]["routing"]["default_provider"] == "minimax"
+    assert llm["source"]["routing"]["allowed_connections"] == ["openai", "minimax"]
+    assert (llm["async"], llm["invoke"]) == (True, "POST /v1/runs")
+    assert by_id["research.gather"]["source"]["providers"] == [
+        {"requires_connection": None, "status": "available"}
+    ]
+    assert by_id["image.generate"]["source"]["routing"]["allowed_connections"] == ["runpod"]
+    one = (await wire.send("GET", "/v1/capabilities/llm.generate@1")).json()
+    assert one["data"] == llm
+    for item in data["items"]:
+        jsonschema.Draft202012Validator.check_schema(item["input_schema"])
+        jsonschema.Draft202012Validator.check_schema(item["output_schema"])
+
+
+@pytest.mark.parametrize(
+    ("wanted", "status", "expected"),
+    [
+        (None, 200, b"0123456789"),
+        ("bytes=2-4", 206, b"234"),
+        ("bytes=-3", 206, b"789"),
+        ("bytes=8-", 206, b"89"),
+        ("bytes=8-99", 206, b"89"),
+        ("bytes=50-", 416, b""),
+        ("lines=1-2", 200, b"0123456789"),
+    ],
+)
+async def test_an_artifact_is_uploaded_and_read_in_ranges(
+    wire: Wire, wanted: str | None, status: int, expected: bytes
+) -> None:
+    """Given an upload, then its bytes come back whole or in part, never to be run by a browser."""
+    made = await wire.send("POST", "/v1/artifacts", files={"file": ("../x.html", b"0123456789")})
+    assert made.status_code == 201
+    data = made.json()["data"]
+    assert (data["media_type"], data["size_bytes"]) == ("text/plain", 10)
+    headers = {} if wanted is None else {"Range": wanted}
+    answer = await wire.send("GET", f"/v1/artifacts/{data['id']}/content", headers=headers)
+    assert (answer.status_code, answer.content) == (status, expected)
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert answer.headers["Content-Disposition"] == f'attachment; filename="{data["id"]}.txt"'
+    assert "sandbox" in answer.headers["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize(
+    ("options", "status"),
+    [
+        ({"json": {}}, 415),
+        ({"files": {"other": ("x", b"1")}}, 400),
+        ({"files": {"file": ("x", b"")}}, 400),
+        ({"files": {"file": ("x", b"1")}, "data": {"metadata": "[]"}}, 400),
+        ({"content": b"--", "headers": {"Content-Type": "multipart/form-data"}}, 400),
+        (
+            {"content": b"x" * 9, "headers": {"Content-Type": "multipart/form-data; boundary=y"}},
+            400,
+        ),
+    ],
+)
+async def test_an_upload_that_is_none_is_refused(
+    wire: Wire, options: dict[str, object], status: int
+) -> None:
+    """Given a body that is no upload, then it is refused and nothing is kept."""
+    answer = await wire.send("POST", "/v1/artifacts", **options)
+    assert answer.status_code == status, answer.text
+    assert (await wire.rows())["artifacts"] == 0
+
+
+async def test_an_endpoint_is_made_and_unmade(wire: Wire) -> None:
+    """Given a GPU connection, then an endpoint has the contract's defaults and can be deleted."""
+    pointer = {
+        "provider": "runpod",
+        "connection_type": "environment",
+        "secret_ref": "RUNPOD_API_KEY",
+    }
+    await wire.send("POST", "/v1/providers/connections", json=pointer)
+    made = await wire.send("POST", "/v1/endpoints", json={})
+    data = made.json()["data"]
+    assert (made.status_code, data["status"]) == (201, "ready")
+    assert (data["name"], data["workers_min"], data["workers_max"], data["image"]) == (
+        "toolkit-endpoint", 0, 1, "",
+    )  # fmt: skip
+    assert data["template_id"] is None
+    run = {
+        "target": "capability",
+        "name": "image.generate",
+        "input": {"prompt": "a lighthouse", "steps": 2, "width": 256, "height": 256},
+        "options": {"endpoint_id": data["id"]},
+    }
+    answer = await wire.send("POST", "/v1/runs", json=run, headers={"Prefer": "wait=20"})
+    assert answer.json()["status"] == "completed", answer.text
+    deleted = await wire.send("DELETE", f"/v1/endpoints/{data['id']}")
+    assert (deleted.json()["status"], deleted.json()["data"]["deleted"]) == ("deleted", True)
+    assert (await wire.send("GET", f"/v1/endpoints/{data['id']}")).status_code == 404
+
+
+async def test_the_openapi_document_describes_every_route(wire: Wire) -> None:
+    """Given the document, then each operation has an id, a success and the errors' schema."""
+    document = (await wire.http.get("/openapi.json")).json()
+    assert document["openapi"].startswith("3.1")
+    ids = []
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            ids.append(operation["operationId"])
+            statuses = operation["responses"]
+            assert any(status.startswith("2") for status in statuses), path
+            assert {"400", "401", "403", "500", "503"} <= set(statuses)
+            assert bool(operation.get("security")) != (path in ("/v1/health",)) or (
+                path == "/v1/account"
+            )
+            if method == "post" and "{id}" not in path:
+                assert operation["requestBody"]["required"] is True
+    assert len(ids) == len(set(ids)) >= 40
+    text = json.dumps(document)
+    schemas = document["components"]["schemas"]
+    for reference in set(text.split('"#/components/schemas/')[1:]):
+        assert reference.partition('"')[0] in schemas

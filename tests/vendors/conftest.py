@@ -1,0 +1,131 @@
+"""A driver by hand for vendors' flows, and answers as the vendors' documents show them."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import httpx
+import pytest
+
+from toolkit.plugins import (
+    Access,
+    CloneRequest,
+    Compute,
+    Flow,
+    ImageRequest,
+    Operation,
+    Pause,
+    SpeechRequest,
+    Submitted,
+    TextRequest,
+    Vendor,
+)
+from toolkit.vendors import load_vendors
+
+SECRET = "sk-test-5d41402abc4b2a76"
+VENDORS = load_vendors()
+PNG = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c4944415408d763f8cfc0"
+    "0000030101009cf4f3e30000000049454e44ae426082"
+)
+
+
+@dataclass
+class Drive:
+    """Answers a flow's requests in turn and remembers every other step.
+
+    An answer that is an exception is raised where the flow asked, as the engine's driver does.
+    """
+
+    answers: list[httpx.Response | Exception] = field(default_factory=list)
+    requests: list[httpx.Request] = field(default_factory=list)
+    pauses: list[Pause] = field(default_factory=list)
+    submitted: list[Submitted] = field(default_factory=list)
+
+    def __call__(self, flow: Flow[Any], *answers: httpx.Response | Exception) -> Any:
+        """Drive a flow to its result."""
+        self.answers.extend(answers)
+        try:
+            step = next(flow)
+            while True:
+                try:
+                    outcome = self._perform(step)
+                except Exception as error:
+                    step = flow.throw(error)
+                else:
+                    step = flow.send(outcome)
+        except StopIteration as stop:
+            return stop.value
+
+    def _perform(self, step: object) -> object:
+        match step:
+            case httpx.Request():
+                step.read()
+                self.requests.append(step)
+                assert self.answers, f"nothing is left to answer {step.method} {step.url}"
+                answer = self.answers.pop(0)
+                if isinstance(answer, Exception):
+                    raise answer
+                return answer
+            case Compute(work):
+                return work()
+            case Pause():
+                self.pauses.append(step)
+                return None
+        assert isinstance(step, Submitted), f"a vendor's flow yielded {step!r}"
+        self.submitted.append(step)
+        return None
+
+    def body(self, place: int = -1) -> dict[str, Any]:
+        """The JSON that a request carried."""
+        value = json.loads(self.requests[place].content)
+        assert isinstance(value, dict)
+        return value
+
+
+@pytest.fixture
+def drive() -> Drive:
+    """A driver without answers yet."""
+    return Drive()
+
+
+def access(vendor: str, kind: str, **changes: Any) -> Access:
+    """What a flow is given: the vendor's own hosts, its default model and the test's key."""
+    model = VENDORS[vendor].model_for(kind)
+    made = Access(VENDORS[vendor].base_urls, SECRET, model.id if model else "")
+    return replace(made, **changes)
+
+
+def flow(vendor: str, operation: Operation[Any], **changes: Any) -> Flow[Any]:
+    """The vendor's flow for an operation."""
+    declared: Vendor = VENDORS[vendor]
+    return declared.operations[type(operation)](
+        operation, access(vendor, operation.kind, **changes)
+    )
+
+
+def ok(body: object, **headers: str) -> httpx.Response:
+    """HTTP 200 with JSON."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return httpx.Response(200, json=body, headers=named)
+
+
+TEXT = TextRequest(prompt="Why do tides turn?", system="Be brief.", max_tokens=64)
+SPEECH = SpeechRequest(text="Tides turn twice a day.")
+CLONE = CloneRequest(name="Ada", audio=b"RIFF....WAVE", media_type="audio/wav")
+IMAGE = ImageRequest(prompt="a tidal mill", width=512, height=512, steps=8, seed=7)
+
+# One operation per vendor that every failure is tried on: the first request of each can fail alike.
+OPERATIONS: list[tuple[str, Operation[Any]]] = [
+    ("minimax", TEXT),
+    ("minimax", SPEECH),
+    ("minimax", CLONE),
+    ("openai", TEXT),
+    ("runpod", IMAGE),
+]
+each_operation = pytest.mark.parametrize(
+    ("vendor", "operation"), OPERATIONS, ids=[f"{v}-{o.kind}" for v, o in OPERATIONS]
+)
+
+Make = Callable[[], httpx.Response]

@@ -1,0 +1,241 @@
+"""Every failure × every vendor: each ends as one of our codes, and never quotes the key."""
+
+import time
+from email.utils import formatdate
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.vendors.conftest import OPERATIONS, SECRET, TEXT, Drive, Make, each_operation, flow
+from toolkit.contract.errors import ErrorCode
+from toolkit.plugins import Operation, VendorFault
+
+AUTH = ErrorCode.PROVIDER_AUTH_FAILED
+RATE = ErrorCode.PROVIDER_RATE_LIMITED
+DOWN = ErrorCode.PROVIDER_UNAVAILABLE
+REFUSED = ErrorCode.PROVIDER_REJECTED
+BAD = ErrorCode.PROVIDER_BAD_RESPONSE
+SLOW = ErrorCode.PROVIDER_TIMEOUT
+JSON_TYPE = {"content-type": "application/json"}
+
+
+def fault_of(drive: Drive, running: Any, *answers: httpx.Response | Exception) -> VendorFault:
+    """The fault that a flow ends with."""
+    with pytest.raises(VendorFault) as caught:
+        drive(running, *answers)
+    return caught.value
+
+
+HTTP_FAILURES: dict[str, tuple[Make, ErrorCode, bool]] = {
+    "bad key": (
+        lambda: httpx.Response(401, json={"error": {"message": f"Incorrect key: {SECRET}"}}),
+        AUTH,
+        False,
+    ),
+    "key without rights": (lambda: httpx.Response(403, json={"detail": "no"}), AUTH, False),
+    "out of credit": (lambda: httpx.Response(402, json={"error": "balance"}), RATE, False),
+    "timeout": (lambda: httpx.Response(408, json={}), SLOW, True),
+    "conflict": (lambda: httpx.Response(409, json={}), DOWN, True),
+    "rate": (lambda: httpx.Response(429, json={"error": {"message": "slow down"}}), RATE, True),
+    "server": (lambda: httpx.Response(500, json={"error": {"message": "oops"}}), DOWN, True),
+    "gateway's page": (lambda: httpx.Response(502, html="<h1>Bad Gateway</h1>"), DOWN, True),
+    "overloaded": (lambda: httpx.Response(529, json={}), DOWN, True),
+    "no such model": (lambda: httpx.Response(404, json={"error": {"code": 1}}), REFUSED, False),
+    "bad request": (lambda: httpx.Response(400, json={"error": "prompt?"}), REFUSED, False),
+    "unprocessable": (lambda: httpx.Response(422, json={"detail": [1]}), REFUSED, False),
+    "too large": (lambda: httpx.Response(413, text="too large"), REFUSED, False),
+    "redirect": (lambda: httpx.Response(302, headers={"location": "http://x/"}), BAD, False),
+    "truncated JSON": (
+        lambda: httpx.Response(200, content=b'{"id": "1", "cho', headers=JSON_TYPE),
+        BAD,
+        True,
+    ),
+    "HTML page": (lambda: httpx.Response(200, html="<html>Sign in</html>"), BAD, True),
+    "empty body": (lambda: httpx.Response(200, content=b""), BAD, True),
+    "wrong content type": (
+        lambda: httpx.Response(200, content=b"{}", headers={"content-type": "image/png"}),
+        BAD,
+        True,
+    ),
+    "a list": (lambda: httpx.Response(200, json=[1, 2]), BAD, True),
+    "a number": (lambda: httpx.Response(200, json=7), BAD, True),
+    "NaN": (lambda: httpx.Response(200, content=b'{"id": NaN}', headers=JSON_TYPE), BAD, True),
+    "deep nesting": (
+        lambda: httpx.Response(200, content=b"[" * 200_000, headers=JSON_TYPE),
+        BAD,
+        True,
+    ),
+    "not UTF-8": (
+        lambda: httpx.Response(200, content=b'{"\xff": 1}', headers=JSON_TYPE),
+        BAD,
+        True,
+    ),
+}
+
+
+@each_operation
+@pytest.mark.parametrize("failure", HTTP_FAILURES)
+def test_http_failure_becomes_our_code(
+    drive: Drive, vendor: str, operation: Operation[Any], failure: str
+) -> None:
+    """Given any vendor's failing answer, the flow raises its code with status, and no key."""
+    make, code, retryable = HTTP_FAILURES[failure]
+    answer = make()
+    answer.headers["x-request-id"] = "req_abc"
+    fault = fault_of(drive, flow(vendor, operation), answer)
+    assert (fault.code, fault.retryable) == (code, retryable)
+    assert fault.status == answer.status_code
+    assert fault.vendor_request_id == "req_abc"
+    assert vendor in fault.message
+    assert SECRET not in fault.message
+    assert SECRET[:8] not in fault.message
+    assert len(fault.message) < 300
+    assert drive.answers == []
+
+
+@each_operation
+@pytest.mark.parametrize(
+    ("headers", "low", "high"),
+    [
+        ({"retry-after": "7"}, 7, 7),
+        ({"retry-after": "1.5"}, 1.5, 1.5),
+        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25, 0.25),
+        ({"retry-after": formatdate(time.time() + 30, usegmt=True)}, 20, 31),
+        ({"retry-after": formatdate(time.time() + 30)}, 20, 31),
+        ({"retry-after": formatdate(time.time() - 30, usegmt=True)}, 0, 0),
+    ],
+    ids=["seconds", "fraction", "milliseconds", "date", "date of no zone", "past date"],
+)
+def test_retry_after_is_read(
+    drive: Drive,
+    vendor: str,
+    operation: Operation[Any],
+    headers: dict[str, str],
+    low: float,
+    high: float,
+) -> None:
+    """Given a 429 with a wait in any of its forms, the fault carries the seconds."""
+    fault = fault_of(drive, flow(vendor, operation), httpx.Response(429, json={}, headers=headers))
+    assert fault.code is RATE
+    assert fault.retry_after is not None
+    assert low <= fault.retry_after <= high
+
+
+@pytest.mark.parametrize("given", ["", "soon", "-5", "nan", "1e9", "9" * 40, "Fri, 99 Nov 2026"])
+def test_senseless_retry_after_is_none(drive: Drive, given: str) -> None:
+    """Given a wait that is no wait, the fault says nothing about when to come back."""
+    answer = httpx.Response(429, json={}, headers={"retry-after": given})
+    assert fault_of(drive, flow("openai", TEXT), answer).retry_after is None
+
+
+@pytest.mark.parametrize(("said", "retryable"), [("true", True), ("false", False), ("?", True)])
+def test_should_retry_header_is_obeyed(drive: Drive, said: str, retryable: bool) -> None:
+    """Given `x-should-retry`, what it says wins over the status."""
+    answer = httpx.Response(500, json={}, headers={"x-should-retry": said})
+    assert fault_of(drive, flow("openai", TEXT), answer).retryable is retryable
+
+
+@each_operation
+def test_key_goes_into_the_header_alone(
+    drive: Drive, vendor: str, operation: Operation[Any]
+) -> None:
+    """Given any operation, the key is a bearer token and neither in the URL nor in the body."""
+    fault_of(drive, flow(vendor, operation), httpx.Response(500, json={}))
+    request = drive.requests[0]
+    assert request.headers["authorization"] == f"Bearer {SECRET}"
+    assert SECRET not in str(request.url)
+    assert SECRET.encode() not in request.content
+    assert request.url.scheme == "https"
+
+
+@each_operation
+@pytest.mark.parametrize("secret", ["two\nlines", "clé", "tab\there"])
+def test_secret_that_no_header_takes(
+    drive: Drive, vendor: str, operation: Operation[Any], secret: str
+) -> None:
+    """Given a secret with a line break or a foreign letter, nothing is sent and none is quoted."""
+    fault = fault_of(drive, flow(vendor, operation, secret=secret))
+    assert fault.code is ErrorCode.SECRET_UNRESOLVED
+    assert secret not in fault.message
+    assert drive.requests == []
+
+
+@each_operation
+def test_lost_connection_passes_through(
+    drive: Drive, vendor: str, operation: Operation[Any]
+) -> None:
+    """Given a driver's own fault at the first request, the flow leaves it as it is."""
+    lost = VendorFault(SLOW, "host did not answer in time.")
+    assert fault_of(drive, flow(vendor, operation), lost) is lost
+
+
+@pytest.mark.parametrize(
+    "echo",
+    [
+        f"the header Authorization: Bearer {SECRET} is odd",
+        f"key {SECRET[:10]}************ is odd",
+        f"{SECRET}\n\x1b[31m" + "x" * 500,
+    ],
+)
+def test_echoed_key_is_taken_out(drive: Drive, echo: str) -> None:
+    """Given a refusal that echoes the key, whole or in part, what is quoted is clean and short."""
+    answer = httpx.Response(400, json={"error": {"message": echo}})
+    message = fault_of(drive, flow("openai", TEXT), answer).message
+    assert SECRET[:8] not in message
+    assert "[key]" in message
+    assert message.isprintable()
+    assert len(message) < 260
+
+
+MINIMAX_CODES = {
+    1004: (AUTH, False),
+    2049: (AUTH, False),
+    1008: (RATE, False),
+    2056: (RATE, False),
+    2061: (RATE, False),
+    1002: (RATE, True),
+    1039: (RATE, True),
+    1041: (RATE, True),
+    2045: (RATE, True),
+    1000: (DOWN, True),
+    1013: (DOWN, True),
+    1024: (DOWN, True),
+    1033: (DOWN, True),
+    1001: (SLOW, True),
+    1026: (REFUSED, False),
+    1027: (REFUSED, False),
+    1042: (REFUSED, False),
+    2013: (REFUSED, False),
+    2037: (REFUSED, False),
+    2038: (REFUSED, False),
+    20132: (REFUSED, False),
+    987654: (REFUSED, False),
+    "1004": (REFUSED, False),
+}
+
+
+@pytest.mark.parametrize("place", range(3), ids=["text", "speech", "clone"])
+@pytest.mark.parametrize("status", MINIMAX_CODES)
+def test_minimax_fails_with_status_200(drive: Drive, place: int, status: int | str) -> None:
+    """Given HTTP 200 with a code in base_resp, every minimax flow fails by the vendor's table."""
+    code, retryable = MINIMAX_CODES[status]
+    body = {
+        "trace_id": "06542dec",
+        "base_resp": {"status_code": status, "status_msg": f"said with {SECRET}"},
+    }
+    running = flow("minimax", OPERATIONS[place][1])
+    fault = fault_of(drive, running, httpx.Response(200, json=body))
+    assert (fault.code, fault.retryable) == (code, retryable)
+    assert fault.vendor_request_id == "06542dec"
+    assert SECRET not in fault.message
+    assert len(drive.requests) == 1
+
+
+def test_openai_quota_is_no_rate_limit(drive: Drive) -> None:
+    """Given 429 insufficient_quota, waiting does not help and the fault says so."""
+    error = {"message": "You exceeded your quota.", "type": "insufficient_quota", "param": None}
+    answer = httpx.Response(429, json={"error": {**error, "code": "insufficient_quota"}})
+    fault = fault_of(drive, flow("openai", TEXT), answer)
+    assert (fault.code, fault.retryable) == (RATE, False)
+    assert "out of credit or quota" in fault.message

@@ -1,0 +1,101 @@
+"""A resolver of pointers into AWS Secrets Manager; needs boto3, the extra `aws`."""
+
+import asyncio
+import json
+from collections.abc import Callable, Collection, Mapping
+from importlib import import_module
+from typing import Any, Protocol
+
+from toolkit.contract.errors import ErrorCode, WorkError
+from toolkit.secrets.resolvers import unresolved
+
+
+class SecretsClient(Protocol):
+    """The one method of boto3's client that is used."""
+
+    def get_secret_value(self, *, SecretId: str) -> Mapping[str, Any]:  # noqa: N803 - AWS's name
+        """The secret with its metadata; raises whatever botocore raises."""
+        ...
+
+
+def boto3_client(region: str | None) -> SecretsClient:
+    """A client with the credentials that boto3 finds; the region is the machine's if none.
+
+    Raises:
+        WorkError: `SECRET_UNRESOLVED` when boto3 is not installed.
+    """
+    try:
+        # Slow to import, and needed by those alone who keep secrets there.
+        boto3 = import_module("boto3")
+    except ImportError:
+        raise WorkError(
+            ErrorCode.SECRET_UNRESOLVED,
+            "AWS Secrets Manager needs boto3: install `capability-toolkit[aws]`.",
+        ) from None
+    client: SecretsClient = boto3.client("secretsmanager", region_name=region)
+    return client
+
+
+class SecretsManagerResolver:
+    """Reads secrets by their name or ARN.
+
+    Args:
+        allowed: the names that may be read; none means every one that the machine's credentials
+            open, for an engine whose only caller owns them.
+        client: makes a client for a region.
+    """
+
+    def __init__(
+        self,
+        allowed: Collection[str] | None,
+        client: Callable[[str | None], SecretsClient] = boto3_client,
+    ) -> None:
+        self._allowed = None if allowed is None else frozenset(allowed)
+        self._client = client
+
+    async def resolve(self, connection_type: str, secret_ref: str) -> str:
+        """The secret's text; of a JSON object with a single member, that member's text.
+
+        Raises:
+            WorkError: `SECRET_UNRESOLVED`, also when AWS refuses or is out of reach.
+        """
+        if connection_type != "aws_secrets_manager":
+            raise unresolved()
+        if self._allowed is not None and secret_ref not in self._allowed:
+            raise unresolved()
+        # boto3 waits for the network in the thread that calls it.
+        value = await asyncio.to_thread(self._read, secret_ref)
+        if not value:
+            raise unresolved()
+        return value
+
+    def _read(self, secret_ref: str) -> str:
+        try:
+            found = self._client(_region(secret_ref)).get_secret_value(SecretId=secret_ref)
+            text = found.get("SecretString")
+            if text is None:
+                text = bytes(found["SecretBinary"]).decode("utf-8")
+            return _single(str(text).strip())
+        except WorkError:
+            raise
+        except Exception:  # botocore makes its exceptions at run time; none may tell more
+            raise unresolved() from None
+
+    def __repr__(self) -> str:
+        return "SecretsManagerResolver()"
+
+
+def _region(secret_ref: str) -> str | None:
+    """The region in an ARN: `arn:aws:secretsmanager:{region}:…`."""
+    return secret_ref.split(":")[3] if secret_ref.startswith("arn:") else None
+
+
+def _single(text: str) -> str:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    if isinstance(value, dict) and len(value) == 1:
+        only = next(iter(value.values()))
+        return only.strip() if isinstance(only, str) else text
+    return text

@@ -1,0 +1,205 @@
+"""How RunPod's two APIs are asked, and its management API: endpoints, templates, catalogue."""
+
+import re
+import secrets
+from contextlib import suppress
+from decimal import Decimal
+
+import httpx
+
+from toolkit.contract.errors import ErrorCode
+from toolkit.plugins import Access, Flow, Reply, VendorFault, send
+from toolkit.plugins.infrastructure import (
+    EndpointCreation,
+    EndpointDeletion,
+    EndpointReading,
+    EndpointState,
+    GpuCatalog,
+    GpuListing,
+    GpuOffer,
+)
+from toolkit.vendors._http import Answer, Json, bearer, inner, number
+
+DEFAULT_IMAGE = "runpod/worker-sdxl:latest"
+_HIDDEN = "toolkit-hidden-"  # how the templates are called that go with their endpoint
+_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
+
+
+def to(
+    access: Access, method: str, path: str, body: Json | None = None, host: str = "jobs"
+) -> httpx.Request:
+    """A request to the job API, or to the management API at the host `api`."""
+    return httpx.Request(method, access.url(path, host), json=body, headers=bearer(access))
+
+
+def asked(
+    access: Access, method: str, path: str, body: Json | None = None, host: str = "jobs"
+) -> Flow[Answer]:
+    """Send a request; the answer, unless it failed.
+
+    Raises:
+        VendorFault: as the status says.
+    """
+    response = yield from send(to(access, method, path, body, host))
+    answer = Answer("runpod", access, response)
+    if answer.failed:
+        said = answer.json()
+        raise answer.failure(said.get("detail") or said.get("error") or said.get("title"))
+    return answer
+
+
+def segment(name: object) -> str:
+    """An id that may stand in a path: what the vendor names is trusted with no more than that.
+
+    Raises:
+        VendorFault: `PROVIDER_BAD_RESPONSE` for what is no id.
+    """
+    if not isinstance(name, str) or not _ID.fullmatch(name):
+        raise bad("runpod named something by what is no id.")
+    return name
+
+
+def bad(message: str, job: str | None = None) -> VendorFault:
+    """A fault of the vendor's answer that asking again would not cure."""
+    return VendorFault(
+        ErrorCode.PROVIDER_BAD_RESPONSE, message, retryable=False, vendor_request_id=job
+    )
+
+
+def create_endpoint(operation: EndpointCreation, access: Access) -> Flow[EndpointState]:
+    """Create a serverless endpoint with our defaults, which are not the vendor's.
+
+    An image without a template gets a hidden template, which is deleted again if the endpoint
+    cannot be made.
+
+    Raises:
+        VendorFault: what the vendor says.
+    """
+    template = operation.template_id
+    if template is None:
+        template = yield from _hidden_template(operation, access)
+    fields: Json = {
+        "name": operation.name,
+        "type": "QUEUE",
+        "scaling": {"type": "QUEUE_DELAY", "queueDelay": 4},
+        "gpu": {"pools": [operation.gpu_pool], "count": 1},
+        "workers": {"min": operation.workers_min, "max": operation.workers_max},
+        "templateId": template,
+    }
+    if operation.volume_ids:
+        fields["networkVolumes"] = list(operation.volume_ids)
+    try:
+        answer = yield from asked(access, "POST", "/serverless", fields, host="api")
+        return _state(answer, template, hidden=operation.template_id is None)
+    except VendorFault:
+        if operation.template_id is None:
+            # The vendor keeps a template that is in use: an endpoint made after all stays whole.
+            with suppress(VendorFault):
+                yield from _deleted(access, f"/templates/{template}")
+        raise
+
+
+def read_endpoint(operation: EndpointReading, access: Access) -> Flow[EndpointState]:
+    """How an endpoint stands.
+
+    Raises:
+        VendorFault: what the vendor says; its status is 404 for one that is gone.
+    """
+    path = f"/serverless/{segment(operation.vendor_id)}"
+    answer = yield from asked(access, "GET", path, host="api")
+    template = answer.json().get("templateId")
+    if not isinstance(template, str):
+        return _state(answer, None, hidden=False)
+    return _state(answer, template, hidden=(yield from _is_hidden(template, access)))
+
+
+def delete_endpoint(operation: EndpointDeletion, access: Access) -> Flow[Reply]:
+    """Destroy an endpoint and its hidden template; what is gone already counts as destroyed.
+
+    Raises:
+        VendorFault: what the vendor says.
+    """
+    template = operation.template_id
+    if template is None:
+        try:
+            state = yield from read_endpoint(EndpointReading(vendor_id=operation.vendor_id), access)
+        except VendorFault as fault:
+            if fault.status != 404:
+                raise
+        else:
+            template = state.template_id if state.hidden_template else None
+    yield from _deleted(access, f"/serverless/{segment(operation.vendor_id)}")
+    if template is not None:
+        yield from _deleted(access, f"/templates/{segment(template)}")
+    return Reply(model="serverless")
+
+
+def list_gpus(operation: GpuListing, access: Access) -> Flow[GpuCatalog]:  # noqa: ARG001
+    """The vendor's catalogue of GPUs, with list prices by the hour.
+
+    Raises:
+        VendorFault: what the vendor says.
+    """
+    answer = yield from asked(access, "GET", "/catalog/gpus", host="api")
+    offered = answer.json().get("gpus")
+    rows = [row for row in offered if isinstance(row, dict)] if isinstance(offered, list) else []
+    gpus = tuple(_gpu(row, answer) for row in rows if answer.label(row.get("id")))
+    return GpuCatalog(gpus=gpus, vendor_request_id=answer.request_id)
+
+
+def _gpu(row: Json, answer: Answer) -> GpuOffer:
+    gpu_id = answer.label(row.get("id")) or ""
+    memory = number(row.get("memory"))
+    prices = {tier: number(amount) for tier, amount in inner(row, "price").items()}
+    return GpuOffer(
+        id=gpu_id,
+        name=answer.label(row.get("name")) or gpu_id,
+        pool=answer.label(row.get("pool")) or "",
+        memory_gb=None if memory is None else int(memory),
+        usd_per_hour={t: Decimal(str(usd)) for t, usd in prices.items() if usd is not None},
+    )
+
+
+def _hidden_template(operation: EndpointCreation, access: Access) -> Flow[str]:
+    """A template for one endpoint's image; the vendor wants its name to be unique."""
+    fields: Json = {
+        "name": _HIDDEN + (operation.reference or secrets.token_hex(8)),
+        "image": operation.image or DEFAULT_IMAGE,
+        "serverless": True,
+    }
+    answer = yield from asked(access, "POST", "/templates", fields, host="api")
+    return segment(answer.json().get("id"))
+
+
+def _is_hidden(template: str, access: Access) -> Flow[bool]:
+    try:
+        answer = yield from asked(access, "GET", f"/templates/{segment(template)}", host="api")
+    except VendorFault as fault:
+        if fault.status == 404:
+            return False
+        raise
+    return str(answer.json().get("name")).startswith(_HIDDEN)
+
+
+def _state(answer: Answer, template: str | None, *, hidden: bool) -> EndpointState:
+    said = answer.json()
+    workers, pools = inner(said, "workers"), inner(said, "gpu").get("pools")
+    least, most = number(workers.get("min")), number(workers.get("max"))
+    return EndpointState(
+        vendor_id=segment(said.get("id")),
+        vendor_request_id=answer.request_id,
+        name=answer.label(said.get("name")) or "",
+        template_id=template,
+        hidden_template=hidden,
+        gpu_pools=tuple(p for p in pools if isinstance(p, str)) if isinstance(pools, list) else (),
+        workers_min=None if least is None else int(least),
+        workers_max=None if most is None else int(most),
+    )
+
+
+def _deleted(access: Access, path: str) -> Flow[None]:
+    try:
+        yield from asked(access, "DELETE", path, host="api")
+    except VendorFault as fault:
+        if fault.status != 404:
+            raise
