@@ -272,7 +272,9 @@ class Tasks:
         changes = await self._new_workflow(task, lease, nodes, kept)
         await self._move(task, lease, "executing", changes)
 
-    async def _evidence(self, account_id: str, workflow: Workflow, plan: Plan) -> Sequence[Evidence]:
+    async def _evidence(
+        self, account_id: str, workflow: Workflow, plan: Plan
+    ) -> Sequence[Evidence]:
         """What each node made, loaded for the reviewer to look at."""
         reasons = {node.id: node.reason for node in plan.nodes}
         evidence: dict[str, Evidence] = {}

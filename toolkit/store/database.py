@@ -48,8 +48,8 @@ def translated() -> Iterator[None]:
     """
     try:
         yield
-    except IntegrityError as error:
-        raise Conflict(str(error.orig)) from None
+    except (IntegrityError, sqlite3.IntegrityError) as error:
+        raise Conflict(str(getattr(error, "orig", error))) from None
     except (OperationalError, DBAPIError, SQLAlchemyError, sqlite3.Error, OSError) as error:
         raise unavailable(error) from error
 

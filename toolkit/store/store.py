@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import sqlite3
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -23,6 +25,14 @@ from toolkit.store.writer import Writer
 
 POLL_S = 0.2
 Row = dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Waiter:
+    """Somebody who waits for events of some types, or of any."""
+
+    types: frozenset[str] | None
+    woken: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class Store:
@@ -46,13 +56,17 @@ class Store:
         self._blobs = Blobs(
             artifact_url or str(data_dir / "artifacts"), synced=durability == "full"
         )
+        driver = self._write_connection.connection.dbapi_connection
+        if not isinstance(driver, sqlite3.Connection):
+            raise TypeError("the writer speaks to SQLite's own driver")
         self._writer = Writer(
-            self._write_connection,
+            # Statements are SQLAlchemy's; running them by it costs more than SQLite itself.
+            driver,
             self._owner.id,
             always_in_thread=durability == "full",
             committed=self._committed,
         )
-        self._waiters: dict[str, set[asyncio.Event]] = {}
+        self._waiters: dict[str, set[Waiter]] = {}
 
     @classmethod
     async def open(
@@ -104,10 +118,12 @@ class Store:
         return self._writer.submit(changes, lease)
 
     def _committed(self, events: Sequence[Emit]) -> None:
-        for event in events:
-            for key in (event.resource_id, event.job_id):
-                for waiter in self._waiters.get(key or "", ()):
-                    waiter.set()
+        if self._waiters:
+            for event in events:
+                for key in (event.resource_id, event.job_id):
+                    for waiter in self._waiters.get(key or "", ()):
+                        if waiter.types is None or event.type in waiter.types:
+                            waiter.woken.set()
         self._checkpoints.consider(self._write_connection)
 
     def _rows(self, statement: "Select[Any]") -> list[Row]:
@@ -161,29 +177,51 @@ class Store:
     def _read_events(self, statement: "Select[Any]") -> list[Row]:
         return [{**row, "data": json.loads(row["data"])} for row in self._rows(statement)]
 
-    async def wait_for_event(self, resource_id: str, *, after: int, timeout_s: float) -> None:
-        """Return when a resource, or a job, may have an event above `after`, or the time is up."""
-        waiter = asyncio.Event()
+    async def wait_for_event(
+        self,
+        resource_id: str,
+        *,
+        after: int,
+        timeout_s: float,
+        types: frozenset[str] | None = None,
+    ) -> None:
+        """Return when a resource, or a job, may have an event above `after`, or the time is up.
+
+        Args:
+            resource_id: whose events.
+            after: the number of the last event seen.
+            timeout_s: the longest to wait, in seconds.
+            types: wait for events of these types only; any, by default.
+        """
+        waiter = Waiter(types)
         waiters = self._waiters.setdefault(resource_id, set())
         waiters.add(waiter)
         loop = asyncio.get_running_loop()
         until = loop.time() + timeout_s
-        read = self.job_events if resource_id.startswith("job_") else self.events
         version = None
         try:
-            while (left := until - loop.time()) > 0 and not waiter.is_set():
+            while (left := until - loop.time()) > 0 and not waiter.woken.is_set():
                 # Another process may be the one that writes it.
                 seen, version = version, self._data_version()
-                if seen != version and await read(resource_id, after=after, limit=1):
+                if seen != version and await self._has_event(resource_id, after, types):
                     return
                 try:
-                    await asyncio.wait_for(waiter.wait(), min(left, POLL_S))
+                    await asyncio.wait_for(waiter.woken.wait(), min(left, POLL_S))
                 except TimeoutError:
                     continue
         finally:
             waiters.discard(waiter)
             if not waiters:
                 self._waiters.pop(resource_id, None)
+
+    async def _has_event(self, resource_id: str, after: int, types: frozenset[str] | None) -> bool:
+        read = self.job_events if resource_id.startswith("job_") else self.events
+        if types is None:
+            return bool(await read(resource_id, after=after, limit=1))
+        t = events_table
+        last = select(t).where(t.c.resource_id == resource_id).order_by(t.c.n.desc()).limit(1)
+        rows = self._read_events(last)
+        return bool(rows) and rows[0]["n"] > after and rows[0]["type"] in types
 
     def _data_version(self) -> int:
         with translated():

@@ -2,13 +2,14 @@
 
 import asyncio
 import json
+import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 
-from sqlalchemy import Connection, bindparam
+from sqlalchemy import bindparam
 from sqlalchemy.dialects import sqlite
 
 from toolkit.store.changes import Change, Conflict, Emit, Insert, Lease, LeaseLost, Update
@@ -62,7 +63,7 @@ class Writer:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: sqlite3.Connection,
         owner: str,
         *,
         always_in_thread: bool,
@@ -154,31 +155,29 @@ class Writer:
                 leases[submission.lease.root_id] = submission.lease.fence
             for change in submission.changes:
                 batch.add(change)
-        connection = self._connection
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        run = self._connection.execute
+        run("BEGIN IMMEDIATE")
         try:
             self._check(leases)
             for table, rows in batch.inserts.items():
                 values = list(rows.values())
-                connection.exec_driver_sql(_insert(table, tuple(values[0])), values)
+                self._connection.executemany(_insert(table, tuple(values[0])), values)
             for table, rows in batch.updates.items():
-                for row_id, values_ in rows.items():
-                    connection.exec_driver_sql(
-                        _update(table, tuple(values_)), {**values_, "id_": row_id}
-                    )
+                for row_id, changed in rows.items():
+                    run(_update(table, tuple(changed)), {**changed, "id_": row_id})
             if batch.events:
-                connection.exec_driver_sql(_insert("events", EVENT), self._numbered(batch.events))
-            connection.commit()
+                self._connection.executemany(_insert("events", EVENT), self._numbered(batch.events))
+            run("COMMIT")
         except BaseException:
-            connection.rollback()
+            self._connection.rollback()
             raise
 
     def _check(self, leases: dict[str, int]) -> None:
         """Fence off whoever lost a lease without knowing (promise P8)."""
         for root_id, fence in leases.items():
-            row = self._connection.exec_driver_sql(
+            row = self._connection.execute(
                 "SELECT owner, fence FROM roots WHERE id = ?", (root_id,)
-            ).first()
+            ).fetchone()
             if row is not None and (row[0] != self._owner or row[1] != fence):
                 raise LeaseLost(root_id)
 
@@ -201,10 +200,10 @@ class Writer:
         """The next number of a resource or job; only the holder of its lease adds to it."""
         last = self._last_n.get(value)
         if last is None:
-            row = self._connection.exec_driver_sql(
+            row = self._connection.execute(
                 f"SELECT max({column}) FROM events WHERE {key} = ?",  # noqa: S608 - our names
                 (value,),
-            ).first()
+            ).fetchone()
             last = (row[0] if row else None) or 0
         self._last_n[value] = last + 1
         return last + 1

@@ -85,8 +85,9 @@ def _fits_strict(schema: object) -> bool:
         if not closed or any(name not in (required or ()) for name in properties):
             return False
     choices = schema.get("anyOf")
-    inside = [*properties.values(), *inner(schema, "$defs").values(), schema.get("items", {})]
+    inside = [*properties.values(), *inner(schema, "$defs").values()]
     inside += choices if isinstance(choices, list) else []
+    inside += [schema["items"]] if "items" in schema else []
     return all(map(_fits_strict, inside))
 
 

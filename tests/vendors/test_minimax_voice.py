@@ -1,0 +1,137 @@
+"""MiniMax's speech and voice clones."""
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.vendors.conftest import CLONE, SPEECH, Drive, flow, ok
+from toolkit.contract.errors import ErrorCode
+from toolkit.plugins import CloneReply, CloneRequest, Cost, SpeechReply, VendorFault
+from toolkit.vendors.minimax import voice_id
+
+SUCCESS = {"status_code": 0, "status_msg": "success"}
+# Transcribed from the vendor's T2A v2 page.
+SPOKEN: dict[str, Any] = {
+    "data": {"audio": "fffb9064", "status": 2},
+    "extra_info": {"audio_length": 1500, "audio_size": 4, "usage_characters": 23},
+    "trace_id": "01b8bf9b",
+    "base_resp": SUCCESS,
+}
+UPLOADED = {"file": {"file_id": 123456789012345678, "bytes": 12}, "base_resp": SUCCESS}
+CLONED = {"input_sensitive": False, "demo_audio": "", "base_resp": SUCCESS}
+
+
+def test_speech_is_decoded(drive: Drive) -> None:
+    """Given hexadecimal audio, the reply has bytes, milliseconds and the billed characters."""
+    reply = drive(flow("minimax", SPEECH), ok(SPOKEN))
+    assert reply == SpeechReply(
+        audio=b"\xff\xfb\x90\x64",
+        media_type="audio/mpeg",
+        duration_ms=1500,
+        model="speech-2.8-turbo",
+        vendor_request_id="01b8bf9b",
+        cost=Cost({"characters": 23.0}),
+    )
+    sent = drive.body()
+    assert drive.requests[0].url.path == "/v1/t2a_v2"
+    assert "groupid" not in str(drive.requests[0].url).lower()
+    assert sent["output_format"] == "hex"
+    assert sent["audio_setting"]["format"] == "mp3"
+    assert sent["voice_setting"]["voice_id"] == "English_Graceful_Lady"
+
+
+def test_voice_and_speed_are_sent(drive: Drive) -> None:
+    """Given a voice and a speed, both are asked for."""
+    drive(flow("minimax", replace(SPEECH, voice="Ada-2d71", speed=1.5)), ok(SPOKEN))
+    wanted = drive.body()["voice_setting"]
+    assert (wanted["voice_id"], wanted["speed"]) == ("Ada-2d71", 1.5)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [None, {}, {"audio": ""}, {"audio": None}, {"audio": "xyz"}, {"audio": "fff"}, "fffb", []],
+)
+def test_speech_without_audio(drive: Drive, data: object) -> None:
+    """Given a success that has no audio in it, the flow ends as a bad response."""
+    with pytest.raises(VendorFault, match="no audio") as caught:
+        drive(flow("minimax", SPEECH), ok({**SPOKEN, "data": data}))
+    assert caught.value.code is ErrorCode.PROVIDER_BAD_RESPONSE
+    assert caught.value.vendor_request_id == "01b8bf9b"
+
+
+@pytest.mark.parametrize("extra", [None, {}, {"usage_characters": -1, "audio_length": "long"}])
+def test_speech_without_facts(drive: Drive, extra: object) -> None:
+    """Given audio alone, the characters sent are what is billed and the length is unknown."""
+    reply = drive(flow("minimax", SPEECH), ok({**SPOKEN, "extra_info": extra}))
+    assert reply.cost == Cost({"characters": 23.0})
+    assert reply.duration_ms is None
+
+
+def test_clone_uploads_and_names_a_voice(drive: Drive) -> None:
+    """Given reference audio, it is uploaded as multipart and a voice is made of the file."""
+    reply = drive(flow("minimax", CLONE), ok(UPLOADED), ok(CLONED, trace_id="04c1"))
+    upload, made = drive.requests
+    assert upload.url.path == "/v1/files/upload"
+    assert upload.headers["content-type"].startswith("multipart/form-data")
+    assert b'name="purpose"\r\n\r\nvoice_clone' in upload.content
+    assert b'filename="reference.wav"' in upload.content
+    assert CLONE.audio in upload.content
+    assert made.url.path == "/v1/voice_clone"
+    assert drive.body() == {"file_id": 123456789012345678, "voice_id": voice_id(CLONE)}
+    assert reply == CloneReply(
+        voice=voice_id(CLONE),
+        model="voice-clone",
+        vendor_request_id="04c1",
+        cost=Cost({"voices": 1.0}),
+    )
+
+
+def test_clone_that_exists_is_the_answer(drive: Drive) -> None:
+    """Given the same audio and name once more, the voice there is comes back, and costs nothing."""
+    known = {"trace_id": "04c1", "base_resp": {"status_code": 2039, "status_msg": "duplicate"}}
+    reply = drive(flow("minimax", CLONE), ok(UPLOADED), ok(known))
+    assert (reply.voice, reply.cost) == (voice_id(CLONE), Cost({"voices": 0.0}))
+
+
+def test_duplicate_is_no_success_elsewhere(drive: Drive) -> None:
+    """Given the code of a duplicate where none can be, the flow fails as with any other code."""
+    with pytest.raises(VendorFault):
+        drive(flow("minimax", SPEECH), ok({"base_resp": {"status_code": 2039}}))
+
+
+@pytest.mark.parametrize("file", [None, {}, {"file_id": "12"}, {"file_id": True}])
+def test_upload_without_an_id(drive: Drive, file: object) -> None:
+    """Given an upload that names no file, no voice is asked for."""
+    with pytest.raises(VendorFault, match="named no file"):
+        drive(flow("minimax", CLONE), ok({"file": file, "base_resp": SUCCESS}))
+    assert len(drive.requests) == 1
+
+
+@pytest.mark.parametrize("status", [2037, 2038, 1043])
+def test_clone_that_is_refused(drive: Drive, status: int) -> None:
+    """Given a refusal of the second request, the flow ends as rejected."""
+    refused = {"base_resp": {"status_code": status, "status_msg": "no"}}
+    with pytest.raises(VendorFault, match=str(status)) as caught:
+        drive(flow("minimax", CLONE), ok(UPLOADED), ok(refused))
+    assert caught.value.code is ErrorCode.PROVIDER_REJECTED
+
+
+def test_audio_that_the_vendor_does_not_take(drive: Drive) -> None:
+    """Given another kind of audio, nothing is sent."""
+    with pytest.raises(VendorFault, match="MP3, M4A and WAV"):
+        drive(flow("minimax", replace(CLONE, media_type="audio/ogg")))
+    assert drive.requests == []
+
+
+@pytest.mark.parametrize(
+    "name", ["Ada", "Ada Lovelace!", "7 of 9", "_-_", "Änne", "声", "x" * 64, "a--", "../../etc"]
+)
+def test_voice_id_is_valid(name: str) -> None:
+    """Given any name, the voice id keeps the vendor's rules and depends on name and audio alone."""
+    made = voice_id(CloneRequest(name=name, audio=b"one", media_type="audio/wav"))
+    again = voice_id(CloneRequest(name=name, audio=b"one", media_type="audio/mpeg"))
+    other = voice_id(CloneRequest(name=name, audio=b"two", media_type="audio/wav"))
+    assert re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{6,254}[A-Za-z0-9]", made)
+    assert made == again != other

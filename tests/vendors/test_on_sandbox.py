@@ -1,0 +1,245 @@
+"""Every operation end to end: the vendors' flows on the simulated vendor cloud, in-process."""
+
+import io
+import json
+import wave
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+import httpx
+import pytest
+from PIL import Image
+from starlette.applications import Starlette
+
+from tests.vendors.conftest import VENDORS, access
+from toolkit.contract.errors import ErrorCode
+from toolkit.plugins import (
+    CloneRequest,
+    Compute,
+    Flow,
+    ImageRequest,
+    Operation,
+    Pause,
+    SpeechRequest,
+    Submitted,
+    TextRequest,
+    VendorFault,
+)
+from toolkit.plugins.infrastructure import (
+    EndpointCreation,
+    EndpointDeletion,
+    EndpointReading,
+    GpuListing,
+)
+from toolkit.sandbox import SANDBOX_KEYS, VENDOR_PATHS, create_app
+from toolkit.sandbox.runpod import Account
+
+TEXT = {"type": "string"}
+SCHEMA: dict[str, object] = {
+    "type": "object",
+    "properties": {"title": TEXT, "points": {"type": "array", "items": TEXT}},
+    "required": ["title", "points"],
+    "additionalProperties": False,
+}
+
+
+class Cloud:
+    """Drives flows against one sandbox, without ever waiting."""
+
+    def __init__(self, app: Starlette) -> None:
+        self.state = app.state.sandbox
+        self._client = httpx.AsyncClient(transport=httpx.ASGITransport(app))
+        self.steps: list[object] = []
+
+    async def close(self) -> None:
+        """Let go of the app."""
+        await self._client.aclose()
+
+    async def run(self, vendor: str, operation: Operation[Any], **changes: Any) -> Any:
+        """Carry out an operation, of either kind."""
+        declared = VENDORS[vendor]
+        urls = {}
+        for host, url in declared.base_urls.items():
+            mount = VENDOR_PATHS[vendor if host == "api" else f"{vendor}-{host}"]
+            urls[host] = f"http://sandbox.invalid{mount}{httpx.URL(url).path.rstrip('/')}"
+        changes = {"secret": SANDBOX_KEYS[declared.variable], **changes}
+        given = access(vendor, operation.kind, base_urls=urls, **changes)
+        flows = {kind.kind: made for kind, made in declared.operations.items()}
+        flows |= declared.infrastructure
+        return await self._drive(flows[operation.kind](operation, given))
+
+    async def _drive(self, flow: Flow[Any]) -> Any:
+        try:
+            step = next(flow)
+            while True:
+                self.steps.append(step)
+                try:
+                    outcome = await self._perform(step)
+                except Exception as error:
+                    step = flow.throw(error)
+                else:
+                    step = flow.send(outcome)
+        except StopIteration as stop:
+            return stop.value
+
+    async def _perform(self, step: object) -> object:
+        match step:
+            case httpx.Request():
+                return await self._client.send(step)
+            case Compute(work):
+                return work()
+        assert isinstance(step, Pause | Submitted)
+        return None
+
+
+@pytest.fixture
+async def cloud() -> AsyncIterator[Cloud]:
+    """A fresh vendor cloud."""
+    made = Cloud(create_app(seed=3))
+    yield made
+    await made.close()
+
+
+@pytest.mark.parametrize("vendor", ["minimax", "openai"])
+async def test_text(cloud: Cloud, vendor: str) -> None:
+    """Given a prompt, text comes back with the tokens it took and a model that says sandbox."""
+    asked = TextRequest(prompt="Write two sentences about tides.", temperature=0.4)
+    reply = await cloud.run(vendor, asked)
+    assert reply.text
+    assert reply.model.endswith("-sandbox")
+    assert reply.vendor_request_id
+    assert min(reply.cost.units.values()) > 0
+
+
+@pytest.mark.parametrize("vendor", ["minimax", "openai"])
+async def test_json(cloud: Cloud, vendor: str) -> None:
+    """Given a schema, the text is JSON of that shape."""
+    reply = await cloud.run(vendor, TextRequest(prompt="Outline tides.", schema=SCHEMA))
+    assert set(json.loads(reply.text)) == {"title", "points"}
+
+
+async def test_truncated_text(cloud: Cloud) -> None:
+    """Given a limit that thinking uses up, the flow says that the answer was truncated."""
+    with pytest.raises(VendorFault, match="truncated"):
+        await cloud.run("minimax", TextRequest(prompt="Tides?", max_tokens=5), model="MiniMax-M2.5")
+
+
+async def test_speech_by_a_cloned_voice(cloud: Cloud) -> None:
+    """Given reference audio, a voice is made of it, twice the same, and speaks."""
+    audio = _recording(12)
+    asked = CloneRequest(name="Ada Lovelace", audio=audio, media_type="audio/wav")
+    first, second = await cloud.run("minimax", asked), await cloud.run("minimax", asked)
+    assert first.voice == second.voice
+    assert (first.cost.units, second.cost.units) == ({"voices": 1.0}, {"voices": 0.0})
+    spoken = await cloud.run("minimax", SpeechRequest(text="Tides turn.", voice=first.voice))
+    assert spoken.audio[:3] == b"ID3" or spoken.audio[0] == 0xFF
+    assert (spoken.duration_ms or 0) > 0
+    assert spoken.cost.units == {"characters": 11.0}
+
+
+async def test_reference_audio_too_short(cloud: Cloud) -> None:
+    """Given three seconds of audio, the vendor's refusal comes through."""
+    asked = CloneRequest(name="Ada", audio=_recording(3), media_type="audio/wav")
+    with pytest.raises(VendorFault, match="2037"):
+        await cloud.run("minimax", asked)
+
+
+def _recording(seconds: int) -> bytes:
+    file = io.BytesIO()
+    with wave.open(file, "wb") as sound:
+        sound.setnchannels(1)
+        sound.setsampwidth(2)
+        sound.setframerate(8000)
+        sound.writeframes(bytes(16_000 * seconds))
+    return file.getvalue()
+
+
+async def test_image(cloud: Cloud) -> None:
+    """Given the public endpoint, a job is queued, waited for and read, with its cost."""
+    reply = await cloud.run("runpod", ImageRequest(prompt="a tidal mill", width=320, height=256))
+    with Image.open(io.BytesIO(reply.image)) as picture:
+        assert picture.size == (320, 256)
+    assert reply.media_type == "image/png"
+    assert float(reply.cost.reported_usd) == pytest.approx(0.02 * reply.cost.units["megapixels"])
+    assert [step for step in cloud.steps if isinstance(step, Submitted)]
+
+
+async def test_image_taken_up_again(cloud: Cloud) -> None:
+    """Given a job from before a crash, its image is fetched and none is made anew."""
+    asked = ImageRequest(prompt="a tidal mill", width=256, height=256)
+    first = await cloud.run("runpod", asked)
+    billed = sum(call.billed for call in cloud.state.calls)
+    again = await cloud.run("runpod", asked, resume=first.vendor_request_id)
+    assert again.image == first.image
+    assert sum(call.billed for call in cloud.state.calls) == billed == 1
+
+
+async def test_endpoint_from_birth_to_death(cloud: Cloud) -> None:
+    """Given an image, an endpoint is made, drawn on, read and deleted; nothing is left behind."""
+    creation = EndpointCreation(name="pictures", gpu_pool="ADA_24", image="example/sdxl:1")
+    made = await cloud.run("runpod", creation)
+    assert (made.workers_min, made.workers_max, made.hidden_template) == (0, 1, True)
+    asked = ImageRequest(prompt="a tidal mill", width=264, height=256, seed=5)
+    drawn = await cloud.run("runpod", asked, endpoint=made.vendor_id)
+    assert (drawn.model, drawn.seed) == (made.vendor_id, 5)
+    assert drawn.cost.units["gpu_seconds"] > 0
+    reading = EndpointReading(vendor_id=made.vendor_id)
+    read = await cloud.run("runpod", reading)
+    assert replace(read, vendor_request_id=None) == replace(made, vendor_request_id=None)
+    await cloud.run("runpod", EndpointDeletion(vendor_id=made.vendor_id))
+    with pytest.raises(VendorFault) as caught:
+        await cloud.run("runpod", reading)
+    assert caught.value.status == 404
+    assert not any(cloud.state.shelf(Account).items.values())
+
+
+async def test_pool_that_there_is_not(cloud: Cloud) -> None:
+    """Given an unknown pool, the refusal comes through and the hidden template is gone again."""
+    creation = EndpointCreation(name="pictures", gpu_pool="NONE_9", image="example/sdxl:1")
+    with pytest.raises(VendorFault, match="pools of the catalogue"):
+        await cloud.run("runpod", creation)
+    assert not any(cloud.state.shelf(Account).items.values())
+
+
+async def test_catalogue(cloud: Cloud) -> None:
+    """Given the catalogue, every GPU has a pool and a price."""
+    gpus = (await cloud.run("runpod", GpuListing())).gpus
+    assert {"ADA_24", "HOPPER_141"} <= {gpu.pool for gpu in gpus}
+    assert all(gpu.usd_per_hour["serverless"] > 0 and gpu.memory_gb for gpu in gpus)
+
+
+@pytest.mark.parametrize(
+    ("vendor", "operation"),
+    [
+        ("minimax", TextRequest(prompt="x")),
+        ("minimax", SpeechRequest(text="x")),
+        ("openai", TextRequest(prompt="x")),
+        ("runpod", ImageRequest(prompt="x")),
+        ("runpod", GpuListing()),
+    ],
+)
+async def test_wrong_key(cloud: Cloud, vendor: str, operation: Operation[Any]) -> None:
+    """Given a key that the vendor does not know, every wire ends in the same code."""
+    with pytest.raises(VendorFault) as caught:
+        await cloud.run(vendor, operation, secret="sk-test-wrong-key")
+    assert caught.value.code is ErrorCode.PROVIDER_AUTH_FAILED
+
+
+@pytest.mark.parametrize("vendor", ["minimax", "openai"])
+async def test_scripted_outage(cloud: Cloud, vendor: str) -> None:
+    """Given an outage with a wait, the fault tells how long; the next call goes through."""
+    cloud.state.fail(vendor=vendor, status=503, headers={"Retry-After": "3"})
+    asked = TextRequest(prompt="Tides?")
+    with pytest.raises(VendorFault) as caught:
+        await cloud.run(vendor, asked)
+    assert (caught.value.retryable, caught.value.retry_after) == (True, 3.0)
+    assert (await cloud.run(vendor, asked)).text
+
+
+async def test_outage_in_the_middle_of_a_job(cloud: Cloud) -> None:
+    """Given polls that fail for a while, the image comes all the same, made and billed once."""
+    cloud.state.fail(vendor="runpod-jobs", path_contains="/status/", status=502, times=3)
+    asked = ImageRequest(prompt="a tidal mill", width=256, height=256)
+    assert (await cloud.run("runpod", asked)).image
+    assert [call.billed for call in cloud.state.calls].count(True) == 1
