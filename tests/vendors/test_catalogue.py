@@ -4,12 +4,13 @@ import logging
 from datetime import date
 from decimal import Decimal
 from importlib.metadata import EntryPoint
+from typing import Any
 
 import pytest
 
 from tests.vendors.conftest import VENDORS, access
 from toolkit import vendors
-from toolkit.plugins import ImageRequest, Model, SpeechRequest, TextRequest, Vendor
+from toolkit.plugins import ImageRequest, Model, Operation, SpeechRequest, TextRequest, Vendor
 from toolkit.plugins.pricing import price
 from toolkit.vendors import load_vendors
 
@@ -93,12 +94,13 @@ def test_price(prices: dict[str, Decimal], units: dict[str, float], usd: Decimal
 
 def test_estimates_of_the_defaults_are_known() -> None:
     """Given the default models, work can be estimated before it is done, as budgets need."""
-    for vendor, operation in [
+    cases: list[tuple[str, Operation[Any]]] = [
         ("openai", TextRequest(prompt="x")),
         ("minimax", TextRequest(prompt="x")),
         ("minimax", SpeechRequest(text="x")),
         ("runpod", ImageRequest(prompt="x")),
-    ]:
+    ]
+    for vendor, operation in cases:
         model = VENDORS[vendor].model_for(operation.kind)
         assert model is not None
         assert (price(model, operation.units()) or 0) > 0

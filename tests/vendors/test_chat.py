@@ -1,5 +1,6 @@
 """Text by the two vendors that share the chat wire."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,7 @@ from tests.vendors.conftest import SECRET, TEXT, Drive, flow, ok
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import Cost, TextReply, TextRequest, VendorFault
 
-CLOSED = {
+CLOSED: dict[str, object] = {
     "type": "object",
     "properties": {"title": {"type": "string"}},
     "required": ["title"],
@@ -96,8 +97,6 @@ def test_content_becomes_text(drive: Drive, vendor: str, content: object, text: 
 
 def _escaped(body: object) -> httpx.Response:
     """JSON in ASCII, as only so it can carry a lone surrogate."""
-    import json
-
     return httpx.Response(
         200, content=json.dumps(body).encode(), headers={"content-type": "application/json"}
     )
@@ -180,7 +179,10 @@ def test_openai_asks_for_its_schema(drive: Drive) -> None:
     asked = drive.body()["response_format"]
     assert asked["type"] == "json_schema"
     assert asked["json_schema"] == {"name": "answer", "strict": True, "schema": CLOSED}
-    loose = {"type": "object", "properties": {"title": {"type": "string", "minLength": 1}}}
+    loose: dict[str, object] = {
+        "type": "object",
+        "properties": {"title": {"type": "string", "minLength": 1}},
+    }
     drive(flow("openai", replace(TEXT, schema=loose)), ok(chat('{"title": "Tides"}')))
     assert drive.body()["response_format"]["json_schema"]["strict"] is False
     assert "schema" not in drive.body()["messages"][-1]["content"]
@@ -296,11 +298,7 @@ def test_a_second_refusal_is_final(drive: Drive) -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [
-        {"error": "model not loaded"},
-        {"message": "model not loaded"},
-        {"detail": "model not loaded"},
-    ],
+    [{name: "model not loaded"} for name in ("error", "message", "detail")],
 )
 def test_compatible_servers_say_it_their_way(drive: Drive, body: dict[str, str]) -> None:
     """Given another server's shape of error, its words are quoted all the same."""

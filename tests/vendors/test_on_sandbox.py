@@ -5,6 +5,7 @@ import json
 import wave
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import httpx
@@ -161,7 +162,8 @@ async def test_image(cloud: Cloud) -> None:
     with Image.open(io.BytesIO(reply.image)) as picture:
         assert picture.size == (320, 256)
     assert reply.media_type == "image/png"
-    assert float(reply.cost.reported_usd) == pytest.approx(0.02 * reply.cost.units["megapixels"])
+    assert reply.cost.units["megapixels"] == 0.08192
+    assert reply.cost.reported_usd == Decimal("0.001638")
     assert [step for step in cloud.steps if isinstance(step, Submitted)]
 
 

@@ -7,6 +7,8 @@ import time
 from enum import StrEnum
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+# Ten bits at a time: an id is made for every job, artifact and request.
+_PAIRS = [a + b for a in _ALPHABET for b in _ALPHABET]
 _RANDOM_BITS = 80
 _ID = re.compile(r"^([a-z]{2,3})_[0-7][0-9a-hjkmnp-tv-z]{25}$")
 
@@ -59,7 +61,8 @@ def new_id(prefix: Prefix) -> str:
     True
     """
     value = _clock.next()
-    return f"{prefix}_" + "".join(_ALPHABET[(value >> shift) & 31] for shift in range(125, -5, -5))
+    pairs = [_PAIRS[(value >> shift) & 1023] for shift in range(120, -10, -10)]
+    return f"{prefix}_{''.join(pairs)}"
 
 
 def is_id(text: str, prefix: Prefix | None = None) -> bool:

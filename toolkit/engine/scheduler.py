@@ -222,7 +222,7 @@ class Scheduler:
     async def _finish(self, status: WorkflowStatus, error: ErrorInfo | None) -> None:
         workflow = self._workflow
         changes: list[Change] = []
-        show(workflow, list(self._jobs.values()))
+        show(workflow, self._jobs.values())
         if status == "cancelled":
             for node in workflow.nodes:
                 if node.status not in FINAL_STATUSES:
