@@ -32,7 +32,8 @@ def test_it_leaves_a_card_and_a_narration(shown: tuple[str, Path]) -> None:
     assert report["task"]["final_artifact_id"]
     for path in paths:
         if path.suffix == ".png":
-            assert Image.open(path).size == (1200, 630)
+            with Image.open(path) as card:
+                assert card.size == (1200, 630)
         else:
             assert path.stat().st_size > 10_000
 

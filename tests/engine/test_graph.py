@@ -48,9 +48,7 @@ def test_a_dense_knot_is_refused_at_once() -> None:
     names = [f"n{i}" for i in range(30)]
     started = time.monotonic()
     with pytest.raises(RequestError) as refused:
-        build(
-            nodes({n: [m for m in names if m != n] for n in names}), max_nodes=50, max_edges=1000
-        )
+        build(nodes({n: [m for m in names if m != n] for n in names}), max_nodes=50, max_edges=1000)
     assert time.monotonic() - started < 1
     assert len(refused.value.details) == 1
 
@@ -58,7 +56,9 @@ def test_a_dense_knot_is_refused_at_once() -> None:
 @given(st.lists(st.lists(st.integers(0, 30), max_size=4), min_size=1, max_size=30))
 def test_acyclic_graphs_are_accepted(raw: list[list[int]]) -> None:
     """Given dependencies on earlier nodes only, then the graph is accepted as it is."""
-    edges = {f"n{i}": sorted({f"n{up % i}" for up in ups}) if i else [] for i, ups in enumerate(raw)}
+    edges = {
+        f"n{i}": sorted({f"n{up % i}" for up in ups}) if i else [] for i, ups in enumerate(raw)
+    }
     graph = build(nodes(edges), max_nodes=100, max_edges=1000)
     assert graph.number_of_edges() == sum(map(len, edges.values()))
     ends = sinks(list(edges), edges)

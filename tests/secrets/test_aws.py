@@ -45,6 +45,7 @@ class Fake:
         ({"SecretString": '{"a": "1", "b": "2"}'}, '{"a": "1", "b": "2"}'),
         ({"SecretString": '{"a": 1}'}, '{"a": 1}'),
         ({"SecretString": '["a"]'}, '["a"]'),
+        ({"SecretString": '{"api_key": '}, '{"api_key":'),
         ({"SecretBinary": b"sk-test"}, "sk-test"),
     ],
 )

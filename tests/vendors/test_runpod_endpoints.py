@@ -153,6 +153,18 @@ def test_endpoint_that_is_gone(drive: Drive) -> None:
     assert caught.value.status == 404
 
 
+@pytest.mark.parametrize("answers", [[problem(500)], [ok(MADE), problem(500)]])
+@pytest.mark.parametrize("kind", [EndpointReading, EndpointDeletion])
+def test_state_that_cannot_be_read(
+    drive: Drive, kind: type[EndpointReading], answers: list[httpx.Response]
+) -> None:
+    """Given an outage while looking, the fault comes through and nothing is deleted."""
+    with pytest.raises(VendorFault) as caught:
+        drive(infrastructure(kind(vendor_id="ep9k2")), *answers)
+    assert caught.value.status == 500
+    assert not any(line.startswith("DELETE") for line in sent(drive))
+
+
 GONE = httpx.Response(204)
 
 

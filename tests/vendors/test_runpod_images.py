@@ -183,6 +183,20 @@ def test_every_worker_shape(drive: Drive, output: object) -> None:
     assert reply.seed in (None, 42)
 
 
+@pytest.mark.parametrize(
+    ("head", "media_type"),
+    [
+        (b"\xff\xd8\xff\xe0", "image/jpeg"),
+        (b"RIFF\x00\x00\x00\x00WEBPVP8 ", "image/webp"),
+        (PNG, "image/png"),
+    ],
+)
+def test_bytes_tell_the_media_type(drive: Drive, head: bytes, media_type: str) -> None:
+    """Given bytes under a wrong label, the reply's media type is what they are."""
+    labelled = "data:image/gif;base64," + base64.b64encode(head).decode()
+    assert drawn(drive, {"images": [labelled]}).media_type == media_type
+
+
 def test_result_link_is_fetched_without_the_key(drive: Drive) -> None:
     """Given a link to the vendor's own host of results, it is fetched bare."""
     reply = drawn(drive, {"image_url": LINK, "cost": 0.02}, httpx.Response(200, content=PNG))

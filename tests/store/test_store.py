@@ -1,0 +1,306 @@
+"""The store: all or nothing, in order, numbered without gaps, and fenced."""
+
+import asyncio
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlalchemy import create_engine
+
+from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.store import Change, Conflict, Emit, Insert, Lease, LeaseLost, Store, Update
+from toolkit.store.schema import HEAD, MIGRATIONS, migrate
+from toolkit.store.tables import metadata
+
+AT = "2026-11-20T08:00:00.000Z"
+
+
+def job(name: str, root: str = "r", status: str = "queued") -> Insert:
+    """A new job's row."""
+    return Insert(
+        "jobs",
+        {
+            "id": f"job_{name}", "account_id": "acc", "root_id": root, "run_id": None,
+            "workflow_id": "wfl", "node_id": name, "status": status, "capability": "x@1",
+            "provider": None, "vendor_job_id": None, "created_at": AT, "doc": "{}",
+        },
+    )  # fmt: skip
+
+
+def account(name: str, email: str) -> Insert:
+    """A new account's row; its email must be unique."""
+    return Insert("accounts", {"id": name, "email": email, "created_at": AT, "doc": "{}"})
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    """An open store."""
+    opened = await Store.open(tmp_path, lease_s=0.2)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def other(store: Store, tmp_path: Path) -> AsyncIterator[Store]:
+    """The same directory, opened a second time."""
+    opened = await Store.open(tmp_path, lease_s=0.2)
+    yield opened
+    await opened.close()
+
+
+async def rooted(store: Store, name: str = "run_r") -> Lease:
+    """A root that the store holds."""
+    inserted, lease = store.new_root(name, "run", "acc")
+    await store.write([inserted])
+    return lease
+
+
+def test_the_migrations_make_the_tables(tmp_path: Path) -> None:
+    """Given an empty database, when migrated, then it has exactly the tables the code speaks of."""
+    from alembic.autogenerate import compare_metadata
+    from alembic.migration import MigrationContext
+
+    engine = create_engine(f"sqlite:///{tmp_path / 'x.db'}")
+    with engine.connect() as connection:
+        migrate(connection)
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+    engine.dispose()
+    assert {path.name[:4] for path in (MIGRATIONS / "versions").glob("0*.py")} == {HEAD}
+
+
+async def test_a_newer_directory_is_refused(store: Store, tmp_path: Path) -> None:
+    """Given a directory of a later version, when opened, then one line says so."""
+    database = sqlite3.connect(tmp_path / "state.db")
+    database.execute("UPDATE alembic_version SET version_num = '9999'")
+    database.commit()
+    database.close()
+    with pytest.raises(ServiceError) as refused:
+        await Store.open(tmp_path)
+    assert refused.value.code is ErrorCode.UNAVAILABLE
+    assert "later version" in refused.value.message
+
+
+async def test_a_call_is_written_whole_or_not_at_all(store: Store) -> None:
+    """Given calls at once of which one conflicts, then that one leaves nothing and the rest all."""
+    await store.write([account("acc_1", "a@x.org")])
+    calls = [
+        store.write([job("a"), Emit("wfl", "node.queued", {}, AT)]),
+        store.write([job("b"), account("acc_2", "a@x.org"), Emit("wfl", "node.queued", {}, AT)]),
+        store.write([job("c"), Emit("wfl", "node.queued", {}, AT)]),
+    ]
+    outcomes = await asyncio.gather(*calls, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [type(None), Conflict, type(None)]
+    assert [row["id"] for row in await store.find("jobs")] == ["job_a", "job_c"]
+    assert [event["n"] for event in await store.events("wfl", after=0)] == [1, 2]
+
+
+async def test_changes_of_a_row_merge_in_order(store: Store) -> None:
+    """Given an insert and updates in one turn, then the last values are there."""
+    store.write([job("a"), Update("jobs", "job_a", {"status": "running"})])
+    await store.write([Update("jobs", "job_a", {"status": "completed", "doc": "1"})])
+    row = await store.get("jobs", "job_a")
+    assert row is not None
+    assert (row["status"], row["doc"]) == ("completed", "1")
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from("xyz"), st.integers(1, 3), st.booleans()), max_size=20))
+def test_event_numbers_have_no_gaps(calls: list[tuple[str, int, bool]]) -> None:
+    """Given any calls at once, some of which fail, then each resource counts from 1 to its end."""
+
+    async def main(folder: str) -> None:
+        store = await Store.open(Path(folder))
+        await store.write([account("acc_1", "a@x.org")])
+        wanted: dict[str, int] = {}
+        sent = []
+        for resource, count, fails in calls:
+            changes: list[Change] = [
+                Emit(resource, "node.queued", {}, AT, f"job_{resource}") for _ in range(count)
+            ]
+            if fails:
+                changes.append(account("acc_2", "a@x.org"))
+            else:
+                wanted[resource] = wanted.get(resource, 0) + count
+            sent.append(store.write(changes))
+        await asyncio.gather(*sent, return_exceptions=True)
+        for resource in "xyz":
+            expected = list(range(1, wanted.get(resource, 0) + 1))
+            assert [e["n"] for e in await store.events(resource, after=0)] == expected
+            assert [e["n"] for e in await store.job_events(f"job_{resource}", after=0)] == expected
+        await store.close()
+
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(main(folder))
+
+
+async def test_only_the_holder_of_a_lease_can_write(store: Store, other: Store) -> None:
+    """Given a lease that ran out and was taken, then whoever had it is fenced off."""
+    old = await rooted(store)
+    assert await other.claim(10) == []
+    await asyncio.sleep(0.25)
+    (new,) = await other.claim(10)
+    assert new.fence == old.fence + 1
+    with pytest.raises(LeaseLost):
+        await store.write([job("a", "run_r")], lease=old)
+    await other.write([job("b", "run_r")], lease=new)
+    assert [row["id"] for row in await store.find("jobs")] == ["job_b"]
+
+
+async def test_a_renewed_lease_is_kept(store: Store, other: Store) -> None:
+    """Given a heartbeat, then nobody else can claim the root."""
+    await rooted(store)
+    for _ in range(3):
+        await asyncio.sleep(0.1)
+        await store.renew()
+    assert await other.claim(10) == []
+
+
+async def test_two_claim_a_root_once(store: Store, other: Store) -> None:
+    """Given a root that was given back, when two claim it at once, then one of them gets it."""
+    lease = await rooted(store)
+    await store.release(lease, done=False)
+    claims = await asyncio.gather(store.claim(10), other.claim(10))
+    assert sorted(map(len, claims)) == [0, 1]
+
+
+async def test_a_closed_root_is_left_alone_until_reopened(store: Store, other: Store) -> None:
+    """Given a root that is done, then nobody claims it, and it can be taken up again once."""
+    lease = await rooted(store)
+    await store.release(lease, done=True)
+    assert await other.claim(10) == []
+    again = await other.reopen("run_r")
+    assert again is not None
+    assert again.fence > lease.fence
+    assert await store.reopen("run_r") is None
+
+
+async def test_a_cancel_reaches_the_holder(store: Store, other: Store) -> None:
+    """Given a root held by one process, when another asks to cancel it, then the holder is told."""
+    await rooted(store)
+    await other.request_cancel("run_r")
+    assert await store.cancel_requested() == {"run_r"}
+    assert await other.cancel_requested() == set()
+
+
+CHILD = """
+import asyncio, sys
+from pathlib import Path
+from toolkit.store import Emit, Insert, Store
+AT = "2026-11-20T08:00:00.000Z"
+async def main():
+    store = await Store.open(Path(sys.argv[1]), lease_s=60)
+    inserted, lease = store.new_root("run_r", "run", "acc")
+    await store.write([inserted])
+    for i in range(100_000):
+        row = {"id": f"art_{i:06}", "account_id": "acc", "job_id": None, "sha256": "0",
+               "deleted": False, "created_at": AT, "doc": "{}"}
+        await store.write([Insert("artifacts", row), Emit("run_r", "run.x", {"i": i}, AT)],
+                          lease=lease)
+        print(i, flush=True)
+asyncio.run(main())
+"""
+
+
+async def test_what_was_acknowledged_survives_kill_9(tmp_path: Path) -> None:
+    """Given a process killed in mid-write, then its acknowledged writes are there, whole.
+
+    Its lease, which would hold for a minute, is free at once: the system says that it has died.
+    """
+    child = subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    )
+    assert child.stdout is not None
+    acknowledged = -1
+    for line in child.stdout:
+        acknowledged = int(line)
+        if acknowledged >= 200:
+            break
+    os.kill(child.pid, signal.SIGKILL)
+    acknowledged = max([acknowledged, *map(int, child.stdout.read().split()[:-1])])
+    child.stdout.close()
+    child.wait()
+    store = await Store.open(tmp_path)
+    rows = await store.find("artifacts")
+    events = await store.events("run_r", after=0, limit=1_000_000)
+    assert len(rows) >= acknowledged + 1
+    assert [event["data"]["i"] for event in events] == list(range(len(rows)))
+    (lease,) = await store.claim(10)
+    assert lease.fence == 2
+    await store.close()
+
+
+@pytest.mark.parametrize("within", ["one store", "two stores"])
+async def test_a_waiter_is_woken(store: Store, other: Store, within: str) -> None:
+    """Given somebody who waits for an event, when it is written, then they are told soon."""
+    writer = store if within == "one store" else other
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+    waiting = asyncio.create_task(store.wait_for_event("run_r", after=0, timeout_s=10))
+    await asyncio.sleep(0)
+    await writer.write([Emit("run_r", "run.queued", {}, AT)])
+    await waiting
+    assert loop.time() - started < 2
+
+
+async def test_blobs_are_stored_once_and_read_in_part(store: Store, tmp_path: Path) -> None:
+    """Given the same bytes twice, then there is one file; ranges of it can be read."""
+    first, second = await store.put_blob(b"0123456789"), await store.put_blob(b"0123456789")
+    assert first == second
+    files = [path for path in (tmp_path / "artifacts").rglob("*") if path.is_file()]
+    assert len(files) == 1
+    assert await store.get_blob(first, 2, 5) == b"234"
+    with pytest.raises(ServiceError):
+        await store.get_blob("f" * 64)
+
+
+async def test_blobs_can_live_anywhere_fsspec_reaches(tmp_path: Path) -> None:
+    """Given an artifact URL, then bytes go there and come back."""
+    store = await Store.open(tmp_path, artifact_url="memory://bucket/artifacts")
+    digest = await store.put_blob(b"0123456789")
+    assert await store.get_blob(digest, 3) == b"3456789"
+    await store.close()
+
+
+async def test_a_locked_database_is_unavailable_and_then_works_again(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a database that another process keeps locked, then writes fail clearly, reads go on."""
+    store._writer._connection.execute("PRAGMA busy_timeout=50")
+    blocker = sqlite3.connect(tmp_path / "state.db", isolation_level=None)
+    blocker.execute("BEGIN IMMEDIATE")
+    with pytest.raises(ServiceError) as refused:
+        await store.write([job("a")])
+    assert refused.value.code is ErrorCode.UNAVAILABLE
+    assert refused.value.retry_after is not None
+    assert await store.find("jobs") == []
+    blocker.execute("ROLLBACK")
+    blocker.close()
+    await store.write([job("a")])
+    assert len(await store.find("jobs")) == 1
+
+
+async def test_full_durability_commits_in_the_writer_thread(tmp_path: Path) -> None:
+    """Given durability=full, then SQLite syncs each commit, and nothing else changes."""
+    store = await Store.open(tmp_path, durability="full")
+    mode = store._writer._connection.execute("PRAGMA synchronous").fetchone()
+    assert mode == (2,)
+    await asyncio.gather(*(store.write([job(str(i))]) for i in range(50)))
+    assert len(await store.find("jobs")) == 50
+    await store.close()
+
+
+async def test_pages_go_down_from_the_newest(store: Store) -> None:
+    """Given rows, then a page starts below the id it is told."""
+    await store.write([job(name) for name in "abcde"])
+    first = await store.page("jobs", "acc", limit=2)
+    second = await store.page("jobs", "acc", limit=2, before=first[-1]["id"])
+    assert [row["node_id"] for row in (*first, *second)] == ["e", "d", "c", "b"]
+    assert await store.page("jobs", "nobody", limit=2) == []
