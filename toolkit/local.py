@@ -164,6 +164,7 @@ class LoopTransport(httpx.BaseTransport):
         self._thread = thread
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Have the app answer, and wait for it."""
         request.read()
         return _detached(self._thread.call(self._thread.answer(_copied(request))), request)
 
@@ -175,6 +176,7 @@ class AsyncLoopTransport(httpx.AsyncBaseTransport):
         self._thread = thread
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Have the app answer on its own loop."""
         await request.aread()
         future = self._thread.submit(self._thread.answer(_copied(request)))
         return _detached(await asyncio.wrap_future(future), request)

@@ -38,6 +38,7 @@ def pointer(**changes: object) -> dict[str, object]:
 
 
 A_KEY = "sk-" + "a1B2" * 10
+NOBODYS = "art_01m7xrhddbvq3n2zjx4fe01326"
 RUNS, FLOWS, TASKS = "/v1/runs", "/v1/workflows", "/v1/tasks"
 LINKS = "/v1/providers/connections"
 
@@ -83,7 +84,7 @@ BODIES = [
     ),
     (
         RUNS,
-        run(name="composition.layout", input={"title": "x", "image": "art_01m7xrhddbvq3n2zjx4fe01326"}),
+        run(name="composition.layout", input={"title": "x", "image": NOBODYS}),
         404,
         "NOT_FOUND",
         None,
@@ -318,7 +319,7 @@ async def test_a_pasted_key_is_never_echoed_or_stored(wire: Wire, settings: obje
 
 
 async def test_nothing_new_is_taken_while_stopping(wire: Wire) -> None:
-    """Given an engine that drains, then new work is refused with Retry-After and reading goes on."""
+    """Given an engine that drains, then new work is refused, and reading goes on."""
     wire.engine.drain()
     answer = await wire.send("POST", RUNS, json=RUN)
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "UNAVAILABLE")

@@ -58,6 +58,7 @@ class Endpoints:
             workers_min=endpoint.workers_min,
             workers_max=endpoint.workers_max,
             image=endpoint.image,
+            reference=endpoint.id,
         )
         try:
             state = await self._ask(vendor, connection, creation)

@@ -1,6 +1,5 @@
 """Events of runs, jobs, workflows and tasks, and waiting for them."""
 
-import asyncio
 import json
 from collections.abc import Sequence
 

@@ -90,7 +90,9 @@ def _candidate(
 ) -> Candidate:
     connection = backends.connections.get(vendor.id)
     model = backends.models.get(vendor.id)
-    estimate = estimate_usd(operation, model)
+    # What an endpoint of one's own costs depends on how long its GPU takes: nobody knows before.
+    own_gpu = options.endpoint_id is not None and bool(vendor.infrastructure)
+    estimate = None if own_gpu else estimate_usd(operation, model)
     reason, excluded = "connected", False
     if connection is None:
         reason, excluded = "not connected", True

@@ -16,10 +16,17 @@ BACKLOG = 2048
 
 
 class _Server(uvicorn.Server):
-    """Leaves the signals to `serve`, which has more to do about them."""
+    """Says when it answers requests; the signals are left to `serve`."""
 
-    def install_signal_handlers(self) -> None:
-        """Nothing: see `serve`."""
+    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_ready = on_ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen."""
+        await super().startup(sockets)
+        if self.started:
+            self._on_ready()
 
 
 async def serve(
@@ -58,7 +65,8 @@ async def serve(
         timeout_keep_alive=30,
         timeout_graceful_shutdown=int(grace_s),
     )
-    server = _Server(config)
+    url = f"http://{host}:{listener.getsockname()[1]}"
+    server = _Server(config, lambda: on_ready(url) if on_ready is not None else None)
     loop = asyncio.get_running_loop()
 
     def stop() -> None:
@@ -67,12 +75,8 @@ async def serve(
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
-    serving = asyncio.create_task(server._serve(sockets=[listener]))
-    while not server.started and not serving.done():
-        await asyncio.sleep(0.01)
-    if on_ready is not None and server.started:
-        on_ready(f"http://{host}:{listener.getsockname()[1]}")
     try:
-        await serving
+        # Not `serve`, which would take the signals for itself.
+        await server._serve(sockets=[listener])
     finally:
         await engine.close(grace_s)

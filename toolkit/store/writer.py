@@ -128,8 +128,9 @@ class Writer:
 
     async def drain(self) -> None:
         """Wait until everything submitted is written, then end the thread."""
-        while self._pending or self._in_thread is not None or self._scheduled:
-            await asyncio.sleep(0.001)
+        await self.submit((), None)  # done after all that came before it
+        if self._in_thread is not None:
+            await self._in_thread
         self._thread.shutdown(wait=True)
 
     def _write(self, group: list[Submission]) -> list[Exception | None]:

@@ -1,0 +1,261 @@
+"""The client against answers made by hand: requests, errors, retries, waiting."""
+
+import inspect
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from toolkit.client import AsyncClient, Client, Workflow, _wire
+from toolkit.client._async import areas as async_areas
+from toolkit.client._async import handles as async_handles
+from toolkit.client._sync import areas as sync_areas
+from toolkit.client._sync import handles as sync_handles
+from toolkit.contract.errors import ErrorCode, RequestError, ServiceError, WorkError
+
+ROOT = Path(__file__).parent.parent.parent
+AT = "2026-11-20T08:00:00.000Z"
+RUN: dict[str, Any] = {
+    "id": "run_1", "job_id": "job_1", "capability": "llm.generate@1", "input": {},
+    "status": "running", "created_at": AT,
+}  # fmt: skip
+KEY = "sk_live_canary"
+
+
+class Service:
+    """Answers from a list, one a request; remembers what was asked."""
+
+    def __init__(self, *answers: httpx.Response | Exception) -> None:
+        self.answers = list(answers)
+        self.seen: list[httpx.Request] = []
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        """Answer the next one."""
+        self.seen.append(request)
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def client(self) -> Client:
+        """A client of it."""
+        return Client("http://service.test", KEY, transport=httpx.MockTransport(self))
+
+
+def envelope(data: dict[str, Any], status: int = 200) -> httpx.Response:
+    """One resource."""
+    return httpx.Response(status, json={"id": data["id"], "data": data})
+
+
+def events(*types: str, first: int = 1) -> httpx.Response:
+    """Events of `run_1`."""
+    items = [
+        {"n": first + i, "resource_id": "run_1", "type": kind, "at": AT, "data": {"id": "run_1"}}
+        for i, kind in enumerate(types)
+    ]
+    return httpx.Response(200, json={"data": {"items": items, "count": len(items)}})
+
+
+def failure(status: int, code: str, **headers: str) -> httpx.Response:
+    """An error answer."""
+    body = {"error": {"code": code, "message": "No.", "request_id": "req_1"}}
+    return httpx.Response(status, json=body, headers=headers)
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Back-off takes no time here."""
+    monkeypatch.setattr(_wire, "backoff_s", lambda *_: 0.0)
+
+
+def test_the_key_is_sent_and_never_shown() -> None:
+    """Given a key, then it is in the header and in no repr."""
+    service = Service(envelope(RUN))
+    client = service.client()
+    client.runs.get("run_1")
+    assert service.seen[0].headers["Authorization"] == f"Bearer {KEY}"
+    assert str(service.seen[0].url) == "http://service.test/v1/runs/run_1"
+    assert KEY not in repr(client) + repr(vars(client))
+
+
+def test_a_run_is_asked_for_as_the_contract_has_it() -> None:
+    """Given options, then only those that were given are in the body."""
+    service = Service(envelope(RUN, 202))
+    run = service.client().runs.create("llm.generate", {"objective": "x"}, provider="openai")
+    assert json.loads(service.seen[0].content) == {
+        "target": "capability",
+        "name": "llm.generate",
+        "input": {"objective": "x"},
+        "options": {"provider": "openai"},
+    }
+    assert run.id == "run_1"
+    assert repr(run) == "<Run run_1 llm.generate@1 running>"
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "code"),
+    [
+        (failure(400, "INVALID_REQUEST"), RequestError, "INVALID_REQUEST"),
+        (failure(402, "BUDGET_EXCEEDED"), RequestError, "BUDGET_EXCEEDED"),
+        (failure(429, "RATE_LIMITED", **{"Retry-After": "7"}), ServiceError, "RATE_LIMITED"),
+        (failure(400, "CODE_OF_A_LATER_VERSION"), ServiceError, "INTERNAL"),
+        (httpx.Response(502, html="<h1>Bad gateway</h1>"), ServiceError, "UNAVAILABLE"),
+        (httpx.ConnectError("refused"), ServiceError, "UNAVAILABLE"),
+    ],
+)
+def test_errors_are_exceptions_of_one_line(
+    answer: httpx.Response | Exception, kind: type[Exception], code: str
+) -> None:
+    """Given an answer that is none, then the exception has the code and says what to do."""
+    with pytest.raises(kind) as failed:
+        Service(answer).client().runs.create("llm.generate", {})
+    error = failed.value
+    assert isinstance(error, RequestError | ServiceError)
+    assert error.code.name == code
+    assert "\n" not in str(error)
+    assert len(error._render_traceback_()) == 1
+    if code == "RATE_LIMITED":
+        assert (error.retry_after, error.request_id) == (7.0, "req_1")
+
+
+def test_reading_is_tried_again_and_work_is_not() -> None:
+    """Given a service that fails at first, then a GET is sent again, a bare POST is not."""
+    service = Service(failure(503, "UNAVAILABLE"), httpx.ReadError("lost"), envelope(RUN))
+    assert service.client().runs.get("run_1").id == "run_1"
+    service = Service(failure(503, "UNAVAILABLE"), envelope(RUN, 202))
+    with pytest.raises(ServiceError):
+        service.client().runs.create("llm.generate", {})
+    service = Service(failure(503, "UNAVAILABLE"), envelope(RUN, 202))
+    service.client().runs.create("llm.generate", {}, idempotency_key="once")
+    assert [request.headers["Idempotency-Key"] for request in service.seen] == ["once", "once"]
+
+
+def test_waiting_follows_the_events_to_the_end(capsys: pytest.CaptureFixture[str]) -> None:
+    """Given a run under way, then it is polled from the last event on, and shown as it goes."""
+    done = {**RUN, "status": "completed", "output": {"text": "x"}}
+    service = Service(
+        envelope(RUN),
+        events("run.queued", "run.running"),
+        httpx.ReadError("a dropped poll"),
+        events("run.completed", first=3),
+        envelope(done),
+    )
+    run = service.client().runs.get("run_1")
+    service.answers.insert(0, envelope(RUN))
+    assert run.wait().output == {"text": "x"}
+    polls = [r.url.params["after"] for r in service.seen if r.url.path.endswith("/events")]
+    assert polls == ["0", "2", "2"]
+    assert "completed" in capsys.readouterr().err
+
+
+def test_work_that_failed_raises_what_its_record_says() -> None:
+    """Given a failed run, then waiting raises its code, unless it is not to be checked."""
+    error = {"code": "PROVIDER_TIMEOUT", "message": "It took too long."}
+    failed = {**RUN, "status": "failed", "error": error}
+    run = Service(envelope(failed), envelope(failed), envelope(failed)).client().runs.get("run_1")
+    with pytest.raises(WorkError) as raised:
+        run.wait(progress=False)
+    assert raised.value.code is ErrorCode.PROVIDER_TIMEOUT
+    assert run.wait(progress=False, check=False).status == "failed"
+
+
+def test_an_interrupt_ends_the_wait_only() -> None:
+    """Given an interrupt while waiting, then nothing is sent to cancel the work."""
+
+    class Interrupted(Service):
+        def __call__(self, request: httpx.Request) -> httpx.Response:
+            if request.url.path.endswith("/events"):
+                raise KeyboardInterrupt
+            return super().__call__(request)
+
+    service = Interrupted(envelope(RUN), envelope(RUN))
+    run = service.client().runs.get("run_1")
+    with pytest.raises(KeyboardInterrupt):
+        run.wait(progress=False)
+    assert {request.method for request in service.seen} == {"GET"}
+
+
+def test_a_wait_that_is_too_long_says_that_the_work_goes_on() -> None:
+    """Given a time limit, when it is up, then the error says so."""
+    run = Service(envelope(RUN), envelope(RUN)).client().runs.get("run_1")
+    with pytest.raises(ServiceError) as late:
+        run.wait(0.0, progress=False)
+    assert "goes on" in late.value.message
+
+
+def test_a_collection_is_indexed_by_place_and_id() -> None:
+    """Given a page, then its items can be had by position and id, and shown as a table."""
+    data = {"items": [RUN, {**RUN, "id": "run_2"}], "count": 2, "next_cursor": "more"}
+    runs = Service(httpx.Response(200, json={"data": data})).client().runs.list()
+    assert (runs[1].id, runs["run_2"].id, len(runs)) == ("run_2", "run_2", 2)
+    assert runs._ipython_key_completions_() == ["run_1", "run_2"]
+    assert list(runs.to_frame()["status"]) == ["running", "running"]
+    assert repr(runs) == "<2 runs, and more>"
+    assert "<table>" in runs._repr_html_()
+    with pytest.raises(KeyError):
+        runs["run_3"]
+
+
+def test_no_address_says_what_to_do() -> None:
+    """Given neither address nor variable, then the error names the embedded engine."""
+    with pytest.raises(ServiceError) as missing:
+        Client()
+    assert "Client.local()" in missing.value.message
+
+
+async def test_the_async_client_does_the_same() -> None:
+    """Given the async client, then a run is created, awaited and read."""
+    done = {**RUN, "status": "completed", "output": {"text": "x"}}
+    service = Service(envelope(RUN, 202), envelope(done))
+    transport = httpx.MockTransport(service)
+    async with AsyncClient("http://service.test/v1", KEY, transport=transport) as client:
+        run = await client.runs.create("llm.generate", {})
+        assert (await run).output == {"text": "x"}
+
+
+def public(module: object, prefix: str) -> dict[str, set[str]]:
+    """The public classes of a module with their public methods' signatures."""
+    return {
+        name.removeprefix(prefix): {
+            f"{method}({', '.join(inspect.signature(function).parameters)})"
+            for method, function in inspect.getmembers(kind, inspect.isfunction)
+            if not method.startswith("_")
+        }
+        for name, kind in inspect.getmembers(module, inspect.isclass)
+        if kind.__module__ == module.__name__  # type: ignore[attr-defined]
+    }
+
+
+def test_both_clients_offer_the_same() -> None:
+    """Given the async and the sync modules, then classes, methods and parameters are the same."""
+    assert public(async_handles, "Async") == public(sync_handles, "Async")
+    assert public(async_areas, "Async") == public(sync_areas, "Async")
+
+
+def test_the_sync_client_is_current() -> None:
+    """Given the generator, when it checks, then nothing is stale."""
+    command = [sys.executable, str(ROOT / "scripts" / "unasync.py"), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_a_workflow_is_built_in_order() -> None:
+    """Given nodes, then faults are told at once and the body is the contract's."""
+    wf = Workflow("w", max_retries=1, max_cost_usd=0.5)
+    a = wf.add("a", "research.gather", topic="Tea")
+    wf.add("b", "llm.generate", objective="x", depends_on=[a, "a"][:1], options={"provider": "p"})
+    with pytest.raises(RequestError, match="another node"):
+        wf.add("a", "llm.generate")
+    with pytest.raises(RequestError, match="add it first"):
+        wf.add("c", "llm.generate", depends_on=["ghost"])
+    body = wf.to_dict()
+    assert body["options"] == {"max_cost_usd": 0.5}
+    assert Workflow.from_dict(body).to_dict() == body
+    assert wf.to_request().nodes[1].options.provider == "p"
+    assert list(wf.to_networkx().edges) == [("a", "b")]
+    assert "n0 --> n1" in wf.to_mermaid()
+    assert set(wf._repr_mimebundle_()) == {"text/plain", "image/svg+xml"}

@@ -1,0 +1,120 @@
+"""Pictures, tables and texts of records."""
+
+import io
+import random
+from xml.etree import ElementTree
+
+import pytest
+
+from toolkit.contract.events import Event
+from toolkit.contract.workflows import Node
+from toolkit.display.graph import layered
+from toolkit.display.html import facts, table
+from toolkit.display.mermaid import workflow_mermaid
+from toolkit.display.progress import Progress
+from toolkit.display.svg import GAP_X, GAP_Y, HEIGHT, MARGIN, WIDTH, workflow_svg
+from toolkit.display.text import event_line
+
+NASTY = '<script>alert("x")</script>'
+AT = "2026-11-20T08:00:00.000Z"
+
+
+def random_dag(seed: int) -> dict[str, list[str]]:
+    """A graph of up to 24 nodes."""
+    rng = random.Random(seed)
+    names = [f"n{i}" for i in range(rng.randint(1, 24))]
+    return {
+        name: sorted(rng.sample(names[:i], min(i, rng.randint(0, 3))))
+        for i, name in enumerate(names)
+    }
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_no_edge_hides_behind_a_node(seed: int) -> None:
+    """Given any graph, then every place on an edge's way is its own, and edges lead rightwards."""
+    edges = random_dag(seed)
+    layout = layered(edges)
+    taken = set(layout.places.values())
+    assert len(taken) == len(edges)
+    for (upstream, node), route in layout.routes.items():
+        assert (route[0], route[-1]) == (layout.places[upstream], layout.places[node])
+        assert [x for x, _ in route] == list(range(route[0][0], route[-1][0] + 1))
+        assert not taken & set(route[1:-1])
+    assert layered(edges) == layout
+
+
+def test_a_cycle_has_no_layout() -> None:
+    """Given a cycle, then it is refused rather than drawn wrong."""
+    with pytest.raises(ValueError, match="cycle"):
+        layered({"a": ["b"], "b": ["a"]})
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_picture_is_stable_well_formed_and_told_in_words(seed: int) -> None:
+    """Given a workflow, then its SVG parses, is the same twice, and names each node's state."""
+    edges = random_dag(seed)
+    states = ["pending", "running", "completed", "failed", "cancelled"]
+    nodes = [
+        Node(id=name, capability="x@1", depends_on=ups, status=states[i % 5])  # type: ignore[arg-type]
+        for i, (name, ups) in enumerate(edges.items())
+    ]
+    svg = workflow_svg("w", nodes)
+    assert svg == workflow_svg("w", nodes)
+    root = ElementTree.fromstring(svg)
+    assert root.get("role") == "img"
+    for node in nodes:
+        assert f"{node.id} {node.status}" in (root.get("aria-label") or "")
+    width, height = float(root.get("width", 0)), float(root.get("height", 0))
+    boxes = [element for element in root.iter() if element.tag.endswith("rect")]
+    assert len(boxes) == len(nodes)
+    for box in boxes:
+        assert MARGIN <= float(box.get("x", -1)) <= width - MARGIN - WIDTH
+        assert MARGIN <= float(box.get("y", -1)) <= height - MARGIN - HEIGHT
+    assert GAP_X > 0
+    assert GAP_Y > 0
+
+
+def test_text_from_outside_is_never_markup() -> None:
+    """Given a name that is markup, then no picture, table or chart has it raw."""
+    node = Node(id="a", capability=NASTY)
+    shown = [
+        workflow_svg(NASTY, [node]),
+        table([{"name": NASTY, NASTY: 1}], ["name", NASTY], NASTY),
+        facts(NASTY, {NASTY: NASTY}),
+        workflow_mermaid([node]),
+    ]
+    assert all("<script" not in text for text in shown)
+
+
+def event(kind: str, **data: object) -> Event:
+    """An event of a workflow."""
+    return Event.model_validate(
+        {"n": 1, "resource_id": "wfl_1", "type": kind, "at": AT, "data": data}
+    )
+
+
+def test_a_line_of_progress_says_what_happened() -> None:
+    """Given an event, then its line has node, state, provider, time, cost and error."""
+    line = event_line(
+        event(
+            "node.failed",
+            node_id="card",
+            provider="openai",
+            latency_ms=1234,
+            cost_usd=0.002,
+            error={"code": "PROVIDER_TIMEOUT", "message": "late"},
+        )
+    )
+    for part in ("✗ card", "failed", "by openai", "1.23 s", "$0.002", "PROVIDER_TIMEOUT: late"):
+        assert part in line
+
+
+def test_lines_are_printed_once_each() -> None:
+    """Given the same state twice, then it is told once; False tells nothing."""
+    told, silent = io.StringIO(), io.StringIO()
+    for progress in (Progress("lines", told), Progress(False, silent)):
+        for _ in range(2):
+            progress.add(event("node.running", node_id="a"))
+        progress.add(event("node.completed", node_id="a"))
+    assert len(told.getvalue().splitlines()) == 2
+    assert silent.getvalue() == ""
