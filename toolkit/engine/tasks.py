@@ -103,7 +103,7 @@ class Tasks:
         """End a task, which is then `failed` with `CANCELLED`; an ended one stays as it is."""
         task = await self.get(account_id, task_id)
         if task.status == "blocked":
-            await self._lease_again(task, account_id, "failed", _error(ErrorCode.CANCELLED))
+            await self._lease_again(task, "failed", _error(ErrorCode.CANCELLED))
         elif task.status not in FINAL_TASK_STATUSES:
             await self._roots.cancel(task_id)
         return await self.get(account_id, task_id)
@@ -119,12 +119,10 @@ class Tasks:
             raise RequestError(
                 ErrorCode.CONFLICT, f"The task is {task.status}; only a blocked one is resumed."
             )
-        await self._lease_again(task, account_id, "planning", None)
+        await self._lease_again(task, "planning", None)
         return await self.get(account_id, task_id)
 
-    async def _lease_again(
-        self, task: Task, account_id: str, status: TaskStatus, error: ErrorInfo | None
-    ) -> None:
+    async def _lease_again(self, task: Task, status: TaskStatus, error: ErrorInfo | None) -> None:
         """Move a blocked task, whose root is closed, to another state."""
         lease = await self._core.store.reopen(task.id)
         if lease is None:
