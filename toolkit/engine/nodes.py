@@ -1,19 +1,17 @@
 """How a workflow's record follows from the jobs of its nodes."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Mapping
 
-from toolkit.contract.jobs import FINAL_STATUSES, Job
+from toolkit.contract.jobs import Job
 from toolkit.contract.workflows import Node, Workflow
 
 
-def show(workflow: Workflow, jobs: Collection[Job]) -> None:
-    """Put what is known of its jobs into a workflow's nodes and sums."""
-    by_node = {job.node_id: job for job in jobs}
+def show(workflow: Workflow, jobs: Mapping[str, Job]) -> None:
+    """Put what is known of its jobs, by node, into a workflow's nodes and sums."""
     for node in workflow.nodes:
-        job = by_node.get(node.id)
-        if job is not None and node.status not in FINAL_STATUSES:
-            fill_node(node, job)
-    own = [job for job in jobs if job.workflow_id == workflow.id]
+        if node.id in jobs:
+            fill_node(node, jobs[node.id])
+    own = [job for job in jobs.values() if job.workflow_id == workflow.id]
     estimates = [job.estimated_cost_usd for job in own if job.status == "completed"]
     known = [cost for cost in estimates if cost is not None]
     # An unknown price is null, never 0: it makes the sum unknown too.

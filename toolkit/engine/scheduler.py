@@ -18,6 +18,8 @@ from toolkit.engine.nodes import fill_node, show
 from toolkit.engine.work import Suspended, Work, interrupted
 from toolkit.store import Change, Emit, Lease, Update
 
+DEFAULT_OPTIONS = Options()
+
 
 class Scheduler:
     """Carries out a workflow from wherever it stands, without level barriers.
@@ -113,7 +115,9 @@ class Scheduler:
         if workflow.started_at is None:
             workflow.started_at = now()
         workflow.status = "running"
-        self._core.store.write([self._saved(), self._event("running")], lease=self._lease)
+        # The record itself is written again when there is more to say than its status.
+        saved = Update("workflows", workflow.id, {"status": workflow.status})
+        self._core.store.write([saved, self._event("running")], lease=self._lease)
 
     def _ready(self, node: Node) -> bool:
         unfinished = node.status not in FINAL_STATUSES and not self._core.draining
@@ -134,7 +138,9 @@ class Scheduler:
     async def _carry_out(self, node: Node) -> None:
         work = self._work(node)
         artifact = await self._runner.execute(work)
-        fill_node(node, work.job)
+        # The rest of the node's record follows from its job, at the end.
+        node.status, node.error = work.job.status, work.job.error
+        node.completed_at = work.job.completed_at
         if artifact is None:
             await self._cancel_downstream(node)
             return
@@ -172,9 +178,13 @@ class Scheduler:
             capability=node.capability,
             input=node.input,
             from_artifacts={up: self._artifacts[up].id for up in node.depends_on},
-            options=Options(**self._spec["options"].get(node.id, {})),
+            options=self._options(node),
             created_at=now(),
         )
+
+    def _options(self, node: Node) -> Options:
+        given = self._spec["options"].get(node.id)
+        return Options(**given) if given else DEFAULT_OPTIONS
 
     async def _cancel_downstream(self, failed: Node) -> None:
         """Cancel only what lies behind a node that failed; independent branches go on."""
@@ -222,7 +232,7 @@ class Scheduler:
     async def _finish(self, status: WorkflowStatus, error: ErrorInfo | None) -> None:
         workflow = self._workflow
         changes: list[Change] = []
-        show(workflow, self._jobs.values())
+        show(workflow, self._jobs)
         if status == "cancelled":
             for node in workflow.nodes:
                 if node.status not in FINAL_STATUSES:

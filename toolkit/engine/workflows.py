@@ -139,16 +139,22 @@ class Workflows:
         return await self._current(row)
 
     async def _current(self, row: Mapping[str, Any]) -> Workflow:
+        """A workflow as it stands: while it runs, its nodes are told by their jobs."""
         workflow = Workflow.model_validate_json(str(row["doc"]))
-        if workflow.status not in FINAL_STATUSES:
-            jobs = await self._core.store.find("jobs", workflow_id=workflow.id)
-            kept = json.loads(str(row["spec"]))["kept"]
-            records = [Job.model_validate_json(str(job["doc"])) for job in jobs]
-            for job_id in kept.values():
-                kept_row = await self._core.store.get("jobs", job_id)
-                if kept_row is not None:
-                    records.append(Job.model_validate_json(str(kept_row["doc"])))
-            show(workflow, records)
+        if workflow.status in FINAL_STATUSES:
+            return workflow
+        workflow.status = row["status"]
+        kept: dict[str, str] = json.loads(str(row["spec"]))["kept"]
+        rows = await self._core.store.find("jobs", workflow_id=workflow.id)
+        jobs = {str(job["node_id"]): Job.model_validate_json(str(job["doc"])) for job in rows}
+        for node_id, job_id in kept.items():
+            found = await self._core.store.get("jobs", job_id)
+            if found is not None:
+                jobs[node_id] = Job.model_validate_json(str(found["doc"]))
+        show(workflow, jobs)
+        workflow.started_at = min(
+            (j.started_at for j in jobs.values() if j.started_at), default=None
+        )
         return workflow
 
     async def list(self, account_id: str, limit: int, before: str | None) -> list[Workflow]:
