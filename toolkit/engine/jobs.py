@@ -84,7 +84,7 @@ class JobRunner:
         if not work.capability.needs_connection:
             self._local_attempt(job)
         # Not waited for: it is written before whatever this job writes next.
-        self._core.store.write(work.written("running"), lease=work.lease)
+        self._core.store.write(work.written("running"), lease=work.lease, eager=False)
 
     def _again(self, work: Work) -> None:
         """A node retry: the same job, once more."""

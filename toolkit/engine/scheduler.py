@@ -117,7 +117,7 @@ class Scheduler:
         workflow.status = "running"
         # The record itself is written again when there is more to say than its status.
         saved = Update("workflows", workflow.id, {"status": workflow.status})
-        self._core.store.write([saved, self._event("running")], lease=self._lease)
+        self._core.store.write([saved, self._event("running")], lease=self._lease, eager=False)
 
     def _ready(self, node: Node) -> bool:
         unfinished = node.status not in FINAL_STATUSES and not self._core.draining

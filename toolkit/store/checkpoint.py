@@ -1,9 +1,9 @@
 """Checkpoints of the write-ahead log: by one connection of one process at a time."""
 
+import sqlite3
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import IO
-
-from sqlalchemy import Connection
 
 try:
     import fcntl
@@ -17,39 +17,52 @@ EVERY_COMMITS = 200
 class Checkpoints:
     """Moves the log into the database when it has grown, under a lock between processes.
 
-    SQLite 3.7.0 to 3.51.2 can corrupt a database that two connections checkpoint at once.
+    SQLite 3.7.0 to 3.51.2 can corrupt a database that two connections checkpoint at once. It is
+    done in a thread: a checkpoint takes many times as long as a commit.
     """
 
     def __init__(self, database: Path) -> None:
+        self._database = database
         self._wal = database.with_name(database.name + "-wal")
         self._lock = database.with_name("checkpoint.lock")
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="toolkit-checkpoint")
+        self._running: Future[None] | None = None
         self._commits = 0
 
-    def consider(self, connection: Connection) -> None:
+    def consider(self) -> None:
         """Make a checkpoint every so often, if the log has grown large."""
         self._commits += 1
-        if self._commits % EVERY_COMMITS == 0 and self._size() > LARGE_WAL_BYTES:
-            self._make(connection, "PASSIVE")
+        if self._commits % EVERY_COMMITS or self._size() < LARGE_WAL_BYTES:
+            return
+        if self._running is None or self._running.done():
+            self._running = self._thread.submit(self._make, "PASSIVE")
 
-    def truncate(self, connection: Connection) -> None:
+    def close(self) -> None:
         """Leave a short log behind."""
-        self._make(connection, "TRUNCATE")
+        self._thread.submit(self._make, "TRUNCATE").result()
+        self._thread.shutdown()
 
     def _size(self) -> int:
         return self._wal.stat().st_size if self._wal.exists() else 0
 
-    def _make(self, connection: Connection, mode: str) -> None:
+    def _make(self, mode: str) -> None:
         with self._lock.open("ab") as file:
-            if self._taken(file):
-                connection.exec_driver_sql(f"PRAGMA wal_checkpoint({mode})")
-                connection.rollback()
+            if not _taken(file):
+                return
+            connection = sqlite3.connect(self._database, isolation_level=None)
+            try:
+                connection.execute(f"PRAGMA wal_checkpoint({mode})")
+            except sqlite3.OperationalError:
+                return  # somebody writes just now: the log stays until the next time
+            finally:
+                connection.close()
 
-    @staticmethod
-    def _taken(file: IO[bytes]) -> bool:
-        if fcntl is None:
-            return True
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return False
+
+def _taken(file: IO[bytes]) -> bool:
+    if fcntl is None:
         return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

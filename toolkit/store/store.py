@@ -97,22 +97,27 @@ class Store:
         """Write what was submitted, and let go of everything."""
         await self._writer.drain()
         with translated():
-            self._checkpoints.truncate(self._write_connection)
+            self._checkpoints.close()
             self._write_connection.close()
             self._read_connection.close()
             self._engine.dispose()
         self._owner.close()
 
     def write(
-        self, changes: Sequence[Change], *, lease: Lease | None = None
+        self, changes: Sequence[Change], *, lease: Lease | None = None, eager: bool = True
     ) -> "asyncio.Future[None]":
         """Have changes written, all or nothing, in the order of the calls.
+
+        Args:
+            changes: what to write, in one transaction.
+            lease: the lease that it is written under.
+            eager: write it at once; otherwise soon, together with what comes next.
 
         Returns:
             a future that is done when they are durable; it raises `Conflict`, `LeaseLost` or
             `ServiceError`.
         """
-        return self._writer.submit(changes, lease)
+        return self._writer.submit(changes, lease, eager=eager)
 
     def _committed(self, events: Sequence[Emit]) -> None:
         if self._waiters:
@@ -121,7 +126,7 @@ class Store:
                     for waiter in self._waiters.get(key or "", ()):
                         if waiter.types is None or event.type in waiter.types:
                             waiter.woken.set()
-        self._checkpoints.consider(self._write_connection)
+        self._checkpoints.consider()
 
     def _rows(self, statement: "Select[Any]") -> list[Row]:
         with translated():

@@ -20,6 +20,7 @@ from toolkit.store.tables import metadata
 # the loop would hold up everything else.
 SLOW_COMMIT_S = 0.002
 LARGE_GROUP = 256
+LINGER_S = 0.01
 Rows = dict[str, dict[str, dict[str, object]]]
 
 
@@ -77,21 +78,35 @@ class Writer:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="toolkit-writer")
         self._in_thread: asyncio.Task[None] | None = None
         self._scheduled = False
+        self._lingering: asyncio.TimerHandle | None = None
         self._pace_s = 0.0
         self._last_n: dict[str, int] = {}
 
-    def submit(self, changes: Sequence[Change], lease: Lease | None) -> "asyncio.Future[None]":
-        """Have changes written; the future is done when they are durable."""
+    def submit(
+        self, changes: Sequence[Change], lease: Lease | None, *, eager: bool = True
+    ) -> "asyncio.Future[None]":
+        """Have changes written; the future is done when they are durable.
+
+        What nobody waits for (`eager=False`) goes with the next changes that somebody does wait
+        for, or by itself after `LINGER_S`.
+        """
         loop = asyncio.get_running_loop()
         submission = Submission(changes, lease, loop.create_future())
         self._pending.append(submission)
-        if not self._scheduled and self._in_thread is None:
+        if self._in_thread is not None:
+            return submission.done
+        if eager and not self._scheduled:
             self._scheduled = True
             loop.call_soon(self._flush)
+        elif not eager and not self._scheduled and self._lingering is None:
+            self._lingering = loop.call_later(LINGER_S, self._flush)
         return submission.done
 
     def _flush(self) -> None:
         self._scheduled = False
+        if self._lingering is not None:
+            self._lingering.cancel()
+            self._lingering = None
         if self._in_thread is not None or not self._pending:
             return
         group, self._pending = self._pending, []
