@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from pydantic import BaseModel
 
+from toolkit.contract.tasks import Criteria, Review
 from toolkit.display import html
 from toolkit.display.frames import frame
 from toolkit.display.text import summary
@@ -28,6 +29,7 @@ class Shown(Generic[R]):
     """
 
     kind = "resource"
+    facts: tuple[str, ...] = ()  # the fields that its HTML shows; all of them, by default
 
     def __init__(self, record: R) -> None:
         self.record = record
@@ -51,9 +53,53 @@ class Shown(Generic[R]):
     def __repr__(self) -> str:
         return summary(self.kind, self.record)
 
-    def _repr_html_(self) -> str:
-        data = self.record.model_dump(mode="json", by_alias=True)
-        return html.facts(f"{self.kind} {self.id}", {k: v for k, v in data.items() if k != "id"})
+    def _html(self) -> str:
+        data = self.to_dict()
+        names = self.facts or [name for name in data if name != "id"]
+        return html.facts(f"{self.kind} {self.id}", {name: data[name] for name in names})
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._html()}
+
+
+class ReviewView(Shown[Review]):
+    """A review: decision, score, the three criteria, issues and what is recommended."""
+
+    kind = "Review"
+
+    @property
+    def decision(self) -> str:
+        """`pass`, `retry` or `fail`."""
+        return self.record.decision
+
+    @property
+    def score(self) -> float:
+        """The overall score, 0 to 1."""
+        return self.record.score
+
+    @property
+    def criteria(self) -> Criteria:
+        """The three criteria, each 0 to 1."""
+        return self.record.criteria
+
+    @property
+    def issues(self) -> list[str]:
+        """What the reviewer found wrong."""
+        return self.record.issues
+
+    def __repr__(self) -> str:
+        issues = len(self.issues)
+        return f"<Review {self.decision} {self.score:.2f}, {issues} issue{'s' * (issues != 1)}>"
+
+    def _html(self) -> str:
+        rows = {"decision": self.decision, "score": f"{self.score:.2f}"}
+        rows |= {name: f"{value:.2f}" for name, value in self.criteria.model_dump().items()}
+        action = self.record.recommended_action
+        more = {
+            "issues": self.issues,
+            "recommended": action and f"{action.action} {action.node_id}",
+        }
+        return html.facts("Review", {**rows, **more})
 
 
 class Collection(Generic[H]):

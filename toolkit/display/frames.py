@@ -31,6 +31,6 @@ def flat(record: BaseModel) -> dict[str, object]:
         row[label] = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
     source = row.get("source")
     if isinstance(source, Mapping) and "routing" in source:
-        row["default_provider"] = source["routing"]["default_provider"]
+        row["default_provider"] = source["routing"]["default_provider"] or ""
         row["allowed_connections"] = ", ".join(source["routing"]["allowed_connections"])
     return row

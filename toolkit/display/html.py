@@ -44,6 +44,8 @@ def cell(column: str, value: object) -> str:
         return escape(f"{SYMBOLS.get(str(value), '·')} {value}")
     if value is None:
         return ""
+    if isinstance(value, Mapping):
+        value = [f"{k.replace('_', ' ')}: {v}" for k, v in value.items() if v not in (None, [], {})]
     if isinstance(value, list | tuple):
         return escape(short(", ".join(map(str, value)), 300))
     return escape(short(value, 300))

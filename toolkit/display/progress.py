@@ -18,12 +18,13 @@ class Progress:
     Args:
         mode: True picks what fits the place, "lines" prints a line for each change, False shows
             nothing.
-        stream: where lines go; standard error by default.
+        stream: where lines go; by default standard error, or in a notebook, which would show that
+            as a fault, standard output.
     """
 
     def __init__(self, mode: Mode = True, stream: TextIO | None = None) -> None:
         self._lines: list[str] = []
-        self._stream = stream or sys.stderr
+        self._stream = stream or (sys.stdout if _in_notebook() else sys.stderr)
         self._seen: dict[str, str] = {}
         self._display: Any = None
         self._show: Callable[[], None] = _nothing

@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar
 from pydantic import BaseModel
 
 from toolkit.client import _wire
-from toolkit.client._shown import Shown
+from toolkit.client._shown import ReviewView, Shown
 from toolkit.client._sync.http import Http
 from toolkit.contract import (
     artifacts,
@@ -209,12 +209,15 @@ class Task(Waitable[tasks.Task]):
 
     kind, area, model = "Task", "tasks", tasks.Task
     ended = tasks.FINAL_TASK_STATUSES | {"blocked"}
-    _seen = 0
+    facts = (
+        "objective", "status", "missing_capabilities", "missing_connections", "artifact_ids",
+        "final_artifact_id", "workflow_id", "review_attempts", "cost_usd", "error",
+    )  # fmt: skip
 
     @property
-    def review(self) -> tasks.Review | None:
+    def review(self) -> ReviewView | None:
         """The reviewer's last verdict."""
-        return self.record.review
+        return None if self.record.review is None else ReviewView(self.record.review)
 
     @property
     def final_artifact_id(self) -> str:
@@ -282,7 +285,7 @@ class Capability(Handle[capabilities.Capability]):
         """Its human label."""
         return self.record.title
 
-    def _repr_html_(self) -> str:
+    def _html(self) -> str:
         row = flat(self.record)
         names = ("title", "description", "status", "default_provider", "accepts", "yields", "input")
         return html.facts(f"{self.id}@{self.record.version}", {n: row[n] for n in names})
