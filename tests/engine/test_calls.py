@@ -1,0 +1,192 @@
+"""Calls to vendors that go wrong: tried again, handed to the next one, or left alone."""
+
+from collections.abc import AsyncIterator, Callable
+
+import httpx
+import pytest
+
+from toolkit import sandbox
+from toolkit.contract.connections import ConnectionCreate
+from toolkit.contract.runs import Run, RunCreate
+from toolkit.contract.workflows import WorkflowCreate
+from toolkit.engine import Engine, Registry
+from toolkit.local import SANDBOX_URL, _simulated
+from toolkit.secrets import MappingResolver
+from toolkit.settings import Settings
+
+Fault = httpx.Response | Exception
+
+
+class Weather(httpx.AsyncBaseTransport):
+    """The sandbox, with what is to go wrong on the way to each vendor, in order."""
+
+    def __init__(self) -> None:
+        self.cloud = httpx.ASGITransport(sandbox.create_app())
+        self.ahead: dict[str, list[Fault]] = {}
+        self.calls: list[str] = []
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Let one request through, or not."""
+        vendor = request.url.path.split("/")[1]
+        self.calls.append(vendor)
+        if self.ahead.get(vendor):
+            fault = self.ahead[vendor].pop(0)
+            if isinstance(fault, Exception):
+                raise fault
+            return httpx.Response(
+                fault.status_code, headers=fault.headers, content=fault.content, request=request
+            )
+        return await self.cloud.handle_async_request(request)
+
+
+class Bench:
+    """An engine under some weather, with an account that has connected what it is told."""
+
+    def __init__(self, engine: Engine, weather: Weather, account_id: str) -> None:
+        self.engine, self.weather, self.account_id = engine, weather, account_id
+
+    async def run(self, name: str = "llm.generate", **options: object) -> Run:
+        """A run, over."""
+        inputs: dict[str, dict[str, object]] = {
+            "llm.generate": {"objective": "One line on tea"},
+            "speech.generate": {"text": "Tea is served."},
+        }
+        body = {"name": name, "input": inputs[name], "options": options}
+        run = await self.engine.runs.create(self.account_id, RunCreate.model_validate(body))
+        await self.engine.wait(self.account_id, run.id, 20)
+        return await self.engine.runs.get(self.account_id, run.id)
+
+
+@pytest.fixture
+async def bench(settings: Settings) -> AsyncIterator[Bench]:
+    """An engine whose account has connected every vendor."""
+    registry, weather = Registry.load(), Weather()
+    vendors = _simulated(settings, registry, sandbox.VENDOR_PATHS)
+    engine = await Engine.open(
+        settings.model_copy(
+            update={"vendors": vendors, "encyclopedia_url": f"{SANDBOX_URL}/encyclopedia"}
+        ),
+        transport=weather,
+        resolver=MappingResolver(sandbox.SANDBOX_KEYS),
+        registry=registry,
+    )
+    account, _ = await engine.accounts.local()
+    for vendor in registry.vendors.values():
+        await engine.connections.create(
+            account.id,
+            ConnectionCreate(
+                provider=vendor.id, connection_type="environment", secret_ref=vendor.variable
+            ),
+        )
+    yield Bench(engine, weather, account.id)
+    await engine.close(0)
+
+
+def status(code: int, **headers: str) -> Fault:
+    """An answer with a failing status."""
+    return httpx.Response(code, headers=headers, json={})
+
+
+PASSING: dict[str, Callable[[], Fault]] = {
+    "500": lambda: status(500),
+    "429": lambda: status(429, **{"Retry-After": "0"}),
+    "an HTML page": lambda: httpx.Response(502, html="<h1>Bad gateway</h1>"),
+    "refused": lambda: httpx.ConnectError("refused"),
+    "dropped": lambda: httpx.ReadError("dropped"),
+    "too slow": lambda: httpx.ReadTimeout("slow"),
+}
+
+
+@pytest.mark.parametrize("fault", PASSING.values(), ids=PASSING)
+async def test_what_may_pass_is_tried_again(bench: Bench, fault: Callable[[], Fault]) -> None:
+    """Given a fault that passes, then the same vendor is called again, and each try is written."""
+    bench.weather.ahead["minimax"] = [fault()]
+    run = await bench.run()
+    assert run.status == "completed", run.error
+    assert [a.status for a in run.attempts] == ["failed", "completed"]
+    assert {a.provider for a in run.attempts} == {"minimax"}
+    assert run.attempts[0].error is not None
+
+
+async def test_the_next_vendor_takes_over(bench: Bench) -> None:
+    """Given a vendor that stays down, then the next allowed one is called; a pin forbids that."""
+    bench.weather.ahead["minimax"] = [status(500) for _ in range(6)]
+    run = await bench.run()
+    assert run.provider == "openai"
+    assert [a.provider for a in run.attempts] == ["minimax"] * 3 + ["openai"]
+    pinned = await bench.run(provider="minimax")
+    assert (pinned.status, pinned.error and pinned.error.code) == ("failed", "PROVIDER_UNAVAILABLE")
+    assert {a.provider for a in pinned.attempts} == {"minimax"}
+
+
+async def test_a_refused_input_is_sent_once(bench: Bench) -> None:
+    """Given an input that the vendor refuses, then nobody is asked again."""
+    bench.weather.ahead["minimax"] = [status(400)]
+    run = await bench.run()
+    assert (run.status, run.error and run.error.code) == ("failed", "PROVIDER_REJECTED")
+    assert bench.weather.calls == ["minimax"]
+    assert run.cost_incurred_usd == 0
+
+
+async def test_work_that_may_have_been_done_is_not_done_twice(bench: Bench) -> None:
+    """Given speech whose answer was lost, then it is not asked for again and counts as spent."""
+    bench.weather.ahead["minimax"] = [httpx.ReadError("lost")]
+    run = await bench.run("speech.generate")
+    assert run.status == "failed"
+    assert bench.weather.calls == ["minimax"]
+    assert run.cost_incurred_usd == run.attempts[0].cost_usd == run.estimated_cost_usd
+    assert run.cost_incurred_usd > 0
+
+
+async def test_a_bad_key_falls_back_and_is_not_tried_again(bench: Bench) -> None:
+    """Given a key the vendor refuses, then the next vendor is called at once."""
+    bench.weather.ahead["minimax"] = [status(401)]
+    run = await bench.run()
+    assert [a.provider for a in run.attempts] == ["minimax", "openai"]
+    assert run.attempts[0].error is not None
+    assert run.attempts[0].error.code == "PROVIDER_AUTH_FAILED"
+
+
+async def test_a_node_is_retried_as_often_as_it_may(bench: Bench) -> None:
+    """Given max_retries, when a node fails for good reasons, then the same job runs once more."""
+    bench.weather.ahead["minimax"] = [status(503) for _ in range(3)]
+    body = {
+        "name": "w",
+        "max_retries": 2,
+        "nodes": [
+            {
+                "id": "a",
+                "capability": "llm.generate",
+                "input": {"objective": "Tea"},
+                "options": {"provider": "minimax"},
+            }
+        ],
+    }
+    engine = bench.engine
+    workflow = await engine.workflows.create(bench.account_id, WorkflowCreate.model_validate(body))
+    await engine.wait(bench.account_id, workflow.id, 20)
+    done = await engine.workflows.get(bench.account_id, workflow.id)
+    assert (done.status, done.retries, done.nodes[0].retry_count) == ("completed", 1, 1)
+    job = await engine.jobs.get(bench.account_id, done.nodes[0].job_id or "")
+    assert len(job.attempts) == 4
+
+
+async def test_a_reply_over_the_limit_fails_its_run_only(bench: Bench) -> None:
+    """Given an answer larger than is read, then its run alone fails."""
+    limit = bench.engine.settings.reply_limit_bytes
+    bench.weather.ahead["minimax"] = [httpx.Response(200, content=b" " * (limit + 1))]
+    run = await bench.run(provider="minimax")
+    assert (run.status, run.error and run.error.code) == ("failed", "PROVIDER_BAD_RESPONSE")
+    assert (await bench.run()).status == "completed"
+
+
+async def test_the_budget_counts_every_try(bench: Bench) -> None:
+    """Given a budget for one call, when its answer is lost, then no second one is made."""
+    once = (await bench.run(provider="minimax")).estimated_cost_usd
+    assert once is not None
+    bench.weather.calls.clear()
+    bench.weather.ahead["minimax"] = [httpx.ReadTimeout("slow")]
+    run = await bench.run(provider="minimax", max_cost_usd=once * 1.5)
+    assert (run.status, run.error and run.error.code) == ("failed", "BUDGET_EXCEEDED")
+    assert bench.weather.calls == ["minimax"]
+    assert run.cost_incurred_usd <= once * 1.5

@@ -1,0 +1,96 @@
+"""The embedded engine: in a running loop, twice on one directory, left and taken up again."""
+
+import asyncio
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from toolkit import AsyncClient, Client, ServiceError, Workflow
+from toolkit.settings import Settings
+
+
+async def test_plain_calls_work_inside_a_running_loop(settings: Settings) -> None:
+    """Given Jupyter's situation, a loop that runs, then sync calls work all the same."""
+    assert asyncio.get_running_loop().is_running()
+    with Client.local(settings=settings) as client:
+        assert client.runs.create("research.gather", {"topic": "Tea"}).wait().status == "completed"
+
+
+async def test_the_async_client_offers_the_same(settings: Settings) -> None:
+    """Given AsyncClient, then a workflow is submitted and awaited."""
+    async with AsyncClient.local(settings=settings) as client:
+        wf = Workflow("w")
+        wf.add("facts", "research.gather", topic="Tea")
+        submitted = await client.workflows.submit(wf)
+        assert (await submitted.wait()).status == "completed"
+        assert len(await client.capabilities.list()) == 7
+
+
+def chain(nodes: int) -> Workflow:
+    """Texts in a row."""
+    wf = Workflow("chain")
+    last = wf.add("n0", "llm.generate", objective="Line 0 on tea")
+    for i in range(1, nodes):
+        last = wf.add(f"n{i}", "llm.generate", objective=f"Line {i} on tea", depends_on=[last])
+    return wf
+
+
+def test_a_new_kernel_finds_what_was_running(settings: Settings) -> None:
+    """Given a workflow left in the middle, when a new engine opens, then it goes on to its end."""
+    first = Client.local(settings=settings)
+    workflow_id = first.workflows.submit(chain(30)).id
+    first.close()
+    with Client.local(settings=settings) as second:
+        done = second.workflows.get(workflow_id).wait()
+        assert done.status == "completed"
+        jobs = [second.jobs.get(node.job_id or "").record for node in done.nodes]
+        assert all(len(job.attempts) <= 2 for job in jobs)
+        assert sum(len(job.attempts) == 2 for job in jobs) <= 1
+
+
+def test_two_engines_on_one_directory_share_and_do_not_repeat(settings: Settings) -> None:
+    """Given two engines on a directory, then either can follow the work, and it is done once."""
+    with Client.local(settings=settings) as one, Client.local(settings=settings) as two:
+        submitted = [one.workflows.submit(chain(5)), two.workflows.submit(chain(5))]
+        for mine, other in zip(submitted, (two, one), strict=True):
+            done = other.workflows.get(mine.id).wait()
+            assert done.status == "completed"
+            jobs = [one.jobs.get(node.job_id or "").record for node in done.nodes]
+            assert [len(job.attempts) for job in jobs] == [1] * 5
+
+
+def test_a_cancel_reaches_the_engine_that_works(settings: Settings) -> None:
+    """Given work in one engine, when it is cancelled through another, then it ends."""
+    with Client.local(settings=settings) as one, Client.local(settings=settings) as two:
+        workflow_id = one.workflows.submit(chain(200)).id
+        two.workflows.get(workflow_id).cancel()
+        done = one.workflows.get(workflow_id).wait(timeout_s=20, check=False)
+        assert done.status == "cancelled"
+
+
+def test_the_interpreter_ends_at_once(tmp_path: Path) -> None:
+    """Given a script that forgets to close its client, then it ends without hanging."""
+    code = "import sys; from toolkit import Client; c = Client.local(sys.argv[1], sandbox=True)"
+    started = time.monotonic()
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, timeout=30)
+    assert time.monotonic() - started < 10
+
+
+def test_importing_is_light() -> None:
+    """Given `import toolkit`, then nothing heavy comes with it, and its names are all there."""
+    code = (
+        "import sys, toolkit; heavy = {'pandas', 'fastapi', 'sqlalchemy', 'pydantic'};"
+        "assert not heavy & set(sys.modules); [getattr(toolkit, n) for n in toolkit.__all__]"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_directory_that_cannot_be_made_is_said_in_one_line(tmp_path: Path) -> None:
+    """Given a file where the directory should be, then the error is one of ours."""
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(ServiceError) as refused:
+        Client.local(tmp_path / "file" / "data", sandbox=True)
+    assert refused.value.code.name == "UNAVAILABLE"
