@@ -64,9 +64,9 @@ def unreachable(error: httpx.TransportError, url: httpx.URL) -> ServiceError:
     )
 
 
-def may_repeat(method: str, sent: dict[str, str]) -> bool:
+def may_repeat(method: str) -> bool:
     """Whether sending a request twice does its work once."""
-    return method in ("GET", "DELETE") or "Idempotency-Key" in sent
+    return method in ("GET", "DELETE")
 
 
 def backoff_s(attempt: int, error: ToolkitError) -> float:

@@ -27,9 +27,8 @@ class AsyncArea(Generic[H]):
     def _made(self, record: Any) -> H:
         return self.handle(self._http, self.handle.model.model_validate(record))
 
-    async def _posted(self, body: Mapping[str, object], idempotency_key: str | None = None) -> H:
-        headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
-        envelope = await self._http.call("POST", f"/{self.handle.area}", json=body, headers=headers)
+    async def _posted(self, body: Mapping[str, object]) -> H:
+        envelope = await self._http.call("POST", f"/{self.handle.area}", json=body)
         return self._made(envelope["data"])
 
     async def get(self, id: str) -> H:  # noqa: A002 - the contract's word
@@ -126,7 +125,6 @@ class AsyncRuns(_Followed[handles.AsyncRun]):
         provider: str | None = None,
         endpoint_id: str | None = None,
         max_cost_usd: float | None = None,
-        idempotency_key: str | None = None,
     ) -> handles.AsyncRun:
         """Ask for one capability to be executed; it is under way when this returns.
 
@@ -138,7 +136,6 @@ class AsyncRuns(_Followed[handles.AsyncRun]):
             provider: a connection id to pin.
             endpoint_id: a serverless endpoint, for images.
             max_cost_usd: refuse, or stop, rather than spend more.
-            idempotency_key: makes sending this again harmless.
 
         Raises:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND` and others.
@@ -156,7 +153,7 @@ class AsyncRuns(_Followed[handles.AsyncRun]):
             "options": options,
             **_wire.without_none(version=version),
         }
-        return await self._posted(body, idempotency_key)
+        return await self._posted(body)
 
 
 class AsyncJobs(_Followed[handles.AsyncJob]):
@@ -170,21 +167,17 @@ class AsyncWorkflows(_Followed[handles.AsyncWorkflowRun]):
 
     handle = handles.AsyncWorkflowRun
 
-    async def submit(
-        self, workflow: Workflow, *, idempotency_key: str | None = None
-    ) -> handles.AsyncWorkflowRun:
+    async def submit(self, workflow: Workflow) -> handles.AsyncWorkflowRun:
         """Submit a workflow; it is under way when this returns.
 
         Raises:
             RequestError: `INVALID_WORKFLOW`, `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND`.
         """
-        return await self._posted(workflow.to_dict(), idempotency_key)
+        return await self._posted(workflow.to_dict())
 
-    async def create(
-        self, body: Mapping[str, object], *, idempotency_key: str | None = None
-    ) -> handles.AsyncWorkflowRun:
+    async def create(self, body: Mapping[str, object]) -> handles.AsyncWorkflowRun:
         """Submit a workflow given as the contract's JSON."""
-        return await self._posted(body, idempotency_key)
+        return await self._posted(body)
 
 
 class AsyncTasks(_Followed[handles.AsyncTask]):
@@ -199,14 +192,13 @@ class AsyncTasks(_Followed[handles.AsyncTask]):
         max_cost_usd: float | None = None,
         optimize_for: str | None = None,
         endpoint_id: str | None = None,
-        idempotency_key: str | None = None,
     ) -> handles.AsyncTask:
         """Have an objective planned, run and reviewed."""
         constraints = _wire.without_none(
             max_cost_usd=max_cost_usd, optimize_for=optimize_for, endpoint_id=endpoint_id
         )
         body: dict[str, object] = {"objective": objective, "constraints": constraints}
-        return await self._posted(body, idempotency_key)
+        return await self._posted(body)
 
     async def resume(self, id: str) -> handles.AsyncTask:  # noqa: A002
         """Take a blocked task back to planning.

@@ -39,7 +39,6 @@ class AsyncHttp:
         *,
         json: object = None,
         params: Mapping[str, str | int] | None = None,
-        headers: Mapping[str, str] | None = None,
         files: Any = None,
         timeout_s: float | None = None,
     ) -> httpx.Response:
@@ -53,11 +52,10 @@ class AsyncHttp:
             path,
             json=json,
             params=params,
-            headers=dict(headers or {}),
             files=files,
             timeout=timeout_s or httpx.USE_CLIENT_DEFAULT,
         )
-        repeatable = _wire.may_repeat(method, dict(headers or {}))
+        repeatable = _wire.may_repeat(method)
         for attempt in range(_wire.RETRIES + 1):
             try:
                 return await self._once(request)

@@ -28,9 +28,8 @@ class Area(Generic[H]):
     def _made(self, record: Any) -> H:
         return self.handle(self._http, self.handle.model.model_validate(record))
 
-    def _posted(self, body: Mapping[str, object], idempotency_key: str | None = None) -> H:
-        headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
-        envelope = self._http.call("POST", f"/{self.handle.area}", json=body, headers=headers)
+    def _posted(self, body: Mapping[str, object]) -> H:
+        envelope = self._http.call("POST", f"/{self.handle.area}", json=body)
         return self._made(envelope["data"])
 
     def get(self, id: str) -> H:  # noqa: A002 - the contract's word
@@ -125,7 +124,6 @@ class Runs(_Followed[handles.Run]):
         provider: str | None = None,
         endpoint_id: str | None = None,
         max_cost_usd: float | None = None,
-        idempotency_key: str | None = None,
     ) -> handles.Run:
         """Ask for one capability to be executed; it is under way when this returns.
 
@@ -137,7 +135,6 @@ class Runs(_Followed[handles.Run]):
             provider: a connection id to pin.
             endpoint_id: a serverless endpoint, for images.
             max_cost_usd: refuse, or stop, rather than spend more.
-            idempotency_key: makes sending this again harmless.
 
         Raises:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND` and others.
@@ -155,7 +152,7 @@ class Runs(_Followed[handles.Run]):
             "options": options,
             **_wire.without_none(version=version),
         }
-        return self._posted(body, idempotency_key)
+        return self._posted(body)
 
 
 class Jobs(_Followed[handles.Job]):
@@ -169,21 +166,17 @@ class Workflows(_Followed[handles.WorkflowRun]):
 
     handle = handles.WorkflowRun
 
-    def submit(
-        self, workflow: Workflow, *, idempotency_key: str | None = None
-    ) -> handles.WorkflowRun:
+    def submit(self, workflow: Workflow) -> handles.WorkflowRun:
         """Submit a workflow; it is under way when this returns.
 
         Raises:
             RequestError: `INVALID_WORKFLOW`, `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND`.
         """
-        return self._posted(workflow.to_dict(), idempotency_key)
+        return self._posted(workflow.to_dict())
 
-    def create(
-        self, body: Mapping[str, object], *, idempotency_key: str | None = None
-    ) -> handles.WorkflowRun:
+    def create(self, body: Mapping[str, object]) -> handles.WorkflowRun:
         """Submit a workflow given as the contract's JSON."""
-        return self._posted(body, idempotency_key)
+        return self._posted(body)
 
 
 class Tasks(_Followed[handles.Task]):
@@ -198,14 +191,13 @@ class Tasks(_Followed[handles.Task]):
         max_cost_usd: float | None = None,
         optimize_for: str | None = None,
         endpoint_id: str | None = None,
-        idempotency_key: str | None = None,
     ) -> handles.Task:
         """Have an objective planned, run and reviewed."""
         constraints = _wire.without_none(
             max_cost_usd=max_cost_usd, optimize_for=optimize_for, endpoint_id=endpoint_id
         )
         body: dict[str, object] = {"objective": objective, "constraints": constraints}
-        return self._posted(body, idempotency_key)
+        return self._posted(body)
 
     def resume(self, id: str) -> handles.Task:  # noqa: A002
         """Take a blocked task back to planning.

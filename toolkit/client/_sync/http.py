@@ -40,7 +40,6 @@ class Http:
         *,
         json: object = None,
         params: Mapping[str, str | int] | None = None,
-        headers: Mapping[str, str] | None = None,
         files: Any = None,
         timeout_s: float | None = None,
     ) -> httpx.Response:
@@ -54,11 +53,10 @@ class Http:
             path,
             json=json,
             params=params,
-            headers=dict(headers or {}),
             files=files,
             timeout=timeout_s or httpx.USE_CLIENT_DEFAULT,
         )
-        repeatable = _wire.may_repeat(method, dict(headers or {}))
+        repeatable = _wire.may_repeat(method)
         for attempt in range(_wire.RETRIES + 1):
             try:
                 return self._once(request)
