@@ -1,12 +1,12 @@
 """Jobs, the one unit of execution: from queued to an artifact, or to an error."""
 
 import asyncio
-import json
 import logging
 from collections.abc import Sequence
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import to_json
 
 from toolkit.contract.artifacts import Artifact
 from toolkit.contract.base import ErrorInfo, now
@@ -123,9 +123,7 @@ class JobRunner:
 
     async def _complete(self, work: Work, result: Result, artifact_id: str) -> Artifact:
         job = work.job
-        blob = result.artifact or Blob(
-            json.dumps(result.output, ensure_ascii=False).encode(), "application/json"
-        )
+        blob = result.artifact or Blob(to_json(result.output), "application/json")
         artifact, inserted = await self._artifacts.stored(
             work.account_id, blob, job_id=job.id, artifact_id=artifact_id
         )

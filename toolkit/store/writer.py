@@ -1,7 +1,6 @@
 """The one writer: groups what is submitted in one turn of the loop into one transaction."""
 
 import asyncio
-import json
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
@@ -9,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 
+from pydantic_core import to_json
 from sqlalchemy import bindparam
 from sqlalchemy.dialects import sqlite
 
@@ -205,7 +205,7 @@ class Writer:
                 "n": self._next("resource_id", "n", event.resource_id),
                 "type": event.type,
                 "at": event.at,
-                "data": json.dumps(event.data, ensure_ascii=False),
+                "data": to_json(event.data).decode(),
                 "job_id": event.job_id,
                 "job_n": event.job_id and self._next("job_id", "job_n", event.job_id),
             }
