@@ -7,6 +7,7 @@ from pydantic import Field
 from toolkit.contract.base import ErrorInfo, JsonObject, Record, Request, Timestamp, Usd
 
 JobStatus = Literal["queued", "running", "completed", "failed", "cancelled"]
+FinalStatus = Literal["completed", "failed", "cancelled"]
 FINAL_STATUSES: frozenset[str] = frozenset({"completed", "failed", "cancelled"})
 CostSource = Literal["reported", "metered", "estimated", "unknown"]
 OptimizeFor = Literal["cost", "latency", "quality", "balanced"]
@@ -97,9 +98,10 @@ class Job(Record):
     cost_usd: Usd | None = None
     cost_incurred_usd: Usd = 0.0
     cost_source: CostSource = "unknown"
-    usage: JsonObject = {}
+    # Made by a factory: a default that can be changed is deep-copied for every record.
+    usage: JsonObject = Field(default_factory=dict)
     routing: Routing | None = None
-    attempts: list[Attempt] = []
+    attempts: list[Attempt] = Field(default_factory=list)
     retry_count: int = 0
     latency_ms: int | None = None
     queue_ms: int | None = None

@@ -8,8 +8,10 @@ from toolkit.contract.errors import ErrorCode, RequestError, not_found
 from toolkit.contract.jobs import Options
 from toolkit.engine.artifacts import Artifacts
 from toolkit.engine.core import Core
-from toolkit.engine.router import check, route
+from toolkit.engine.router import Backends, check, route
 from toolkit.plugins import Capability, Operation
+
+NOTHING = Decimal(0)
 
 
 class Admission:
@@ -19,9 +21,23 @@ class Admission:
         self._core = core
         self._artifacts = artifacts
 
+    def gate(self, account_id: str) -> "Gate":
+        """What one request has to pass, with all the work it asks for."""
+        return Gate(self._core, self._artifacts, account_id)
+
+
+class Gate:
+    """The check of one request; what its many nodes have in common is looked up once."""
+
+    def __init__(self, core: Core, artifacts: Artifacts, account_id: str) -> None:
+        self._core = core
+        self._artifacts = artifacts
+        self._account_id = account_id
+        self._backends: dict[str, Backends] = {}
+        self._endpoints: set[str] = set()
+
     async def admit(
         self,
-        account_id: str,
         capability: Capability,
         given: Mapping[str, object],
         options: Options,
@@ -36,24 +52,31 @@ class Admission:
             RequestError: `CREDENTIALS_MISSING`, `PROVIDER_NOT_ALLOWED`, or `NOT_FOUND` for an
                 artifact or endpoint.
         """
-        backends = await self._core.backends(account_id, capability)
+        backends = self._backends.get(capability.name)
+        if backends is None:
+            backends = await self._core.backends(self._account_id, capability)
+            self._backends[capability.name] = backends
         check(capability, options, backends)
         for field, take in capability.takes.items():
             named = given.get(field)
             if take.form == "artifact" and isinstance(named, str):
-                await self._artifacts.get(account_id, named)
-        if options.endpoint_id is not None:
-            row = await self._core.store.get("endpoints", options.endpoint_id)
-            if row is None or row["account_id"] != account_id or row["status"] == "deleted":
-                raise not_found("endpoint", options.endpoint_id)
+                await self._artifacts.get(self._account_id, named)
+        if options.endpoint_id is not None and options.endpoint_id not in self._endpoints:
+            await self._find_endpoint(options.endpoint_id)
         if operation is None:
-            return Decimal(0)
+            return NOTHING
         routing = route(capability, options, operation, backends)
         first = next((c for c in routing.candidates if not c.excluded), None)
         if first is None:
-            return Decimal(0)
+            return NOTHING
         known = first.estimated_cost_usd
         return None if known is None else Decimal(str(known))
+
+    async def _find_endpoint(self, endpoint_id: str) -> None:
+        row = await self._core.store.get("endpoints", endpoint_id)
+        if row is None or row["account_id"] != self._account_id or row["status"] == "deleted":
+            raise not_found("endpoint", endpoint_id)
+        self._endpoints.add(endpoint_id)
 
 
 def within_budget(limit: float | None, expected: Sequence[Decimal | None]) -> None:

@@ -2,6 +2,8 @@
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
 
 from toolkit.contract.artifacts import MEDIA_TYPES, Artifact
 from toolkit.contract.base import now, rfc3339
@@ -10,6 +12,23 @@ from toolkit.contract.ids import Prefix, new_id
 from toolkit.engine.core import Core
 from toolkit.plugins import Blob
 from toolkit.store import Insert
+
+# SQLite reads and writes what is this small faster than a file system does, and in the same
+# transaction as the record.
+SMALL_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An artifact's record, and its bytes where they stand beside it."""
+
+    artifact: Artifact
+    content: bytes | None
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Self:
+        """An artifact as its row tells it."""
+        return cls(Artifact.model_validate_json(str(row["doc"])), row["content"])
 
 
 class Artifacts:
@@ -23,18 +42,21 @@ class Artifacts:
         """An id for an artifact that is about to be stored."""
         return new_id(Prefix.ARTIFACT)
 
-    async def stored(
+    async def keep(
         self, account_id: str, blob: Blob, *, job_id: str | None, artifact_id: str | None = None
-    ) -> tuple[Artifact, Insert]:
+    ) -> tuple[Kept, Insert]:
         """Store the bytes; the record is the caller's to write, with what it belongs to.
 
         A crash in between leaves bytes that no record names, never a record without bytes.
         """
-        sha256 = await self._core.store.put_blob(blob.data)
         artifact_id = artifact_id or self.new_id()
         media_type = blob.media_type.partition(";")[0].strip().lower()
         if media_type not in MEDIA_TYPES:
             media_type = "application/octet-stream"
+        small = blob.data if len(blob.data) <= SMALL_BYTES else None
+        sha256 = hashlib.sha256(blob.data).hexdigest()
+        if small is None:
+            await self._core.store.put_blob(sha256, blob.data)
         artifact = Artifact(
             id=artifact_id,
             media_type=media_type,
@@ -50,11 +72,12 @@ class Artifacts:
             "account_id": account_id,
             "job_id": job_id,
             "sha256": sha256,
+            "content": small,
             "deleted": False,
             "created_at": rfc3339(artifact.created_at),
-            "doc": artifact.model_dump_json(),
+            "doc": artifact,
         }
-        return artifact, Insert("artifacts", row)
+        return Kept(artifact, small), Insert("artifacts", row)
 
     async def create(
         self, account_id: str, data: bytes, media_type: str, metadata: Mapping[str, object]
@@ -69,12 +92,12 @@ class Artifacts:
         if len(data) > self._core.settings.upload_limit_bytes:
             raise RequestError(ErrorCode.PAYLOAD_TOO_LARGE)
         blob = Blob(data, media_type, metadata)
-        artifact, inserted = await self.stored(account_id, blob, job_id=None)
+        kept, inserted = await self.keep(account_id, blob, job_id=None)
         await self._core.store.write([inserted])
-        return artifact
+        return kept.artifact
 
-    async def get(self, account_id: str, artifact_id: str) -> Artifact:
-        """One artifact.
+    async def find(self, account_id: str, artifact_id: str) -> Kept:
+        """One artifact, with its bytes if they are few.
 
         Raises:
             RequestError: `NOT_FOUND`, for someone else's as well.
@@ -82,7 +105,15 @@ class Artifacts:
         row = await self._core.store.get("artifacts", artifact_id)
         if row is None or row["account_id"] != account_id or row["deleted"]:
             raise not_found("artifact", artifact_id)
-        return Artifact.model_validate_json(str(row["doc"]))
+        return Kept.of(row)
+
+    async def get(self, account_id: str, artifact_id: str) -> Artifact:
+        """The record of one artifact.
+
+        Raises:
+            RequestError: `NOT_FOUND`.
+        """
+        return (await self.find(account_id, artifact_id)).artifact
 
     async def list(self, account_id: str, limit: int, before: str | None) -> list[Artifact]:
         """A page of artifacts, newest first."""
@@ -93,12 +124,16 @@ class Artifacts:
         self, account_id: str, artifact_id: str, start: int = 0, end: int | None = None
     ) -> bytes:
         """The bytes of an artifact, from `start` up to but without `end`."""
-        artifact = await self.get(account_id, artifact_id)
-        return await self._core.store.get_blob(artifact.sha256, start, end)
+        kept = await self.find(account_id, artifact_id)
+        if kept.content is not None:
+            return kept.content[start:end]
+        return await self._core.store.get_blob(kept.artifact.sha256, start, end)
 
-    async def blob(self, artifact: Artifact) -> Blob:
+    async def blob(self, kept: Kept) -> Blob:
         """An artifact with all its bytes, checked against the hash it was stored under."""
-        data = await self._core.store.get_blob(artifact.sha256)
+        artifact, data = kept.artifact, kept.content
+        if data is None:
+            data = await self._core.store.get_blob(artifact.sha256)
         if hashlib.sha256(data).hexdigest() != artifact.sha256:
             raise RequestError(
                 ErrorCode.NOT_FOUND, f"The bytes of `{artifact.id}` are damaged in the store."

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from toolkit.contract.connections import Connection
 from toolkit.engine.driver import Driver
@@ -97,7 +98,7 @@ class Core:
             resume=resume,
         )
 
-    @property
+    @cached_property
     def services(self) -> dict[str, str]:
         """Base URLs of public services, and the ZIM file if there is one, by name."""
         services = {"encyclopedia": self.settings.encyclopedia_url}

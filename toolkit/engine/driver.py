@@ -43,6 +43,9 @@ class Hooks:
     pausing: OnPause = _show_nothing
 
 
+NO_HOOKS = Hooks()
+
+
 class Driver:
     """Runs flows over one pooled HTTP client and one pool of threads.
 
@@ -70,7 +73,21 @@ class Driver:
             step = next(flow)
             while True:
                 try:
-                    outcome = await self._perform(step, hooks, timeout_s)
+                    outcome: object = None
+                    match step:
+                        case httpx.Request():
+                            outcome = await self.send(step, timeout_s)
+                        case Operation():
+                            outcome = await hooks.operation(step)
+                        case Compute(work):
+                            outcome = await self.in_thread(work)
+                        case Pause(seconds, detail):
+                            hooks.pausing(detail)
+                            await asyncio.sleep(seconds)
+                        case Submitted():
+                            await hooks.submitted(step)
+                        case _:
+                            raise TypeError(f"a flow yielded {type(step).__name__}, no step")
                 except Exception as error:
                     # The flow sees the failure where it asked, and may know better.
                     step = flow.throw(error)
@@ -81,23 +98,6 @@ class Driver:
             return result
         finally:
             flow.close()
-
-    async def _perform(self, step: object, hooks: Hooks, timeout_s: float | None) -> object:
-        match step:
-            case httpx.Request():
-                return await self.send(step, timeout_s)
-            case Operation():
-                return await hooks.operation(step)
-            case Compute(work):
-                return await self.in_thread(work)
-            case Pause(seconds, detail):
-                hooks.pausing(detail)
-                await asyncio.sleep(seconds)
-                return None
-            case Submitted():
-                await hooks.submitted(step)
-                return None
-        raise TypeError(f"a flow yielded {type(step).__name__}, which is no step")
 
     async def in_thread(self, work: Callable[[], T]) -> T:
         """Do work for this machine's CPU without holding up the loop."""

@@ -8,7 +8,7 @@ from toolkit.contract.endpoints import Endpoint, EndpointCreate
 from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError, not_found
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.engine.core import Core
-from toolkit.engine.driver import Hooks
+from toolkit.engine.driver import NO_HOOKS
 from toolkit.plugins import Access, Operation, Reply, Vendor, VendorFault
 from toolkit.plugins.infrastructure import EndpointCreation, EndpointDeletion, EndpointState
 from toolkit.store import Insert, Update
@@ -144,5 +144,5 @@ class Endpoints:
         access: Access = await self._core.access(vendor, connection, "")
         flow = vendor.infrastructure[operation.kind](operation, access)
         timeout_s = self._core.timeout_s(vendor.id)
-        reply: Reply = await self._core.driver.run(flow, Hooks(), timeout_s=timeout_s)
+        reply: Reply = await self._core.driver.run(flow, NO_HOOKS, timeout_s=timeout_s)
         return reply

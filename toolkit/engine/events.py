@@ -9,7 +9,13 @@ from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.contract.tasks import FINAL_TASK_STATUSES
 from toolkit.engine.core import Core
 
-KINDS = {"run": "roots", "job": "jobs", "wfl": "workflows", "tsk": "tasks"}
+# Where each kind is, and the column that says whether it is over.
+KINDS = {
+    "run": ("roots", "open"),
+    "job": ("jobs", "status"),
+    "wfl": ("workflows", "status"),
+    "tsk": ("tasks", "status"),
+}
 GATHER_S = 0.02
 
 
@@ -74,7 +80,10 @@ class Events:
 
     async def _row(self, account_id: str, resource_id: str) -> tuple[str, dict[str, object]]:
         kind = resource_id.partition("_")[0]
-        row = await self._core.store.get(KINDS[kind], resource_id) if kind in KINDS else None
+        row = None
+        if kind in KINDS:
+            table, over = KINDS[kind]
+            row = await self._core.store.get(table, resource_id, "account_id", over)
         if row is None or row["account_id"] != account_id:
             raise not_found("resource", resource_id)
         return kind, row

@@ -69,6 +69,8 @@ def _reference_faults(nodes: Sequence[NodeCreate], known: Collection[str]) -> li
 
 def _cycle_faults(graph: "nx.DiGraph[str]", nodes: Sequence[NodeCreate]) -> list[Detail]:
     """One fault for each knot of nodes; listing every cycle of one could take forever."""
+    if nx.is_directed_acyclic_graph(graph):
+        return []
     index = {node.id: i for i, node in enumerate(nodes)}
     faults = []
     for knot in nx.strongly_connected_components(graph):

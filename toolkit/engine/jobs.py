@@ -3,23 +3,24 @@
 import asyncio
 import logging
 from collections.abc import Sequence
+from datetime import datetime
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import to_json
 
-from toolkit.contract.artifacts import Artifact
 from toolkit.contract.base import ErrorInfo, now
 from toolkit.contract.errors import ErrorCode, ToolkitError, WorkError
 from toolkit.contract.jobs import FINAL_STATUSES, Attempt, Job
-from toolkit.engine.artifacts import Artifacts
+from toolkit.engine.artifacts import Artifacts, Kept
 from toolkit.engine.calls import Calls
 from toolkit.engine.core import Core
-from toolkit.engine.driver import Hooks
+from toolkit.engine.driver import NO_HOOKS, Hooks
 from toolkit.engine.registry import validate_input
 from toolkit.engine.work import Work
 from toolkit.plugins import Blob, Call, Capability, Result, Upstream, VendorFault
-from toolkit.store import LeaseLost
+from toolkit.store import Insert, LeaseLost
 
 log = logging.getLogger(__name__)
 
@@ -32,11 +33,11 @@ class JobRunner:
         self._artifacts = artifacts
         self._calls = Calls(core)
 
-    async def execute(self, work: Work) -> Artifact | None:
-        """Carry a job out until it is in a final state, which is durable when this returns.
+    async def execute(self, work: Work) -> "asyncio.Future[None]":
+        """Carry a job out until it is in a final state.
 
         Returns:
-            the artifact of a completed job; none when `work.job.error` says why there is none.
+            a future that is done when that state is durable.
 
         Raises:
             LeaseLost: another process has taken the job over; nothing more was written.
@@ -46,7 +47,17 @@ class JobRunner:
             if work.new and self._core.slots.locked():
                 self._core.store.write(work.written(), lease=work.lease)
             async with self._core.slots:
-                return await self._until_final(work)
+                self._start(work)
+                while True:
+                    try:
+                        return await self._carry_out(work)
+                    except LeaseLost:
+                        raise
+                    except Exception as error:
+                        info, retryable = _explain(error)
+                        if not retryable or work.job.retry_count >= work.max_retries:
+                            return self._fail(work, info)
+                    self._again(work)
         except asyncio.CancelledError:
             if not self._core.draining:
                 await self.cancel(work)
@@ -59,82 +70,69 @@ class JobRunner:
         reason = ErrorInfo(code=ErrorCode.CANCELLED.name, message=ErrorCode.CANCELLED.hint)
         await self._core.store.write(work.finish("cancelled", reason), lease=work.lease)
 
-    async def _until_final(self, work: Work) -> Artifact | None:
-        self._start(work)
-        while True:
-            try:
-                result, artifact_id = await self._once(work)
-                return await self._complete(work, result, artifact_id)
-            except LeaseLost:
-                raise
-            except Exception as error:
-                info, retryable = _explain(error)
-                if not retryable or work.job.retry_count >= work.max_retries:
-                    changes = work.finish("failed", info)
-                    await self._core.store.write(changes, lease=work.lease)
-                    return None
-            self._again(work)
-
     def _start(self, work: Work) -> None:
-        job = work.job
+        job, started = work.job, now()
         job.status = "running"
         if job.started_at is None:
-            job.started_at = now()
-            job.queue_ms = int((job.started_at - job.created_at).total_seconds() * 1000)
+            job.started_at = started
+            job.queue_ms = int((started - job.created_at).total_seconds() * 1000)
         if not work.capability.needs_connection:
-            self._local_attempt(job)
+            self._local_attempt(job, started)
         # Not waited for: it is written before whatever this job writes next.
-        self._core.store.write(work.written("running"), lease=work.lease, eager=False)
+        self._core.store.write(work.written("running", started), lease=work.lease, eager=False)
 
     def _again(self, work: Work) -> None:
         """A node retry: the same job, once more."""
-        job = work.job
+        job, started = work.job, now()
         job.retry_count += 1
         job.status_detail = "retrying"
         if not work.capability.needs_connection:
-            self._local_attempt(job)
-        self._core.store.write(work.written("running"), lease=work.lease)
+            self._local_attempt(job, started)
+        self._core.store.write(work.written("running", started), lease=work.lease)
 
     @staticmethod
-    def _local_attempt(job: Job) -> None:
+    def _local_attempt(job: Job, started: datetime) -> None:
         for earlier in job.attempts:
             if earlier.status == "running":
-                earlier.status, earlier.ended_at = "failed", now()
-        job.attempts.append(Attempt(n=len(job.attempts) + 1, status="running", started_at=now()))
+                earlier.status, earlier.ended_at = "failed", started
+        job.attempts.append(Attempt(n=len(job.attempts) + 1, status="running", started_at=started))
 
-    async def _once(self, work: Work) -> tuple[Result, str]:
-        core = self._core
-        call = await self._call(work)
-        hooks = Hooks(operation=lambda operation: self._calls.operate(work, operation))
-        flow = work.capability.flow(call)
-        result = await core.driver.run(flow, hooks, timeout_s=core.settings.timeout_s)
+    async def _carry_out(self, work: Work) -> "asyncio.Future[None]":
+        capability, hooks = work.capability, NO_HOOKS
+        if capability.operation is not None:
+            hooks = Hooks(operation=partial(self._calls.operate, work))
+        flow = capability.flow(await self._call(work))
+        result = await self._core.driver.run(flow, hooks, timeout_s=self._core.settings.timeout_s)
         artifact_id = self._artifacts.new_id()
-        if "artifact_id" in work.capability.output_model.model_fields:
+        if "artifact_id" in capability.output_model.model_fields:
             result.output["artifact_id"] = artifact_id
-        try:
-            work.capability.output_model.model_validate(result.output)
-        except ValidationError as error:
-            first = error.errors(include_input=False, include_url=False)[0]
-            where = ".".join(map(str, first["loc"]))
-            raise WorkError(
-                ErrorCode.INVALID_OUTPUT, f"The output is not as its schema says: {where}."
-            ) from None
-        return result, artifact_id
-
-    async def _complete(self, work: Work, result: Result, artifact_id: str) -> Artifact:
-        job = work.job
+        _check_output(capability, result)
         blob = result.artifact or Blob(to_json(result.output), "application/json")
-        artifact, inserted = await self._artifacts.stored(
-            work.account_id, blob, job_id=job.id, artifact_id=artifact_id
+        kept, inserted = await self._artifacts.keep(
+            work.account_id, blob, job_id=work.job.id, artifact_id=artifact_id
         )
-        job.output, job.artifact_id = result.output, artifact.id
+        return self._complete(work, result, kept, inserted)
+
+    def _complete(
+        self, work: Work, result: Result, kept: Kept, inserted: Insert
+    ) -> "asyncio.Future[None]":
+        job = work.job
+        job.output, job.artifact_id = result.output, kept.artifact.id
         if job.provider is None:
             job.estimated_cost_usd, job.cost_usd, job.cost_source = 0.0, 0.0, "metered"
-        for attempt in job.attempts:
-            if attempt.status == "running":
-                attempt.status, attempt.ended_at, attempt.cost_usd = "completed", now(), 0.0
-        await self._core.store.write([inserted, *work.finish("completed")], lease=work.lease)
-        return artifact
+        changes = [inserted, *work.finish("completed")]
+        # What was paid for is written down at once; a node that cost nothing waits for company.
+        paid = job.provider is not None or job.node_id is None
+        written = self._core.store.write(changes, lease=work.lease, eager=paid)
+        if work.owner is not None:
+            work.owner.completed(work, kept)
+        return written
+
+    def _fail(self, work: Work, error: ErrorInfo) -> "asyncio.Future[None]":
+        changes = work.finish("failed", error)
+        if work.owner is not None:
+            changes += work.owner.failed(work)
+        return self._core.store.write(changes, lease=work.lease)
 
     async def _call(self, work: Work) -> Call[Any]:
         """The validated input, with what upstream fills in and the bytes of artifact fields."""
@@ -143,8 +141,8 @@ class JobRunner:
         if capability.takes and work.upstream:
             upstream = tuple(
                 [
-                    Upstream(node_id, artifact.id, await self._artifacts.blob(artifact))
-                    for node_id, artifact in work.upstream.items()
+                    Upstream(node_id, kept.artifact.id, await self._artifacts.blob(kept))
+                    for node_id, kept in work.upstream.items()
                 ]
             )
             _fill(capability, given, upstream)
@@ -166,9 +164,20 @@ class JobRunner:
         for field, take in work.capability.takes.items():
             named = getattr(value, field, None)
             if take.form == "artifact" and isinstance(named, str):
-                artifact = await self._artifacts.get(work.account_id, named)
-                blobs[field] = await self._artifacts.blob(artifact)
+                kept = await self._artifacts.find(work.account_id, named)
+                blobs[field] = await self._artifacts.blob(kept)
         return blobs
+
+
+def _check_output(capability: Capability, result: Result) -> None:
+    try:
+        capability.output_model.model_validate(result.output)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise WorkError(
+            ErrorCode.INVALID_OUTPUT, f"The output is not as its schema says: {where}."
+        ) from None
 
 
 def _fill(capability: Capability, given: dict[str, object], upstream: Sequence[Upstream]) -> None:

@@ -1,37 +1,146 @@
 """How a workflow's record follows from the jobs of its nodes."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Self
 
-from toolkit.contract.jobs import Job
+from toolkit.contract.base import ErrorInfo, now
+from toolkit.contract.errors import ErrorCode
+from toolkit.contract.jobs import FINAL_STATUSES, Job, JobStatus
 from toolkit.contract.workflows import Node, Workflow
 
 
-def show(workflow: Workflow, jobs: Mapping[str, Job]) -> None:
-    """Put what is known of its jobs, by node, into a workflow's nodes and sums."""
-    for node in workflow.nodes:
-        if node.id in jobs:
-            fill_node(node, jobs[node.id])
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """Why a node will never start, and since when."""
+
+    error: ErrorInfo
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class JobState:
+    """What a workflow's record shows of a job, and all that is kept of it once it has ended."""
+
+    id: str
+    workflow_id: str | None
+    status: JobStatus
+    status_detail: str | None
+    artifact_id: str | None
+    retry_count: int
+    provider: str | None
+    cost_usd: float | None
+    estimated_cost_usd: float | None
+    cost_incurred_usd: float
+    error: ErrorInfo | None
+    started_at: datetime | None
+    completed_at: datetime | None
+
+    @classmethod
+    def of(cls, job: Job) -> Self:
+        """A job as it stands."""
+        return cls(
+            job.id,
+            job.workflow_id,
+            job.status,
+            job.status_detail,
+            job.artifact_id,
+            job.retry_count,
+            job.provider,
+            job.cost_usd,
+            job.estimated_cost_usd,
+            job.cost_incurred_usd,
+            job.error,
+            job.started_at,
+            job.completed_at,
+        )
+
+
+def shown(
+    workflow: Workflow, jobs: Mapping[str, JobState], skipped: Mapping[str, Skip]
+) -> Workflow:
+    """A workflow's record with what is known of its nodes, and with its sums.
+
+    Args:
+        workflow: the record, which is left as it is.
+        jobs: the jobs of its nodes as they stand, by node id.
+        skipped: the nodes that will never have a job, by node id.
+    """
     own = [job for job in jobs.values() if job.workflow_id == workflow.id]
     estimates = [job.estimated_cost_usd for job in own if job.status == "completed"]
     known = [cost for cost in estimates if cost is not None]
-    # An unknown price is null, never 0: it makes the sum unknown too.
-    workflow.cost_usd = dollars(known) if len(known) == len(estimates) else None
-    workflow.cost_incurred_usd = dollars(job.cost_incurred_usd for job in own)
-    workflow.retries = sum(job.retry_count for job in own)
+    return workflow.model_copy(
+        update={
+            "nodes": [
+                _node(node, jobs.get(node.id), skipped.get(node.id)) for node in workflow.nodes
+            ],
+            # An unknown price is null, never 0: it makes the sum unknown too.
+            "cost_usd": dollars(known) if len(known) == len(estimates) else None,
+            "cost_incurred_usd": dollars(job.cost_incurred_usd for job in own),
+            "retries": sum(job.retry_count for job in own),
+        }
+    )
 
 
-def fill_node(node: Node, job: Job) -> None:
-    """A node as its job stands."""
-    node.status = job.status
-    node.status_detail = job.status_detail
-    node.job_id = job.id
-    node.artifact_id = job.artifact_id
-    node.retry_count = job.retry_count
-    node.provider = job.provider
-    node.cost_usd = job.cost_usd
-    node.error = job.error
-    node.started_at = job.started_at
-    node.completed_at = job.completed_at
+def _node(node: Node, job: JobState | None, skip: Skip | None) -> Node:
+    if skip is not None:
+        update = {"status": "cancelled", "error": skip.error, "completed_at": skip.at}
+        return node.model_copy(update=update)
+    if job is None:
+        return node
+    return node.model_copy(
+        update={
+            "status": job.status,
+            "status_detail": job.status_detail,
+            "job_id": job.id,
+            "artifact_id": job.artifact_id,
+            "retry_count": job.retry_count,
+            "provider": job.provider,
+            "cost_usd": job.cost_usd,
+            "error": job.error,
+            "started_at": job.started_at,
+            "completed_at": job.completed_at,
+        }
+    )
+
+
+def dependents(nodes: Iterable[Node]) -> dict[str, list[str]]:
+    """The nodes that depend on each node, directly."""
+    nodes = list(nodes)
+    found: dict[str, list[str]] = {node.id: [] for node in nodes}
+    for node in nodes:
+        for upstream in node.depends_on:
+            found[upstream].append(node.id)
+    return found
+
+
+def behind(
+    node_id: str, at: datetime | None, edges: Mapping[str, Sequence[str]], skipped: Collection[str]
+) -> dict[str, Skip]:
+    """The nodes that will never start now that one has failed, without those known already."""
+    message = f"`{node_id}` did not complete."
+    error = ErrorInfo(code=ErrorCode.UPSTREAM_FAILED.name, message=message)
+    skip = Skip(error, at or now())
+    found: dict[str, Skip] = {}
+    ahead = list(edges[node_id])
+    while ahead:
+        dependent = ahead.pop()
+        if dependent not in skipped and dependent not in found:
+            found[dependent] = skip
+            ahead += edges[dependent]
+    return found
+
+
+def all_skipped(
+    jobs: Mapping[str, JobState], edges: Mapping[str, Sequence[str]]
+) -> dict[str, Skip]:
+    """Every node behind one that failed: what is skipped follows from the jobs."""
+    failed = [item for item in jobs.items() if item[1].status in FINAL_STATUSES - {"completed"}]
+    skipped: dict[str, Skip] = {}
+    for node_id, job in sorted(failed, key=lambda item: item[1].completed_at or now()):
+        skipped |= behind(node_id, job.completed_at, edges, skipped)
+    return skipped
 
 
 def dollars(amounts: Iterable[float]) -> float:

@@ -32,6 +32,10 @@ class Registry:
         self._by_id: dict[str, dict[str, Capability]] = {}
         for capability in capabilities:
             self._by_id.setdefault(capability.id, {})[capability.version] = capability
+        # Every node of every workflow is looked up several times, by one of these names.
+        self._named = {bare: self._newest(versions) for bare, versions in self._by_id.items()}
+        for versions in self._by_id.values():
+            self._named |= {capability.name: capability for capability in versions.values()}
         self.vendors = dict(vendors)
 
     @classmethod
@@ -59,6 +63,8 @@ class Registry:
             RequestError: `NOT_FOUND` for an unknown id or version, `INVALID_REQUEST` when name
                 and version disagree, `CAPABILITY_UNAVAILABLE` is for `require`.
         """
+        if version is None and name in self._named:
+            return self._named[name]
         bare, at, named = name.partition("@")
         if at and version is not None and named != version:
             raise RequestError(
@@ -169,6 +175,8 @@ def validate_input(
 
 def fillable_fields(capability: Capability, upstream: Iterable[Capability]) -> frozenset[str]:
     """The input fields that the artifacts of `upstream` capabilities can fill."""
+    if not capability.takes:
+        return frozenset()
     yielded = [producer.yields for producer in upstream]
     return frozenset(
         field

@@ -59,8 +59,8 @@ class Runs:
             raise RequestError(ErrorCode.TARGET_UNSUPPORTED)
         capability = self._core.registry.require(request.name, request.version)
         value = validate_input(capability, request.input, frozenset(), "input")
-        expected = await self._admission.admit(
-            account_id, capability, request.input, request.options, capability.estimate(value)
+        expected = await self._admission.gate(account_id).admit(
+            capability, request.input, request.options, capability.estimate(value)
         )
         within_budget(request.options.max_cost_usd, [expected])
         run_id = new_id(Prefix.RUN)
@@ -113,7 +113,8 @@ class Runs:
         work = self._work(interrupted(job), capability, lease.account_id, lease)
         vendor_job_id = rows[0]["vendor_job_id"]
         work.vendor_job_id = None if vendor_job_id is None else str(vendor_job_id)
-        await self._runner.execute(work)
+        written = await self._runner.execute(work)
+        await written
 
     def _work(self, job: Job, capability: Capability, account_id: str, lease: Lease) -> Work:
         return Work(

@@ -2,19 +2,19 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextvars import copy_context
 from typing import Any
 
-from toolkit.contract.artifacts import Artifact
 from toolkit.contract.base import ErrorInfo, now, rfc3339
 from toolkit.contract.errors import ErrorCode
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import FINAL_STATUSES, Job, Options
 from toolkit.contract.workflows import Node, Workflow, WorkflowStatus
+from toolkit.engine.artifacts import Kept
 from toolkit.engine.budget import Budget
 from toolkit.engine.core import Core
-from toolkit.engine.graph import last_sink, sinks
 from toolkit.engine.jobs import JobRunner
-from toolkit.engine.nodes import fill_node, show
+from toolkit.engine.nodes import JobState, Skip, all_skipped, behind, dependents, shown
 from toolkit.engine.work import Suspended, Work, interrupted
 from toolkit.store import Change, Emit, Lease, Update
 
@@ -44,17 +44,19 @@ class Scheduler:
         self._lease = lease
         self._budgets = tuple(budgets)
         self._nodes: dict[str, Node] = {node.id: node for node in workflow.nodes}
-        self._dependents: dict[str, list[str]] = {node_id: [] for node_id in self._nodes}
-        for node in workflow.nodes:
-            for upstream in node.depends_on:
-                self._dependents[upstream].append(node.id)
+        self._dependents = dependents(workflow.nodes)
         self._waiting_for = {node.id: len(node.depends_on) for node in workflow.nodes}
-        self._jobs: dict[str, Job] = {}
+        self._unstarted_dependents = {up: len(nodes) for up, nodes in self._dependents.items()}
+        self._interrupted: dict[str, Job] = {}
+        self._states: dict[str, JobState] = {}
+        self._skipped: dict[str, Skip] = {}
         self._vendor_jobs: dict[str, str] = {}
-        self._artifacts: dict[str, Artifact] = {}
-        self._running: set[asyncio.Task[None]] = set()
+        self._artifacts: dict[str, Kept] = {}
+        self._tasks: set[asyncio.Task[None] | None] = set()
+        # One for all nodes: by default every task is given a copy.
+        self._context = copy_context()
         self._idle = asyncio.Event()
-        self._failure: BaseException | None = None
+        self._failure: Exception | None = None
 
     async def run(self) -> Workflow:
         """Run to the end; the final state is durable when this returns.
@@ -65,18 +67,15 @@ class Scheduler:
             asyncio.CancelledError: it is `cancelled`, or the engine is shutting down.
         """
         try:
-            await self._recover()
             self._begin()
-            for failed in [n for n in self._workflow.nodes if n.status in ("failed", "cancelled")]:
-                await self._cancel_downstream(failed)
-            for node in list(self._workflow.nodes):
-                if self._ready(node):
-                    self._start(node)
-            if self._running:
+            for node_id in self._nodes:
+                if self._ready(node_id):
+                    self._start(node_id)
+            if self._tasks:
                 await self._idle.wait()
             if self._failure is not None:
                 raise self._failure
-            if any(node.status not in FINAL_STATUSES for node in self._workflow.nodes):
+            if not all(map(self._over, self._nodes)):
                 raise Suspended(self._workflow.id)
         except asyncio.CancelledError:
             await self._stop()
@@ -88,7 +87,7 @@ class Scheduler:
             raise
         return await self._end()
 
-    async def _recover(self) -> None:
+    async def recover(self) -> None:
         """Take over what earlier processes, or an earlier workflow, have done."""
         store = self._core.store
         rows = await store.find("jobs", workflow_id=self._workflow.id)
@@ -99,62 +98,87 @@ class Scheduler:
         for row in rows:
             job = Job.model_validate_json(str(row["doc"]))
             node_id = kept.get(job.id, job.node_id or "")
-            self._jobs[node_id] = job
-            fill_node(self._nodes[node_id], job)
+            self._states[node_id] = JobState.of(job)
+            if job.status not in FINAL_STATUSES:
+                self._interrupted[node_id] = job
             if row["vendor_job_id"] is not None:
                 self._vendor_jobs[node_id] = str(row["vendor_job_id"])
             if job.status == "completed" and job.artifact_id is not None:
                 artifact = await store.get("artifacts", job.artifact_id)
                 if artifact is not None:
-                    self._artifacts[node_id] = Artifact.model_validate_json(str(artifact["doc"]))
+                    self._artifacts[node_id] = Kept.of(artifact)
                 for dependent in self._dependents[node_id]:
                     self._waiting_for[dependent] -= 1
+        self._skipped = all_skipped(self._states, self._dependents)
 
     def _begin(self) -> None:
-        workflow = self._workflow
-        if workflow.started_at is None:
-            workflow.started_at = now()
-        workflow.status = "running"
+        if self._workflow.started_at is None:
+            earlier = [state.started_at for state in self._states.values() if state.started_at]
+            started_at = min(earlier, default=now())
+            self._workflow = self._workflow.model_copy(update={"started_at": started_at})
         # The record itself is written again when there is more to say than its status.
-        saved = Update("workflows", workflow.id, {"status": workflow.status})
-        self._core.store.write([saved, self._event("running")], lease=self._lease, eager=False)
+        saved = Update("workflows", self._workflow.id, {"status": "running"})
+        event = self._event("running")
+        self._core.store.write([saved, event], lease=self._lease, eager=False)
 
-    def _ready(self, node: Node) -> bool:
-        unfinished = node.status not in FINAL_STATUSES and not self._core.draining
-        return unfinished and self._waiting_for[node.id] == 0
+    def _over(self, node_id: str) -> bool:
+        state = self._states.get(node_id)
+        ended = state is not None and state.status in FINAL_STATUSES
+        return ended or node_id in self._skipped
 
-    def _start(self, node: Node) -> None:
-        task = asyncio.create_task(self._carry_out(node))
-        self._running.add(task)
-        task.add_done_callback(self._ended)
+    def _ready(self, node_id: str) -> bool:
+        free = self._waiting_for[node_id] == 0 and not self._core.draining
+        return free and not self._over(node_id)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._running.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            self._failure = self._failure or task.exception()
-        if not self._running or self._failure is not None:
-            self._idle.set()
+    def _start(self, node_id: str) -> None:
+        carried_out = self._carry_out(self._nodes[node_id])
+        self._tasks.add(asyncio.create_task(carried_out, context=self._context))
 
     async def _carry_out(self, node: Node) -> None:
         work = self._work(node)
-        artifact = await self._runner.execute(work)
-        # The rest of the node's record follows from its job, at the end.
-        node.status, node.error = work.job.status, work.job.error
-        node.completed_at = work.job.completed_at
-        if artifact is None:
-            await self._cancel_downstream(node)
-            return
-        self._artifacts[node.id] = artifact
-        for dependent in self._dependents[node.id]:
+        try:
+            # Nobody waits until its end is durable: what is written under a lease has no gaps, so
+            # it is durable when the end of the workflow is.
+            await self._runner.execute(work)
+        except Exception as error:
+            self._failure = self._failure or error
+        finally:
+            self._states[node.id] = JobState.of(work.job)
+            self._tasks.discard(asyncio.current_task())
+            if not self._tasks or self._failure is not None:
+                self._idle.set()
+
+    def completed(self, work: Work, kept: Kept) -> None:
+        """Start what waited for a node.
+
+        What its dependents write comes after its end, and what they spend waits until what they
+        write is durable.
+        """
+        node_id = str(work.job.node_id)
+        if self._unstarted_dependents[node_id]:
+            self._artifacts[node_id] = kept
+        for dependent in self._dependents[node_id]:
             self._waiting_for[dependent] -= 1
-            if self._ready(self._nodes[dependent]):
-                self._start(self._nodes[dependent])
+            if self._ready(dependent):
+                self._start(dependent)
+
+    def failed(self, work: Work) -> list[Change]:
+        """Cancel only what lies behind a node that failed; independent branches go on."""
+        skipped = behind(
+            str(work.job.node_id), work.job.completed_at, self._dependents, self._skipped
+        )
+        self._skipped |= skipped
+        return [self._cancelled(node_id, skip) for node_id, skip in skipped.items()]
 
     def _work(self, node: Node) -> Work:
         """The node's job: the one it had before a crash, or a new one."""
-        earlier = self._jobs.get(node.id)
-        job = interrupted(earlier) if earlier is not None else self._new_job(node)
-        self._jobs[node.id] = job
+        earlier = self._interrupted.pop(node.id, None)
+        upstream = {up: self._artifacts[up] for up in node.depends_on}
+        for up in upstream:
+            self._unstarted_dependents[up] -= 1
+            if not self._unstarted_dependents[up]:
+                del self._artifacts[up]  # a large workflow need not be held as a whole
+        job = interrupted(earlier) if earlier is not None else self._new_job(node, upstream)
         return Work(
             job=job,
             capability=self._core.registry.require(node.capability),
@@ -164,20 +188,21 @@ class Scheduler:
             kind="node",
             budgets=self._budgets,
             max_retries=self._workflow.max_retries,
-            upstream={up: self._artifacts[up] for up in node.depends_on},
+            upstream=upstream,
             vendor_job_id=self._vendor_jobs.get(node.id),
             simulated=self._core.settings.sandbox,
             new=earlier is None,
+            owner=self,
         )
 
-    def _new_job(self, node: Node) -> Job:
+    def _new_job(self, node: Node, upstream: Mapping[str, Kept]) -> Job:
         return Job(
             id=new_id(Prefix.JOB),
             workflow_id=self._workflow.id,
             node_id=node.id,
             capability=node.capability,
             input=node.input,
-            from_artifacts={up: self._artifacts[up].id for up in node.depends_on},
+            from_artifacts={up: kept.artifact.id for up, kept in upstream.items()},
             options=self._options(node),
             created_at=now(),
         )
@@ -186,76 +211,55 @@ class Scheduler:
         given = self._spec["options"].get(node.id)
         return Options(**given) if given else DEFAULT_OPTIONS
 
-    async def _cancel_downstream(self, failed: Node) -> None:
-        """Cancel only what lies behind a node that failed; independent branches go on."""
-        changes: list[Change] = []
-        behind = list(self._dependents[failed.id])
-        while behind:
-            node = self._nodes[behind.pop()]
-            if node.status in FINAL_STATUSES:
-                continue
-            error = _error(ErrorCode.UPSTREAM_FAILED, f"`{failed.id}` did not complete.")
-            changes.append(self._cancelled(node, error))
-            behind += self._dependents[node.id]
-        if changes:
-            await self._core.store.write([self._saved(), *changes], lease=self._lease)
-
-    def _cancelled(self, node: Node, error: ErrorInfo) -> Emit:
-        """A node that never started: it has no job, and the workflow's record keeps its state."""
-        node.job_id = None
-        node.status, node.error, node.completed_at = "cancelled", error, now()
+    def _cancelled(self, node_id: str, skip: Skip) -> Emit:
+        """Tell of a node that never starts: it has no job."""
         data: dict[str, object] = {
             "id": self._workflow.id,
-            "node_id": node.id,
-            "error": error.model_dump(mode="json", exclude_none=True),
+            "node_id": node_id,
+            "error": skip.error.model_dump(mode="json", exclude_none=True),
         }
-        at = rfc3339(node.completed_at)
-        return Emit(self._workflow.id, "node.cancelled", data, at)
+        return Emit(self._workflow.id, "node.cancelled", data, rfc3339(skip.at))
 
     async def _stop(self) -> None:
         """Have every running node stop, each writing down its own end."""
-        running = list(self._running)
+        running = [task for task in self._tasks if task is not None]
         for task in running:
             task.cancel()
         if running:
             await asyncio.wait(running)
 
     async def _end(self) -> Workflow:
-        failed = [node for node in self._workflow.nodes if node.status == "failed"]
+        failed = [state for state in self._states.values() if state.status == "failed"]
         if not failed:
-            await self._finish("completed", None)
-        else:
-            first = min(failed, key=lambda node: node.completed_at or now())
-            await self._finish("failed", first.error)
-        return self._workflow
+            return await self._finish("completed", None)
+        first = min(failed, key=lambda state: state.completed_at or now())
+        return await self._finish("failed", first.error)
 
-    async def _finish(self, status: WorkflowStatus, error: ErrorInfo | None) -> None:
-        workflow = self._workflow
+    async def _finish(self, status: WorkflowStatus, error: ErrorInfo | None) -> Workflow:
+        """Write the record down as it ends, and nothing after it."""
         changes: list[Change] = []
-        show(workflow, self._jobs)
+        ended = now()
         if status == "cancelled":
-            for node in workflow.nodes:
-                if node.status not in FINAL_STATUSES:
-                    changes.append(self._cancelled(node, _error(ErrorCode.CANCELLED)))
-        workflow.status, workflow.error, workflow.completed_at = status, error, now()
-        took = workflow.completed_at - workflow.created_at
+            skip = Skip(_error(ErrorCode.CANCELLED), ended)
+            late = {node_id: skip for node_id in self._nodes if not self._over(node_id)}
+            self._skipped |= late
+            changes += [self._cancelled(node_id, skip) for node_id in late]
+        workflow = shown(self._workflow, self._states, self._skipped)
+        workflow.status, workflow.error, workflow.completed_at = status, error, ended
+        took = ended - workflow.created_at
         workflow.latency_ms = max(0, int(took.total_seconds() * 1000))
-        order = list(self._nodes)
-        depends_on = {node.id: node.depends_on for node in workflow.nodes}
+        artifact_ids = {node.id: node.artifact_id for node in workflow.nodes}
+        last = [node_id for node_id, behind in self._dependents.items() if not behind]
         workflow.sink_artifact_ids = {
-            node_id: artifact_id
-            for node_id in sinks(order, depends_on)
-            if (artifact_id := self._nodes[node_id].artifact_id) is not None
+            node_id: made for node_id in last if (made := artifact_ids[node_id]) is not None
         }
         if status == "completed":
-            workflow.final_artifact_id = workflow.sink_artifact_ids[last_sink(order, depends_on)]
-        changes += [self._saved(), self._event(status)]
+            workflow.final_artifact_id = workflow.sink_artifact_ids[last[-1]]
+        self._workflow = workflow
+        values = {"status": status, "doc": workflow.model_dump_json()}
+        changes += [Update("workflows", workflow.id, values), self._event(status)]
         await self._core.store.write(changes, lease=self._lease)
-
-    def _saved(self) -> Update:
-        workflow = self._workflow
-        values = {"status": workflow.status, "doc": workflow.model_dump_json()}
-        return Update("workflows", workflow.id, values)
+        return workflow
 
     def _event(self, state: str) -> Emit:
         workflow = self._workflow

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 
-from toolkit.contract.artifacts import Artifact
 from toolkit.contract.base import ErrorInfo, now, rfc3339
 from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError, not_found
 from toolkit.contract.ids import Prefix, new_id
@@ -21,7 +20,7 @@ from toolkit.engine.plans import Plans
 from toolkit.engine.reviewer import Evidence, review
 from toolkit.engine.roots import Roots
 from toolkit.engine.work import Suspended
-from toolkit.engine.workflows import Workflows, node_options
+from toolkit.engine.workflows import Workflows, spec_of
 from toolkit.plugins import Upstream
 from toolkit.store import Change, Emit, Insert, Lease, Update
 
@@ -190,12 +189,12 @@ class Tasks:
                 for node in nodes
             ],
         )
-        await self._workflows.check(lease.account_id, request)
+        options = await self._workflows.check(lease.account_id, request)
         workflow = self._workflows.draft(request, task_id=task.id)
         task.workflow_id = workflow.id
         task.workflow_ids.append(workflow.id)
-        options = {node.id: node_options(request, node) for node in request.nodes}
-        return self._workflows.inserted(workflow, lease.account_id, task.id, options, kept)
+        spec = spec_of(options, kept)
+        return self._workflows.inserted(workflow, lease.account_id, task.id, spec)
 
     async def _execute(self, task: Task, lease: Lease) -> None:
         if task.workflow_id is None:
@@ -281,8 +280,8 @@ class Tasks:
             if node.job_id is not None and node.artifact_id is not None:
                 row = await self._core.store.get("jobs", node.job_id)
                 output = Job.model_validate_json(str(row["doc"])).output if row else None
-                artifact: Artifact = await self._artifacts.get(account_id, node.artifact_id)
-                blob = await self._artifacts.blob(artifact)
+                kept = await self._artifacts.find(account_id, node.artifact_id)
+                blob = await self._artifacts.blob(kept)
             evidence[node.id] = Evidence(
                 node=PlanNode(
                     id=node.id,

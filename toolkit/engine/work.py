@@ -1,12 +1,14 @@
 """A job under way: its record, what it is part of, and how its changes are written down."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from decimal import Decimal
+from typing import Protocol
 
-from toolkit.contract.artifacts import Artifact
 from toolkit.contract.base import ErrorInfo, now, rfc3339
-from toolkit.contract.jobs import Job, JobStatus
+from toolkit.contract.jobs import FinalStatus, Job
+from toolkit.engine.artifacts import Kept
 from toolkit.engine.budget import Budget
 from toolkit.plugins import Capability
 from toolkit.store import Change, Emit, Insert, Lease, Update
@@ -16,7 +18,17 @@ class Suspended(Exception):  # noqa: N818 - not an error: the work goes on later
     """The engine is shutting down, and the rest of this root is left to be resumed."""
 
 
-@dataclass
+class Owner(Protocol):
+    """Whoever goes on when a job has ended."""
+
+    def completed(self, work: "Work", kept: Kept) -> None:
+        """Take its artifact; its end is on its way to the store, and not durable yet."""
+
+    def failed(self, work: "Work") -> Sequence[Change]:
+        """Take its failure, and say what else is to be written with it."""
+
+
+@dataclass(slots=True)
 class Work:
     """One job being carried out by the process that holds its root's lease.
 
@@ -27,6 +39,7 @@ class Work:
         vendor_job_id: the vendor's id of work submitted before a crash, to re-attach to.
         simulated: whether it is the sandbox that does and bills the work.
         new: whether the job has no row yet.
+        owner: what the job is a part of, if that is more than the job.
     """
 
     job: Job
@@ -37,18 +50,26 @@ class Work:
     kind: str
     budgets: tuple[Budget, ...] = ()
     max_retries: int = 0
-    upstream: Mapping[str, Artifact] = field(default_factory=dict)
+    upstream: Mapping[str, Kept] = field(default_factory=dict)
     vendor_job_id: str | None = None
     simulated: bool = False
     new: bool = False
+    owner: Owner | None = None
 
-    def written(self, *states: str) -> list[Change]:
-        """The job as it stands, inserted if it is new, with an event for each of `states`."""
-        row = self._inserted() if self.new else self.saved()
+    def written(self, state: str | None = None, at: datetime | None = None) -> list[Change]:
+        """The job as it stands, inserted if it is new, with an event for the state it came to.
+
+        Args:
+            state: what to tell of, after `queued` if the job is new.
+            at: since when; the present, by default.
+        """
+        changes: list[Change] = [self._inserted() if self.new else self.saved()]
         if self.new:
-            states = ("queued", *states)
+            changes.append(self._event("queued", self.job.created_at))
+        if state is not None:
+            changes.append(self._event(state, at or now()))
         self.new = False
-        return [row, *(self.event(state) for state in states)]
+        return changes
 
     def _inserted(self) -> Insert:
         job = self.job
@@ -64,17 +85,17 @@ class Work:
             "provider": job.provider,
             "vendor_job_id": None,
             "created_at": rfc3339(job.created_at),
-            "doc": job.model_dump_json(),
+            "doc": job,
         }
         return Insert("jobs", row)
 
     def saved(self, **columns: object) -> Update:
         """The job as it stands now."""
         job = self.job
-        values = {"status": job.status, "provider": job.provider, "doc": job.model_dump_json()}
+        values = {"status": job.status, "provider": job.provider, "doc": job}
         return Update("jobs", job.id, {**values, **columns})
 
-    def event(self, state: str) -> Emit:
+    def _event(self, state: str, at: datetime) -> Emit:
         """Tell of a state, to those who follow the run or workflow and to those of the job."""
         job = self.job
         data: dict[str, object] = {"id": job.run_id or job.id, "job_id": job.id}
@@ -88,9 +109,9 @@ class Work:
             data["retry_count"] = job.retry_count
         if job.error is not None:
             data["error"] = job.error.model_dump(mode="json", exclude_none=True)
-        return Emit(self.resource_id, f"{self.kind}.{state}", data, rfc3339(now()), job.id)
+        return Emit(self.resource_id, f"{self.kind}.{state}", data, rfc3339(at), job.id)
 
-    def finish(self, status: JobStatus, error: ErrorInfo | None = None) -> list[Change]:
+    def finish(self, status: FinalStatus, error: ErrorInfo | None = None) -> list[Change]:
         """Put the job into a final state and say so."""
         job = self.job
         job.status = status
@@ -102,9 +123,10 @@ class Work:
             job.latency_ms = max(0, int(took.total_seconds() * 1000))
         for attempt in job.attempts:
             if attempt.status == "running":
-                attempt.status = "cancelled" if status == "cancelled" else "failed"
                 attempt.ended_at = job.completed_at
-        return self.written(status)
+                attempt.status = status
+                attempt.cost_usd = 0.0 if status == "completed" else None
+        return self.written(status, job.completed_at)
 
     def incurred(self, amount: Decimal) -> None:
         """Count what a call cost, whatever came of it."""

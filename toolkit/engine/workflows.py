@@ -5,20 +5,20 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from toolkit.contract.base import now, rfc3339
+from toolkit.contract.base import JsonObject, now, rfc3339
 from toolkit.contract.errors import Detail, ErrorCode, RequestError, not_found
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import FINAL_STATUSES, Job, Options
-from toolkit.contract.workflows import Node, NodeCreate, Workflow, WorkflowCreate
+from toolkit.contract.workflows import Node, Workflow, WorkflowCreate
 from toolkit.engine.admission import Admission, within_budget
 from toolkit.engine.budget import Budget, spending
 from toolkit.engine.core import Core
 from toolkit.engine.graph import build
 from toolkit.engine.jobs import JobRunner
-from toolkit.engine.nodes import show
+from toolkit.engine.nodes import JobState, all_skipped, dependents, shown
 from toolkit.engine.registry import fillable_fields, validate_input
 from toolkit.engine.roots import Roots
-from toolkit.engine.scheduler import Scheduler
+from toolkit.engine.scheduler import DEFAULT_OPTIONS, Scheduler
 from toolkit.store import Change, Emit, Insert, Lease
 
 
@@ -30,6 +30,8 @@ class Workflows:
         self._roots = roots
         self._runner = runner
         self._admission = admission
+        # Accepted here and not begun yet: what is at hand need not be read back.
+        self._fresh: dict[str, tuple[Workflow, Mapping[str, Any]]] = {}
         roots.handle("workflow", self._carry_out)
 
     async def create(self, account_id: str, request: WorkflowCreate) -> Workflow:
@@ -39,20 +41,30 @@ class Workflows:
             RequestError: `INVALID_WORKFLOW`, `INVALID_REQUEST`, `NOT_FOUND` for an unknown
                 capability, `CREDENTIALS_MISSING`, `PROVIDER_NOT_ALLOWED`, `BUDGET_EXCEEDED`.
         """
-        await self.check(account_id, request)
+        options = await self.check(account_id, request)
         workflow = self.draft(request)
         inserted, lease = self._core.store.new_root(workflow.id, "workflow", account_id)
-        options = {node.id: node_options(request, node) for node in request.nodes}
-        changes = self.inserted(workflow, account_id, workflow.id, options)
+        spec = spec_of(options)
+        changes = self.inserted(workflow, account_id, workflow.id, spec)
         await self._core.store.write([inserted, *changes])
+        self._fresh[workflow.id] = workflow, spec
         self._roots.start(lease)
         return workflow
 
-    async def check(self, account_id: str, request: WorkflowCreate) -> None:
-        """Everything that is refused before anything is stored."""
+    async def check(self, account_id: str, request: WorkflowCreate) -> dict[str, Options]:
+        """Refuse what cannot be run, before anything is stored.
+
+        Returns:
+            the options each node is carried out with, by node id.
+
+        Raises:
+            RequestError: see `create`.
+        """
         settings, registry = self._core.settings, self._core.registry
         build(request.nodes, max_nodes=settings.max_nodes, max_edges=settings.max_edges)
         by_id = {node.id: registry.require(node.capability) for node in request.nodes}
+        gate = self._admission.gate(account_id)
+        options = _options(request)
         faults: list[Detail] = []
         expected: list[Decimal | None] = []
         for i, node in enumerate(request.nodes):
@@ -65,15 +77,13 @@ class Workflows:
                 continue
             # What upstream fills in is not known yet, so neither is what it will cost.
             operation = capability.estimate(value) if value is not None else None
-            options = node_options(request, node)
-            expected.append(
-                await self._admission.admit(account_id, capability, node.input, options, operation)
-            )
+            expected.append(await gate.admit(capability, node.input, options[node.id], operation))
         if faults:
             raise RequestError(
                 ErrorCode.INVALID_REQUEST, "Some nodes have inputs that do not fit.", details=faults
             )
         within_budget(request.options.max_cost_usd, expected)
+        return options
 
     def draft(self, request: WorkflowCreate, *, task_id: str | None = None) -> Workflow:
         """The record of a new workflow."""
@@ -102,17 +112,9 @@ class Workflows:
         workflow: Workflow,
         account_id: str,
         root_id: str,
-        options: Mapping[str, Options],
-        kept: Mapping[str, str] | None = None,
+        spec: Mapping[str, Any],
     ) -> list[Change]:
-        """A new workflow as rows; `kept` names the jobs of nodes taken over from another one."""
-        spec = {
-            "options": {
-                node_id: chosen.model_dump(mode="json", exclude_defaults=True)
-                for node_id, chosen in options.items()
-            },
-            "kept": dict(kept or {}),
-        }
+        """A new workflow as rows; `spec` is what its record does not show."""
         row: dict[str, object] = {
             "id": workflow.id,
             "account_id": account_id,
@@ -121,7 +123,7 @@ class Workflows:
             "status": workflow.status,
             "created_at": rfc3339(workflow.created_at),
             "doc": workflow.model_dump_json(),
-            "spec": json.dumps(spec),
+            "spec": json.dumps(dict(spec)),
         }
         at = rfc3339(workflow.created_at)
         event = Emit(workflow.id, "workflow.queued", {"id": workflow.id}, at)
@@ -143,18 +145,16 @@ class Workflows:
         workflow = Workflow.model_validate_json(str(row["doc"]))
         if workflow.status in FINAL_STATUSES:
             return workflow
-        workflow.status = row["status"]
         kept: dict[str, str] = json.loads(str(row["spec"]))["kept"]
         rows = await self._core.store.find("jobs", workflow_id=workflow.id)
-        jobs = {str(job["node_id"]): Job.model_validate_json(str(job["doc"])) for job in rows}
+        jobs = {str(job["node_id"]): _state(job) for job in rows}
         for node_id, job_id in kept.items():
             found = await self._core.store.get("jobs", job_id)
             if found is not None:
-                jobs[node_id] = Job.model_validate_json(str(found["doc"]))
-        show(workflow, jobs)
-        workflow.started_at = min(
-            (j.started_at for j in jobs.values() if j.started_at), default=None
-        )
+                jobs[node_id] = _state(found)
+        workflow = shown(workflow, jobs, all_skipped(jobs, dependents(workflow.nodes)))
+        started = (job.started_at for job in jobs.values() if job.started_at)
+        workflow.status, workflow.started_at = row["status"], min(started, default=None)
         return workflow
 
     async def list(self, account_id: str, limit: int, before: str | None) -> list[Workflow]:
@@ -175,23 +175,51 @@ class Workflows:
 
     async def run(self, workflow_id: str, lease: Lease, budgets: Sequence[Budget] = ()) -> Workflow:
         """Run a stored workflow to its end, from wherever it stands."""
-        row = await self._core.store.get("workflows", workflow_id)
-        if row is None:
-            raise not_found("workflow", workflow_id)
-        workflow = Workflow.model_validate_json(str(row["doc"]))
+        fresh = self._fresh.pop(workflow_id, None)
+        workflow, spec = fresh or await self._stored(workflow_id)
         if workflow.status in FINAL_STATUSES:
             return workflow
         own = spending(workflow.options.max_cost_usd, workflow.cost_incurred_usd)
-        scheduler = Scheduler(
-            self._core, self._runner, workflow, json.loads(str(row["spec"])), lease, (*budgets, own)
-        )
+        scheduler = Scheduler(self._core, self._runner, workflow, spec, lease, (*budgets, own))
+        if fresh is None:
+            await scheduler.recover()
         return await scheduler.run()
 
+    async def _stored(self, workflow_id: str) -> tuple[Workflow, Mapping[str, Any]]:
+        row = await self._core.store.get("workflows", workflow_id)
+        if row is None:
+            raise not_found("workflow", workflow_id)
+        return Workflow.model_validate_json(str(row["doc"])), json.loads(str(row["spec"]))
 
-def node_options(request: WorkflowCreate, node: NodeCreate) -> Options:
-    """A node's options over the workflow's; the workflow's budget is the workflow's own."""
-    mine = node.options.model_dump(exclude_defaults=True)
-    theirs = request.options.model_dump(exclude_defaults=True, exclude={"max_cost_usd"})
+
+def _state(row: Mapping[str, Any]) -> JobState:
+    return JobState.of(Job.model_validate_json(str(row["doc"])))
+
+
+def spec_of(options: Mapping[str, Options], kept: Mapping[str, str] | None = None) -> JsonObject:
+    """What is stored beside a workflow's record.
+
+    Args:
+        options: the options of each node, by node id; only those that say something are kept.
+        kept: the jobs of nodes that are taken over from another workflow, by node id.
+    """
+    chosen = {
+        node_id: given.model_dump(mode="json", exclude_defaults=True)
+        for node_id, given in options.items()
+        if given is not DEFAULT_OPTIONS
+    }
+    return {"options": chosen, "kept": dict(kept or {})}
+
+
+def _options(request: WorkflowCreate) -> dict[str, Options]:
+    """Each node's options over the workflow's; the workflow's budget is the workflow's own."""
+    common = request.options.model_dump(exclude_defaults=True, exclude={"max_cost_usd"})
     if request.endpoint_id is not None:
-        theirs["endpoint_id"] = request.endpoint_id
-    return Options(**{**theirs, **mine})
+        common["endpoint_id"] = request.endpoint_id
+    everyones = Options(**common) if common else DEFAULT_OPTIONS
+    return {
+        node.id: Options(**{**common, **node.options.model_dump(exclude_defaults=True)})
+        if node.options.model_fields_set
+        else everyones
+        for node in request.nodes
+    }

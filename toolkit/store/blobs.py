@@ -1,7 +1,6 @@
 """Artifacts' bytes, stored once under their SHA-256, through fsspec."""
 
 import asyncio
-import hashlib
 import os
 import secrets
 from collections import OrderedDict
@@ -23,15 +22,14 @@ class Blobs:
         self._synced = synced
         self._known: OrderedDict[str, None] = OrderedDict()
 
-    async def put(self, data: bytes) -> str:
-        """Store bytes and return their SHA-256; what is there already is not written again.
+    async def put(self, digest: str, data: bytes) -> None:
+        """Store bytes under their SHA-256; what is there already is not written again.
 
         Raises:
             ServiceError: `UNAVAILABLE`.
         """
-        digest = hashlib.sha256(data).hexdigest()
         if digest in self._known:
-            return digest
+            return
         try:
             if self._local is not None and len(data) < IN_THREAD_BYTES and not self._synced:
                 self._write(digest, data)
@@ -42,7 +40,6 @@ class Blobs:
         self._known[digest] = None
         if len(self._known) > REMEMBERED:
             self._known.popitem(last=False)
-        return digest
 
     async def get(self, digest: str, start: int, end: int | None) -> bytes:
         """Bytes from `start` up to but without `end`.

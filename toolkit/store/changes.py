@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """A new row."""
+    """A new row; its `doc` may be the record itself, spelled out when it is written."""
 
     table: str
     values: Mapping[str, object]
@@ -15,7 +15,7 @@ class Insert:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """New values for some columns of a row."""
+    """New values for some columns of a row; `doc` as for `Insert`."""
 
     table: str
     id: str

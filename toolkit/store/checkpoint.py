@@ -11,7 +11,7 @@ except ImportError:  # pragma: no cover - Windows
     fcntl = None  # type: ignore[assignment]
 
 LARGE_WAL_BYTES = 4 * 1024 * 1024
-EVERY_COMMITS = 200
+EVERY_COMMITS = 20
 
 
 class Checkpoints:

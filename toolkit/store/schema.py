@@ -7,7 +7,7 @@ from sqlalchemy import Connection, text
 
 from toolkit.contract.errors import ErrorCode, ServiceError
 
-HEAD = "0001"
+HEAD = "0002"
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 

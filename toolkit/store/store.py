@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from sqlalchemy import Select, Update, or_, select
+from sqlalchemy import Select, or_, select
+from sqlalchemy import Update as UpdateStatement
 
 from toolkit.contract.base import now, rfc3339
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.blobs import Blobs
-from toolkit.store.changes import Change, Emit, Insert, Lease
+from toolkit.store.changes import Change, Emit, Insert, Lease, Update
 from toolkit.store.checkpoint import Checkpoints
 from toolkit.store.database import connect, translated
 from toolkit.store.owner import Owner
@@ -134,10 +135,11 @@ class Store:
             self._read_connection.rollback()
         return [dict(row) for row in found]
 
-    async def get(self, table: str, row_id: str) -> Row | None:
-        """One row by its id."""
+    async def get(self, table: str, row_id: str, *columns: str) -> Row | None:
+        """One row by its id: all of it, or some columns."""
         of = metadata.tables[table]
-        rows = self._rows(select(of).where(of.c.id == row_id))
+        wanted: list[Any] = [of.c[column] for column in columns] or [of]
+        rows = self._rows(select(*wanted).where(of.c.id == row_id))
         return rows[0] if rows else None
 
     async def find(self, table: str, **equals: object) -> list[Row]:
@@ -294,7 +296,16 @@ class Store:
         )
 
     async def release(self, lease: Lease, *, done: bool) -> None:
-        """Let go of a root; `done` closes it, else the next process takes it up."""
+        """Let go of a root; `done` closes it, else the next process takes it up.
+
+        Raises:
+            LeaseLost: it was not this process's any more.
+        """
+        freed = {"owner": None, "open": not done}
+        if done:
+            await self.write([Update("roots", lease.root_id, freed)], lease=lease, eager=False)
+            return
+        # Nothing under this lease may be writable any more, yet it has to be let go of.
         self._change(
             roots.update()
             .where(
@@ -302,7 +313,7 @@ class Store:
                 roots.c.owner == self._owner.id,
                 roots.c.fence == lease.fence,
             )
-            .values(owner=None, open=not done)
+            .values(**freed)
         )
 
     async def request_cancel(self, root_id: str) -> None:
@@ -318,7 +329,7 @@ class Store:
         )
         return {str(row["id"]) for row in self._rows(asked)}
 
-    def _change(self, statement: "Update") -> int:
+    def _change(self, statement: UpdateStatement) -> int:
         """Make one small change of leases at once; how many rows it hit."""
         with translated(), self._engine.connect() as connection:
             connection.exec_driver_sql("BEGIN IMMEDIATE")
@@ -326,9 +337,9 @@ class Store:
             connection.commit()
         return int(hit)
 
-    async def put_blob(self, data: bytes) -> str:
-        """Store bytes under their SHA-256, which is returned."""
-        return await self._blobs.put(data)
+    async def put_blob(self, sha256: str, data: bytes) -> None:
+        """Store bytes under their SHA-256."""
+        await self._blobs.put(sha256, data)
 
     async def get_blob(self, sha256: str, start: int = 0, end: int | None = None) -> bytes:
         """Stored bytes from `start` up to but without `end`."""

@@ -3,11 +3,12 @@
 import asyncio
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 
+from pydantic import BaseModel
 from pydantic_core import to_json
 from sqlalchemy import bindparam
 from sqlalchemy.dialects import sqlite
@@ -21,7 +22,8 @@ from toolkit.store.tables import metadata
 SLOW_COMMIT_S = 0.002
 LARGE_GROUP = 256
 LINGER_S = 0.01
-Rows = dict[str, dict[str, dict[str, object]]]
+Values = dict[str, object]
+Rows = dict[str, dict[str, Values]]
 
 
 @dataclass(slots=True)
@@ -55,6 +57,49 @@ class Batch:
                 self.events.append(change)
 
 
+class Group:
+    """What is written together; made on the loop, where the records may be looked at.
+
+    A record that changes often is handed over as it is, and spelled out here: once for all the
+    changes of its row.
+    """
+
+    def __init__(self, submissions: Sequence[Submission]) -> None:
+        self.submissions = submissions
+        self._docs: dict[str, object] = {}
+        for submission in submissions:
+            for change in submission.changes:
+                if isinstance(change, Emit):
+                    continue
+                record = change.values.get("doc")
+                if isinstance(record, BaseModel) and (row_id := _row_id(change)) not in self._docs:
+                    self._docs[row_id] = record.model_dump_json()
+
+    def batch(self, submissions: Sequence[Submission]) -> Batch:
+        """The changes of some of the submissions, merged."""
+        batch = Batch()
+        for submission in submissions:
+            for change in submission.changes:
+                batch.add(change)
+        for rows in (*batch.inserts.values(), *batch.updates.values()):
+            for row_id, values in rows.items():
+                if isinstance(values.get("doc"), BaseModel):
+                    values["doc"] = self._docs[row_id]
+        return batch
+
+    def parts(self) -> list[list[Submission]]:
+        """What stands or falls together: all that is written under one lease, else each alone."""
+        parts: dict[object, list[Submission]] = {}
+        for submission in self.submissions:
+            key = submission.lease.root_id if submission.lease else id(submission)
+            parts.setdefault(key, []).append(submission)
+        return list(parts.values())
+
+
+def _row_id(change: Insert | Update) -> str:
+    return str(change.values["id"]) if isinstance(change, Insert) else change.id
+
+
 class Writer:
     """Submissions in, transactions out, in order.
 
@@ -81,6 +126,7 @@ class Writer:
         self._lingering: asyncio.TimerHandle | None = None
         self._pace_s = 0.0
         self._last_n: dict[str, int] = {}
+        self._broken: dict[Lease, Exception] = {}
 
     def submit(
         self, changes: Sequence[Change], lease: Lease | None, *, eager: bool = True
@@ -109,26 +155,32 @@ class Writer:
             self._lingering = None
         if self._in_thread is not None or not self._pending:
             return
-        group, self._pending = self._pending, []
-        slow = self._pace_s > SLOW_COMMIT_S or len(group) > LARGE_GROUP
+        slow = self._pace_s > SLOW_COMMIT_S or len(self._pending) > LARGE_GROUP
         if slow or self._always_in_thread:
-            self._in_thread = asyncio.create_task(self._flush_in_thread(group))
+            self._in_thread = asyncio.create_task(self._flush_in_thread())
         else:
+            group = self._take()
             self._settle(group, self._write(group))
 
-    async def _flush_in_thread(self, group: list[Submission]) -> None:
+    def _take(self) -> Group:
+        group, self._pending = Group(self._pending), []
+        return group
+
+    async def _flush_in_thread(self) -> None:
         loop = asyncio.get_running_loop()
         try:
-            while group:
+            while self._pending:
+                group = self._take()
                 outcome = await loop.run_in_executor(self._thread, self._write, group)
                 self._settle(group, outcome)
-                group, self._pending = self._pending, []
         finally:
             self._in_thread = None
 
-    def _settle(self, group: list[Submission], errors: list[Exception | None]) -> None:
+    def _settle(self, group: Group, outcome: Mapping[int, Exception]) -> None:
+        """Say what came of each submission; `outcome` holds the errors by the submission's id."""
         events: list[Emit] = []
-        for submission, error in zip(group, errors, strict=True):
+        for submission in group.submissions:
+            error = outcome.get(id(submission))
             if error is None:
                 events += [c for c in submission.changes if isinstance(c, Emit)]
             if submission.done.done():
@@ -148,29 +200,38 @@ class Writer:
             await self._in_thread
         self._thread.shutdown(wait=True)
 
-    def _write(self, group: list[Submission]) -> list[Exception | None]:
-        """Write a group in one transaction, or each call alone when one of them cannot be."""
-        started = time.perf_counter()
+    def _write(self, group: Group) -> dict[int, Exception]:
+        """Write a group in one transaction, or in parts when some of it cannot be written.
+
+        Returns:
+            the errors, by the id of the submission.
+        """
+        parts = group.parts()
+        if len(parts) > 1 and self._fault(group, group.submissions) is None:
+            return {}
+        errors: dict[int, Exception] = {}
+        for part in parts:
+            fault = self._fault(group, part)
+            if fault is not None:
+                errors |= {id(submission): fault for submission in part}
+                self._broken |= {s.lease: fault for s in part if s.lease is not None}
+        return errors
+
+    def _fault(self, group: Group, part: Sequence[Submission]) -> Exception | None:
+        """Write a part of a group in one transaction; what went wrong, if anything did."""
         try:
             with translated():
-                self._transaction(group)
-            return [None] * len(group)
+                self._transaction({s.lease for s in part if s.lease}, group.batch(part))
         except Exception as error:
             self._last_n.clear()
-            if len(group) == 1:
-                return [error]
-            return [self._write([submission])[0] for submission in group]
-        finally:
-            self._pace_s = 0.8 * self._pace_s + 0.2 * (time.perf_counter() - started)
+            return error
+        return None
 
-    def _transaction(self, group: list[Submission]) -> None:
-        batch = Batch()
-        leases: dict[str, int] = {}
-        for submission in group:
-            if submission.lease is not None:
-                leases[submission.lease.root_id] = submission.lease.fence
-            for change in submission.changes:
-                batch.add(change)
+    def _transaction(self, leases: set[Lease], batch: Batch) -> None:
+        for lease in leases:
+            if lease in self._broken:
+                # What is written under a lease has no gaps: whoever takes it next starts over.
+                raise self._broken[lease]
         run = self._connection.execute
         run("BEGIN IMMEDIATE")
         try:
@@ -179,23 +240,25 @@ class Writer:
                 values = list(rows.values())
                 self._connection.executemany(_insert(table, tuple(values[0])), values)
             for table, rows in batch.updates.items():
-                for row_id, changed in rows.items():
-                    run(_update(table, tuple(changed)), {**changed, "id_": row_id})
+                for columns, values in _by_columns(rows).items():
+                    self._connection.executemany(_update(table, columns), values)
             if batch.events:
                 self._connection.executemany(_insert("events", EVENT), self._numbered(batch.events))
+            started = time.perf_counter()
             run("COMMIT")
+            self._pace_s = 0.8 * self._pace_s + 0.2 * (time.perf_counter() - started)
         except BaseException:
             self._connection.rollback()
             raise
 
-    def _check(self, leases: dict[str, int]) -> None:
+    def _check(self, leases: set[Lease]) -> None:
         """Fence off whoever lost a lease without knowing (promise P8)."""
-        for root_id, fence in leases.items():
+        for lease in leases:
             row = self._connection.execute(
-                "SELECT owner, fence FROM roots WHERE id = ?", (root_id,)
+                "SELECT owner, fence FROM roots WHERE id = ?", (lease.root_id,)
             ).fetchone()
-            if row is not None and (row[0] != self._owner or row[1] != fence):
-                raise LeaseLost(root_id)
+            if row is not None and (row[0] != self._owner or row[1] != lease.fence):
+                raise LeaseLost(lease.root_id)
 
     def _numbered(self, events: Sequence[Emit]) -> list[dict[str, object]]:
         rows = []
@@ -237,6 +300,14 @@ def _insert(table: str, columns: tuple[str, ...]) -> str:
     """The text of an INSERT, compiled once."""
     statement = metadata.tables[table].insert().values({c: bindparam(c) for c in columns})
     return str(statement.compile(dialect=sqlite.dialect(paramstyle="named")))
+
+
+def _by_columns(rows: Mapping[str, Mapping[str, object]]) -> dict[tuple[str, ...], list[Values]]:
+    """What one statement each can update: the rows of which the same columns change."""
+    found: dict[tuple[str, ...], list[Values]] = {}
+    for row_id, changed in rows.items():
+        found.setdefault(tuple(changed), []).append({**changed, "id_": row_id})
+    return found
 
 
 @cache

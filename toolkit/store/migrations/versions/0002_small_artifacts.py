@@ -1,0 +1,12 @@
+"""Small artifacts stand beside their record."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0002"
+down_revision = "0001"
+
+
+def upgrade() -> None:
+    """Make room for the bytes; those of earlier artifacts stay in their files."""
+    op.add_column("artifacts", sa.Column("content", sa.LargeBinary(), nullable=True))
