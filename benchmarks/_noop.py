@@ -1,6 +1,7 @@
 """An engine with a capability that does nothing, or sleeps, registered like a third party's."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -72,7 +73,12 @@ def graph(edges: dict[str, list[str]], seconds: dict[str, float] | None = None) 
 
 
 async def run(engine: Engine, account_id: str, request: WorkflowCreate) -> tuple[Workflow, float]:
-    """Submit a workflow and wait for it; the wall time is in seconds."""
+    """Submit a workflow and wait for it; the wall time is in seconds.
+
+    It starts without the garbage of what came before (an engine opened and closed, a floor run);
+    the collector is on while it runs.
+    """
+    gc.collect()
     loop = asyncio.get_running_loop()
     started = loop.time()
     workflow = await engine.workflows.create(account_id, request)

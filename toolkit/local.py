@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import httpx
 
@@ -17,6 +17,9 @@ from toolkit.engine import Engine, Registry
 from toolkit.secrets import EnvironmentResolver, MappingResolver
 from toolkit.server import create_app
 from toolkit.settings import Settings, VendorSettings
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
 
 T = TypeVar("T")
 
@@ -108,13 +111,20 @@ class EngineThread:
         self._thread = threading.Thread(target=self._run, name="toolkit-engine", daemon=True)
         self._thread.start()
         try:
-            self.engine = self.call(open_engine(settings, registry=registry))
+            self.engine, app = self.call(self._open(settings, registry))
         except BaseException:
             self._loop.call_soon_threadsafe(self._loop.stop)
             raise
-        self.app = httpx.ASGITransport(create_app(self.engine), raise_app_exceptions=False)
+        self.app = httpx.ASGITransport(app, raise_app_exceptions=False)
         self._closed = False
         atexit.register(self.close)
+
+    @staticmethod
+    async def _open(settings: Settings, registry: Registry | None) -> tuple[Engine, "FastAPI"]:
+        """Open the engine, and make its app on the thread that will run both."""
+        engine = await open_engine(settings, registry=registry)
+        # Not on the caller's: FastAPI silences warnings meanwhile, which two threads must not.
+        return engine, create_app(engine)
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)

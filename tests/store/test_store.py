@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -73,7 +74,7 @@ def test_the_migrations_make_the_tables(tmp_path: Path) -> None:
         migrate(connection)
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
     engine.dispose()
-    assert {path.name[:4] for path in (MIGRATIONS / "versions").glob("0*.py")} == {HEAD}
+    assert max(path.name[:4] for path in (MIGRATIONS / "versions").glob("0*.py")) == HEAD
 
 
 async def test_a_newer_directory_is_refused(store: Store, tmp_path: Path) -> None:
@@ -134,7 +135,7 @@ def test_event_numbers_have_no_gaps(calls: list[tuple[str, int, bool]]) -> None:
         for resource in "xyz":
             expected = list(range(1, wanted.get(resource, 0) + 1))
             assert [e["n"] for e in await store.events(resource, after=0)] == expected
-            assert [e["n"] for e in await store.job_events(f"job_{resource}", after=0)] == expected
+            assert [e["n"] for e in await store.events(f"job_{resource}", after=0)] == expected
         await store.close()
 
     with tempfile.TemporaryDirectory() as folder:
@@ -252,11 +253,12 @@ async def test_a_waiter_is_woken(store: Store, other: Store, within: str) -> Non
 
 async def test_blobs_are_stored_once_and_read_in_part(store: Store, tmp_path: Path) -> None:
     """Given the same bytes twice, then there is one file; ranges of it can be read."""
-    first, second = await store.put_blob(b"0123456789"), await store.put_blob(b"0123456789")
-    assert first == second
+    digest = sha256(b"0123456789").hexdigest()
+    for _ in range(2):
+        await store.put_blob(digest, b"0123456789")
     files = [path for path in (tmp_path / "artifacts").rglob("*") if path.is_file()]
     assert len(files) == 1
-    assert await store.get_blob(first, 2, 5) == b"234"
+    assert await store.get_blob(digest, 2, 5) == b"234"
     with pytest.raises(ServiceError):
         await store.get_blob("f" * 64)
 
@@ -264,7 +266,8 @@ async def test_blobs_are_stored_once_and_read_in_part(store: Store, tmp_path: Pa
 async def test_blobs_can_live_anywhere_fsspec_reaches(tmp_path: Path) -> None:
     """Given an artifact URL, then bytes go there and come back."""
     store = await Store.open(tmp_path, artifact_url="memory://bucket/artifacts")
-    digest = await store.put_blob(b"0123456789")
+    digest = sha256(b"0123456789").hexdigest()
+    await store.put_blob(digest, b"0123456789")
     assert await store.get_blob(digest, 3) == b"3456789"
     await store.close()
 

@@ -1,7 +1,6 @@
 """`image.generate`: an image from a prompt; the registry loads it."""
 
 import io
-import warnings
 
 from pydantic import Field
 
@@ -95,15 +94,15 @@ def _opened(reply: ImageReply) -> tuple[str, int, int]:
     from PIL import Image, UnidentifiedImageError
 
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the size is looked at here, before it is unpacked
-            with Image.open(io.BytesIO(reply.image), formats=tuple(MEDIA_TYPES)) as image:
-                width, height = image.size
-                if width * height <= MOST_PIXELS:
-                    image.load()
-                    return MEDIA_TYPES[image.format or ""], width, height
+        with Image.open(io.BytesIO(reply.image), formats=tuple(MEDIA_TYPES)) as image:
+            width, height = image.size
+            if width * height <= MOST_PIXELS:
+                image.load()
+                return MEDIA_TYPES[image.format or ""], width, height
         reason = f"is larger than {MOST_PIXELS} pixels"
-    except (UnidentifiedImageError, Image.DecompressionBombError, OSError, ValueError, SyntaxError):
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+        reason = f"is larger than {MOST_PIXELS} pixels"
+    except (UnidentifiedImageError, OSError, ValueError, SyntaxError):
         reason = "does not open as PNG, JPEG or WebP"
     raise VendorFault(
         ErrorCode.INVALID_OUTPUT,

@@ -5,11 +5,13 @@ import re
 import threading
 import time
 from enum import StrEnum
+from functools import lru_cache
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 # Ten bits at a time: an id is made for every job, artifact and request.
 _PAIRS = [a + b for a in _ALPHABET for b in _ALPHABET]
 _RANDOM_BITS = 80
+_HALF = (1 << 40) - 1
 _ID = re.compile(r"^([a-z]{2,3})_[0-7][0-9a-hjkmnp-tv-z]{25}$")
 
 
@@ -61,8 +63,18 @@ def new_id(prefix: Prefix) -> str:
     True
     """
     value = _clock.next()
-    pairs = [_PAIRS[(value >> shift) & 1023] for shift in range(120, -10, -10)]
-    return f"{prefix}_{''.join(pairs)}"
+    time_part = _time_part(value >> _RANDOM_BITS)
+    p, low, high = _PAIRS, value & _HALF, (value >> 40) & _HALF
+    return (
+        f"{prefix}_{time_part}"
+        f"{p[high >> 30]}{p[high >> 20 & 1023]}{p[high >> 10 & 1023]}{p[high & 1023]}"
+        f"{p[low >> 30]}{p[low >> 20 & 1023]}{p[low >> 10 & 1023]}{p[low & 1023]}"
+    )
+
+
+@lru_cache(maxsize=16)  # many are made in one millisecond
+def _time_part(milliseconds: int) -> str:
+    return "".join(_PAIRS[(milliseconds >> shift) & 1023] for shift in range(40, -10, -10))
 
 
 def is_id(text: str, prefix: Prefix | None = None) -> bool:

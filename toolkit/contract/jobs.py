@@ -75,6 +75,9 @@ class Attempt(Record):
 class Job(Record):
     """A job, from asked for to done; `output` is there once it is completed."""
 
+    # A job changes some twenty times; which of its fields were set is nobody's business.
+    __setattr__ = object.__setattr__
+
     id: str
     capability: str = Field(description="name@version")
     input: JsonObject

@@ -3,7 +3,6 @@
 import io
 import re
 import unicodedata
-import warnings
 from collections import Counter
 from dataclasses import dataclass
 
@@ -57,15 +56,20 @@ def picture(data: bytes) -> Picture | None:
     from PIL import Image, ImageFilter, ImageStat, UnidentifiedImageError
 
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the size is looked at before anything is unpacked
-            with Image.open(io.BytesIO(data)) as opened:
-                width, height = opened.size
-                if width * height > MOST_PIXELS:
-                    return None
-                opened.load()
-                image = opened.convert("RGBA")
-    except (UnidentifiedImageError, Image.DecompressionBombError, OSError, ValueError, SyntaxError):
+        with Image.open(io.BytesIO(data)) as opened:
+            width, height = opened.size
+            if width * height > MOST_PIXELS:
+                return None
+            opened.load()
+            image = opened.convert("RGBA")
+    except (
+        UnidentifiedImageError,
+        Image.DecompressionBombError,
+        Image.DecompressionBombWarning,  # where warnings are errors
+        OSError,
+        ValueError,
+        SyntaxError,
+    ):
         return None
     ground = Image.new("RGBA", image.size, (255, 255, 255, 255))
     flat = Image.alpha_composite(ground, image).convert("RGB")

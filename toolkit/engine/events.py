@@ -1,6 +1,5 @@
 """Events of runs, jobs, workflows and tasks, and waiting for them."""
 
-import json
 from collections.abc import Sequence
 
 from toolkit.contract.errors import not_found
@@ -57,20 +56,15 @@ class Events:
             )
 
     async def _read(self, kind: str, resource_id: str, after: int) -> Sequence[Event]:
-        store = self._core.store
-        if kind == "job":
-            rows = await store.job_events(resource_id, after=after)
-        else:
-            rows = await store.events(resource_id, after=after)
+        rows = await self._core.store.events(resource_id, after=after)
         events = []
         for row in rows:
-            data = row["data"]
             event = Event(
                 n=row["n"],
                 resource_id=resource_id,
                 type=str(row["type"]),
                 at=row["at"],
-                data=json.loads(data) if isinstance(data, str) else data,
+                data=row["data"],
             )
             if kind == "job":
                 event.type = "job." + event.type.partition(".")[2]

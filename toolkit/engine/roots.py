@@ -52,6 +52,7 @@ class Roots:
         """Have a root cancelled, here or by the process that holds it."""
         task = self._running.get(root_id)
         if task is not None:
+            await asyncio.sleep(0)  # cancelled before its first step, it could not say so
             task.cancel()
             await asyncio.wait([task])
         else:

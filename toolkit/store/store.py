@@ -1,14 +1,14 @@
 """The store itself: opened once per engine, used from that engine's event loop."""
 
 import asyncio
-import json
+import sqlite3
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal, Self, cast
 
-from sqlalchemy import Select, or_, select
+from sqlalchemy import Connection
 from sqlalchemy import Update as UpdateStatement
 
 from toolkit.contract.base import now, rfc3339
@@ -18,13 +18,17 @@ from toolkit.store.changes import Change, Emit, Insert, Lease, Update
 from toolkit.store.checkpoint import Checkpoints
 from toolkit.store.database import connect, translated
 from toolkit.store.owner import Owner
+from toolkit.store.reader import Reader, Row
 from toolkit.store.schema import migrate
-from toolkit.store.tables import events as events_table
-from toolkit.store.tables import metadata, roots
+from toolkit.store.tables import roots
 from toolkit.store.writer import Writer
 
 POLL_S = 0.2
-Row = dict[str, Any]
+
+
+def _driver(connection: Connection) -> sqlite3.Connection:
+    """SQLite's own connection: running statements by SQLAlchemy costs more than SQLite does."""
+    return cast("sqlite3.Connection", connection.connection.dbapi_connection)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -51,15 +55,14 @@ class Store:
             self._write_connection = self._engine.connect()
             migrate(self._write_connection)
             self._read_connection = self._engine.connect()
+            self._reader = Reader(_driver(self._read_connection))
         self._owner = Owner(data_dir)
         self._checkpoints = Checkpoints(data_dir / "state.db")
         self._blobs = Blobs(
             artifact_url or str(data_dir / "artifacts"), synced=durability == "full"
         )
-        # The writer's statements are SQLAlchemy's; running them by it costs more than SQLite does.
-        driver: Any = self._write_connection.connection.dbapi_connection
         self._writer = Writer(
-            driver,
+            _driver(self._write_connection),
             self._owner.id,
             always_in_thread=durability == "full",
             committed=self._committed,
@@ -129,24 +132,13 @@ class Store:
                             waiter.woken.set()
         self._checkpoints.consider()
 
-    def _rows(self, statement: "Select[Any]") -> list[Row]:
-        with translated():
-            found = self._read_connection.execute(statement).mappings().all()
-            self._read_connection.rollback()
-        return [dict(row) for row in found]
-
     async def get(self, table: str, row_id: str, *columns: str) -> Row | None:
         """One row by its id: all of it, or some columns."""
-        of = metadata.tables[table]
-        wanted: list[Any] = [of.c[column] for column in columns] or [of]
-        rows = self._rows(select(*wanted).where(of.c.id == row_id))
-        return rows[0] if rows else None
+        return self._reader.get(table, row_id, *columns)
 
     async def find(self, table: str, **equals: object) -> list[Row]:
         """All rows whose columns have these values, oldest first."""
-        of = metadata.tables[table]
-        wanted = [of.c[column] == value for column, value in equals.items()]
-        return self._rows(select(of).where(*wanted).order_by(of.c.id))
+        return self._reader.find(table, **equals)
 
     async def page(
         self,
@@ -158,28 +150,11 @@ class Store:
         **equals: object,
     ) -> list[Row]:
         """An account's rows, newest first, from below the id `before`."""
-        of = metadata.tables[table]
-        wanted = [of.c.account_id == account_id]
-        wanted += [of.c[column] == value for column, value in equals.items()]
-        if before is not None:
-            wanted.append(of.c.id < before)
-        return self._rows(select(of).where(*wanted).order_by(of.c.id.desc()).limit(limit))
+        return self._reader.page(table, account_id, limit, before, **equals)
 
     async def events(self, resource_id: str, *, after: int, limit: int = 1000) -> list[Row]:
-        """The events of a resource numbered above `after`, in order."""
-        t = events_table
-        wanted = (t.c.resource_id == resource_id, t.c.n > after)
-        return self._read_events(select(t).where(*wanted).order_by(t.c.n).limit(limit))
-
-    async def job_events(self, job_id: str, *, after: int, limit: int = 1000) -> list[Row]:
-        """The same events as a job numbers them."""
-        t = events_table
-        wanted = (t.c.job_id == job_id, t.c.job_n > after)
-        rows = self._read_events(select(t).where(*wanted).order_by(t.c.job_n).limit(limit))
-        return [{**row, "n": row["job_n"], "resource_id": job_id} for row in rows]
-
-    def _read_events(self, statement: "Select[Any]") -> list[Row]:
-        return [{**row, "data": json.loads(row["data"])} for row in self._rows(statement)]
+        """The events of a resource, or of a job, numbered above `after`, in order."""
+        return self._reader.events(resource_id, after, limit)
 
     async def wait_for_event(
         self,
@@ -206,8 +181,8 @@ class Store:
         try:
             while (left := until - loop.time()) > 0 and not waiter.woken.is_set():
                 # Another process may be the one that writes it.
-                seen, version = version, self._data_version()
-                if seen != version and await self._has_event(resource_id, after, types):
+                seen, version = version, self._reader.version()
+                if seen != version and self._reader.has_event(resource_id, after, types):
                     return
                 try:
                     await asyncio.wait_for(waiter.woken.wait(), min(left, POLL_S))
@@ -217,21 +192,6 @@ class Store:
             waiters.discard(waiter)
             if not waiters:
                 self._waiters.pop(resource_id, None)
-
-    async def _has_event(self, resource_id: str, after: int, types: frozenset[str] | None) -> bool:
-        read = self.job_events if resource_id.startswith("job_") else self.events
-        if types is None:
-            return bool(await read(resource_id, after=after, limit=1))
-        t = events_table
-        last = select(t).where(t.c.resource_id == resource_id).order_by(t.c.n.desc()).limit(1)
-        rows = self._read_events(last)
-        return bool(rows) and rows[0]["n"] > after and rows[0]["type"] in types
-
-    def _data_version(self) -> int:
-        with translated():
-            row = self._read_connection.exec_driver_sql("PRAGMA data_version").first()
-            self._read_connection.rollback()
-        return int(row[0]) if row else 0
 
     def new_root(self, root_id: str, kind: str, account_id: str) -> tuple[Insert, Lease]:
         """A root that this process works on from the first; put the insert in its first write."""
@@ -250,14 +210,7 @@ class Store:
 
     async def claim(self, limit: int) -> list[Lease]:
         """Take open roots that nobody works on any more, oldest first."""
-        candidates = self._rows(
-            select(roots)
-            .where(
-                roots.c.open.is_(True),
-                or_(roots.c.owner.is_(None), roots.c.owner != self._owner.id),
-            )
-            .order_by(roots.c.id)
-        )
+        candidates = self._reader.open_roots(self._owner.id)
         free = [row for row in candidates if self._is_free(row)][:limit]
         return [lease for row in free if (lease := await self._take(row)) is not None]
 
@@ -284,6 +237,7 @@ class Store:
 
     async def reopen(self, root_id: str) -> Lease | None:
         """Take a root that had been closed; none when it is open, or another was quicker."""
+        await self.write([])  # it may be being closed just now
         row = await self.get("roots", root_id)
         return None if row is None or row["open"] else await self._take(row)
 
@@ -322,12 +276,7 @@ class Store:
 
     async def cancel_requested(self) -> set[str]:
         """The roots that this process works on and that are to be cancelled."""
-        asked = select(roots.c.id).where(
-            roots.c.owner == self._owner.id,
-            roots.c.open.is_(True),
-            roots.c.cancel_requested.is_(True),
-        )
-        return {str(row["id"]) for row in self._rows(asked)}
+        return self._reader.to_cancel(self._owner.id)
 
     def _change(self, statement: UpdateStatement) -> int:
         """Make one small change of leases at once; how many rows it hit."""

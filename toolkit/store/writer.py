@@ -11,10 +11,10 @@ from functools import cache
 from pydantic import BaseModel
 from pydantic_core import to_json
 from sqlalchemy import bindparam
-from sqlalchemy.dialects import sqlite
 
 from toolkit.store.changes import Change, Conflict, Emit, Insert, Lease, LeaseLost, Update
 from toolkit.store.database import translated
+from toolkit.store.reader import compiled
 from toolkit.store.tables import metadata
 
 # A commit that hops to a thread costs more than a quick one made in the loop; a slow one made in
@@ -299,7 +299,7 @@ EVENT = ("resource_id", "n", "type", "at", "data", "job_id", "job_n")
 def _insert(table: str, columns: tuple[str, ...]) -> str:
     """The text of an INSERT, compiled once."""
     statement = metadata.tables[table].insert().values({c: bindparam(c) for c in columns})
-    return str(statement.compile(dialect=sqlite.dialect(paramstyle="named")))
+    return compiled(statement)
 
 
 def _by_columns(rows: Mapping[str, Mapping[str, object]]) -> dict[tuple[str, ...], list[Values]]:
@@ -316,7 +316,7 @@ def _update(table: str, columns: tuple[str, ...]) -> str:
     of = metadata.tables[table]
     statement = of.update().where(of.c.id == bindparam("id_"))
     statement = statement.values({c: bindparam(c) for c in columns})
-    return str(statement.compile(dialect=sqlite.dialect(paramstyle="named")))
+    return compiled(statement)
 
 
 __all__ = ["Conflict", "Writer"]

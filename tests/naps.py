@@ -1,0 +1,50 @@
+"""A capability that takes as long as it is told to, registered like a third party's."""
+
+from pydantic import Field
+
+from toolkit import Workflow
+from toolkit.contract.base import Record, Request
+from toolkit.engine import Registry
+from toolkit.plugins import Call, Capability, Flow, Result, pause
+
+
+class NapInput(Request):
+    """How long to do nothing."""
+
+    seconds: float = Field(ge=0, le=60)
+
+
+class NapOutput(Record):
+    """How long nothing was done."""
+
+    seconds: float
+
+
+def nap(call: Call[NapInput]) -> Flow[Result]:
+    """Do nothing for a while."""
+    yield from pause(call.input.seconds)
+    return Result({"seconds": call.input.seconds})
+
+
+NAP = Capability(
+    id="test.nap",
+    title="Nap",
+    description="Does nothing for a while",
+    input_model=NapInput,
+    output_model=NapOutput,
+    flow=nap,
+)
+
+
+def registry() -> Registry:
+    """The built-in capabilities and the nap."""
+    return Registry.load(extra=[NAP])
+
+
+def naps(nodes: int, seconds: float) -> Workflow:
+    """Naps in a row."""
+    wf = Workflow("naps")
+    last: list[str] = []
+    for i in range(nodes):
+        last = [wf.add(f"n{i}", "test.nap", seconds=seconds, depends_on=last)]
+    return wf

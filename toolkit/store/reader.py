@@ -1,0 +1,132 @@
+"""The reads: statements compiled once, run on the database's own driver."""
+
+import json
+import sqlite3
+from functools import cache
+from typing import Any
+
+from sqlalchemy import ClauseElement, ColumnElement, bindparam, literal_column, select
+from sqlalchemy.dialects import sqlite
+
+from toolkit.store.database import translated
+from toolkit.store.tables import events, metadata, roots
+
+# Left out, the dialect makes a parameter of it that nobody has a value for.
+NONE: ColumnElement[int] = literal_column("0")
+Row = dict[str, Any]
+
+
+class Reader:
+    """Rows and events as they are committed; every method reads at once.
+
+    Raises:
+        ServiceError: `UNAVAILABLE`, from every method.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def get(self, table: str, row_id: str, *columns: str) -> Row | None:
+        """One row by its id: all of it, or some columns."""
+        rows = self._rows(_by_id(table, columns), {"id": row_id})
+        return rows[0] if rows else None
+
+    def find(self, table: str, **equals: object) -> list[Row]:
+        """All rows whose columns have these values, oldest first."""
+        return self._rows(_equal(table, tuple(equals)), equals)
+
+    def page(
+        self, table: str, account_id: str, limit: int, before: str | None, **equals: object
+    ) -> list[Row]:
+        """An account's rows, newest first, from below the id `before`."""
+        given = {**equals, "account_id": account_id, "limit": limit, "before": before}
+        return self._rows(_page(table, tuple(equals), before is not None), given)
+
+    def events(self, resource_id: str, after: int, limit: int) -> list[Row]:
+        """The events of a resource numbered above `after`, in order."""
+        of = "job" if resource_id.startswith("job_") else "resource"
+        given = {"of": resource_id, "after": after, "limit": limit}
+        rows = self._rows(_events(of), given)
+        return [{**row, "data": json.loads(row["data"])} for row in rows]
+
+    def has_event(self, resource_id: str, after: int, types: frozenset[str] | None) -> bool:
+        """Whether there is an event above `after`, and the last one is of one of `types`."""
+        of = "job" if resource_id.startswith("job_") else "resource"
+        last = self._rows(_last_event(of), {"of": resource_id})
+        return bool(last) and last[0]["n"] > after and (types is None or last[0]["type"] in types)
+
+    def open_roots(self, owner: str) -> list[Row]:
+        """The open roots that others hold, or nobody, oldest first."""
+        return self._rows(_open_roots(), {"owner": owner})
+
+    def to_cancel(self, owner: str) -> set[str]:
+        """The ids of open roots that an owner holds and somebody wants cancelled."""
+        return {str(row["id"]) for row in self._rows(_to_cancel(), {"owner": owner})}
+
+    def version(self) -> int:
+        """A number that changes when another connection has committed."""
+        return int(self._rows("PRAGMA data_version", {})[0]["data_version"])
+
+    def _rows(self, sql: str, given: dict[str, object]) -> list[Row]:
+        with translated():
+            cursor = self._connection.execute(sql, given)
+            names = [column[0] for column in cursor.description]
+            return [dict(zip(names, row, strict=True)) for row in cursor]
+
+
+def compiled(statement: ClauseElement) -> str:
+    """A statement's text in the database's dialect, with named parameters."""
+    return str(statement.compile(dialect=sqlite.dialect(paramstyle="named")))
+
+
+@cache
+def _by_id(table: str, columns: tuple[str, ...]) -> str:
+    of = metadata.tables[table]
+    wanted: list[Any] = [of.c[column] for column in columns] or [of]
+    return compiled(select(*wanted).where(of.c.id == bindparam("id")))
+
+
+@cache
+def _equal(table: str, columns: tuple[str, ...]) -> str:
+    of = metadata.tables[table]
+    wanted = [of.c[column] == bindparam(column) for column in columns]
+    return compiled(select(of).where(*wanted).order_by(of.c.id))
+
+
+@cache
+def _page(table: str, columns: tuple[str, ...], below: bool) -> str:
+    of = metadata.tables[table]
+    wanted = [of.c[column] == bindparam(column) for column in ("account_id", *columns)]
+    wanted += [of.c.id < bindparam("before")] if below else []
+    newest_first = select(of).where(*wanted).order_by(of.c.id.desc())
+    return compiled(newest_first.limit(bindparam("limit")).offset(NONE))
+
+
+@cache
+def _events(of: str) -> str:
+    """The events of a resource; those of a job are numbered and named as the job counts them."""
+    whose, number = (events.c[f"{of}_id"], events.c["job_n" if of == "job" else "n"])
+    columns = [whose.label("resource_id"), number.label("n"), events.c.type, events.c.at]
+    wanted = select(*columns, events.c.data, events.c.job_id).where(
+        whose == bindparam("of"), number > bindparam("after")
+    )
+    return compiled(wanted.order_by(number).limit(bindparam("limit")).offset(NONE))
+
+
+@cache
+def _last_event(of: str) -> str:
+    whose, number = (events.c[f"{of}_id"], events.c["job_n" if of == "job" else "n"])
+    last = select(number.label("n"), events.c.type).where(whose == bindparam("of"))
+    return compiled(last.order_by(number.desc()).limit(literal_column("1")).offset(NONE))
+
+
+@cache
+def _open_roots() -> str:
+    others = (roots.c.owner.is_(None)) | (roots.c.owner != bindparam("owner"))
+    return compiled(select(roots).where(roots.c.open.is_(True), others).order_by(roots.c.id))
+
+
+@cache
+def _to_cancel() -> str:
+    mine = (roots.c.owner == bindparam("owner"), roots.c.open.is_(True))
+    return compiled(select(roots.c.id).where(*mine, roots.c.cancel_requested.is_(True)))
