@@ -44,10 +44,12 @@ class _Clock:
         self._last = 0
 
     def next(self) -> int:
-        value = (time.time_ns() // 1_000_000) << _RANDOM_BITS | int.from_bytes(os.urandom(10))
+        milliseconds = time.time_ns() // 1_000_000
         with self._lock:
-            # Within one millisecond, or after the wall clock stepped back, order still holds.
-            if value >> _RANDOM_BITS <= self._last >> _RANDOM_BITS:
+            if milliseconds > self._last >> _RANDOM_BITS:
+                value = milliseconds << _RANDOM_BITS | int.from_bytes(os.urandom(10))
+            else:
+                # Within one millisecond, or after the wall clock stepped back, order still holds.
                 value = self._last + 1 + int.from_bytes(os.urandom(4))
             self._last = value
         return value

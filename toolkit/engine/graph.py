@@ -82,17 +82,6 @@ def _cycle_faults(graph: "nx.DiGraph[str]", nodes: Sequence[NodeCreate]) -> list
     return faults
 
 
-def last_sink(order: Sequence[str], depends_on: Mapping[str, Collection[str]]) -> str:
-    """The last node, in the order given, that nothing depends on (decisions, "Behaviour")."""
-    return sinks(order, depends_on)[-1]
-
-
-def sinks(order: Sequence[str], depends_on: Mapping[str, Collection[str]]) -> list[str]:
-    """Every node that nothing depends on, in the order given."""
-    needed = {upstream for upstreams in depends_on.values() for upstream in upstreams}
-    return [node_id for node_id in order if node_id not in needed]
-
-
 def downstream(node_id: str, depends_on: Mapping[str, Collection[str]]) -> set[str]:
     """Every node that depends on `node_id`, directly or through others."""
     graph: nx.DiGraph[str] = nx.DiGraph()

@@ -18,7 +18,7 @@ from toolkit.engine.calls import Calls
 from toolkit.engine.core import Core
 from toolkit.engine.driver import NO_HOOKS, Hooks
 from toolkit.engine.registry import validate_input
-from toolkit.engine.work import Work
+from toolkit.engine.work import Ended, Work
 from toolkit.plugins import Blob, Call, Capability, Result, Upstream, VendorFault
 from toolkit.store import Insert, LeaseLost
 
@@ -33,11 +33,11 @@ class JobRunner:
         self._artifacts = artifacts
         self._calls = Calls(core)
 
-    async def execute(self, work: Work) -> "asyncio.Future[None]":
+    async def execute(self, work: Work) -> Ended:
         """Carry a job out until it is in a final state.
 
         Returns:
-            a future that is done when that state is durable.
+            what came of it, once the final state is on its way to the store.
 
         Raises:
             LeaseLost: another process has taken the job over; nothing more was written.
@@ -97,7 +97,7 @@ class JobRunner:
                 earlier.status, earlier.ended_at = "failed", started
         job.attempts.append(Attempt(n=len(job.attempts) + 1, status="running", started_at=started))
 
-    async def _carry_out(self, work: Work) -> "asyncio.Future[None]":
+    async def _carry_out(self, work: Work) -> Ended:
         capability, hooks = work.capability, NO_HOOKS
         if capability.operation is not None:
             hooks = Hooks(operation=partial(self._calls.operate, work))
@@ -113,9 +113,7 @@ class JobRunner:
         )
         return self._complete(work, result, kept, inserted)
 
-    def _complete(
-        self, work: Work, result: Result, kept: Kept, inserted: Insert
-    ) -> "asyncio.Future[None]":
+    def _complete(self, work: Work, result: Result, kept: Kept, inserted: Insert) -> Ended:
         job = work.job
         job.output, job.artifact_id = result.output, kept.artifact.id
         if job.provider is None:
@@ -123,16 +121,13 @@ class JobRunner:
         changes = [inserted, *work.finish("completed")]
         # What was paid for is written down at once; a node that cost nothing waits for company.
         paid = job.provider is not None or job.node_id is None
-        written = self._core.store.write(changes, lease=work.lease, eager=paid)
-        if work.owner is not None:
-            work.owner.completed(work, kept)
-        return written
+        return Ended(kept, self._core.store.write(changes, lease=work.lease, eager=paid))
 
-    def _fail(self, work: Work, error: ErrorInfo) -> "asyncio.Future[None]":
+    def _fail(self, work: Work, error: ErrorInfo) -> Ended:
         changes = work.finish("failed", error)
-        if work.owner is not None:
-            changes += work.owner.failed(work)
-        return self._core.store.write(changes, lease=work.lease)
+        if work.on_failure is not None:
+            changes += work.on_failure(work)
+        return Ended(None, self._core.store.write(changes, lease=work.lease))
 
     async def _call(self, work: Work) -> Call[Any]:
         """The validated input, with what upstream fills in and the bytes of artifact fields."""

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Self
+from typing import NamedTuple, Self
 
 from toolkit.contract.base import ErrorInfo, now
 from toolkit.contract.errors import ErrorCode
@@ -19,8 +19,7 @@ class Skip:
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class JobState:
+class JobState(NamedTuple):
     """What a workflow's record shows of a job, and all that is kept of it once it has ended."""
 
     id: str

@@ -113,8 +113,8 @@ class Runs:
         work = self._work(interrupted(job), capability, lease.account_id, lease)
         vendor_job_id = rows[0]["vendor_job_id"]
         work.vendor_job_id = None if vendor_job_id is None else str(vendor_job_id)
-        written = await self._runner.execute(work)
-        await written
+        ended = await self._runner.execute(work)
+        await ended.durable
 
     def _work(self, job: Job, capability: Capability, account_id: str, lease: Lease) -> Work:
         return Work(

@@ -131,38 +131,48 @@ class Scheduler:
         return free and not self._over(node_id)
 
     def _start(self, node_id: str) -> None:
-        carried_out = self._carry_out(self._nodes[node_id])
+        carried_out = self._carry_out(node_id)
         self._tasks.add(asyncio.create_task(carried_out, context=self._context))
 
-    async def _carry_out(self, node: Node) -> None:
-        work = self._work(node)
+    async def _carry_out(self, first: str) -> None:
+        """Carry out a node and then, for as long as there is one, a node that waited for it.
+
+        So a chain is one task, and what comes next in it does not queue behind its siblings.
+        """
+        ready = [first]
         try:
-            # Nobody waits until its end is durable: what is written under a lease has no gaps, so
-            # it is durable when the end of the workflow is.
-            await self._runner.execute(work)
+            while ready:
+                node_id, *others = ready
+                for other in others:
+                    self._start(other)
+                ready = await self._execute(node_id)
         except Exception as error:
             self._failure = self._failure or error
         finally:
-            self._states[node.id] = JobState.of(work.job)
             self._tasks.discard(asyncio.current_task())
             if not self._tasks or self._failure is not None:
                 self._idle.set()
 
-    def completed(self, work: Work, kept: Kept) -> None:
-        """Start what waited for a node.
-
-        What its dependents write comes after its end, and what they spend waits until what they
-        write is durable.
-        """
-        node_id = str(work.job.node_id)
+    async def _execute(self, node_id: str) -> list[str]:
+        """Carry out one node; the nodes that can start now that it has completed."""
+        work = self._work(self._nodes[node_id])
+        try:
+            ended = await self._runner.execute(work)
+        finally:
+            self._states[node_id] = JobState.of(work.job)
+        # Nobody waits until the end is durable: what is written under a lease has no gaps, so what
+        # its dependents write comes after it, and what they spend waits for what they write.
+        if ended.kept is None:
+            return []
         if self._unstarted_dependents[node_id]:
-            self._artifacts[node_id] = kept
+            self._artifacts[node_id] = ended.kept
+        if not work.job.latency_ms:
+            await asyncio.sleep(0)  # it may never have waited, and others want a turn
         for dependent in self._dependents[node_id]:
             self._waiting_for[dependent] -= 1
-            if self._ready(dependent):
-                self._start(dependent)
+        return [node_id for node_id in self._dependents[node_id] if self._ready(node_id)]
 
-    def failed(self, work: Work) -> list[Change]:
+    def _failed(self, work: Work) -> list[Change]:
         """Cancel only what lies behind a node that failed; independent branches go on."""
         skipped = behind(
             str(work.job.node_id), work.job.completed_at, self._dependents, self._skipped
@@ -192,7 +202,7 @@ class Scheduler:
             vendor_job_id=self._vendor_jobs.get(node.id),
             simulated=self._core.settings.sandbox,
             new=earlier is None,
-            owner=self,
+            on_failure=self._failed,
         )
 
     def _new_job(self, node: Node, upstream: Mapping[str, Kept]) -> Job:

@@ -1,10 +1,10 @@
 """A job under way: its record, what it is part of, and how its changes are written down."""
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
-from typing import Protocol
 
 from toolkit.contract.base import ErrorInfo, now, rfc3339
 from toolkit.contract.jobs import FinalStatus, Job
@@ -18,14 +18,17 @@ class Suspended(Exception):  # noqa: N818 - not an error: the work goes on later
     """The engine is shutting down, and the rest of this root is left to be resumed."""
 
 
-class Owner(Protocol):
-    """Whoever goes on when a job has ended."""
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a job came to its end, which is on its way to the store.
 
-    def completed(self, work: "Work", kept: Kept) -> None:
-        """Take its artifact; its end is on its way to the store, and not durable yet."""
+    Attributes:
+        kept: its artifact; none if it failed.
+        durable: done when the end is durable.
+    """
 
-    def failed(self, work: "Work") -> Sequence[Change]:
-        """Take its failure, and say what else is to be written with it."""
+    kept: Kept | None
+    durable: "asyncio.Future[None]"
 
 
 @dataclass(slots=True)
@@ -39,7 +42,7 @@ class Work:
         vendor_job_id: the vendor's id of work submitted before a crash, to re-attach to.
         simulated: whether it is the sandbox that does and bills the work.
         new: whether the job has no row yet.
-        owner: what the job is a part of, if that is more than the job.
+        on_failure: says what else is to be written when it fails.
     """
 
     job: Job
@@ -54,7 +57,7 @@ class Work:
     vendor_job_id: str | None = None
     simulated: bool = False
     new: bool = False
-    owner: Owner | None = None
+    on_failure: Callable[["Work"], list[Change]] | None = None
 
     def written(self, state: str | None = None, at: datetime | None = None) -> list[Change]:
         """The job as it stands, inserted if it is new, with an event for the state it came to.
