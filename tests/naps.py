@@ -4,6 +4,7 @@ from pydantic import Field
 
 from toolkit import Workflow
 from toolkit.contract.base import Record, Request
+from toolkit.contract.errors import ErrorCode, WorkError
 from toolkit.engine import Registry
 from toolkit.plugins import Call, Capability, Flow, Result, pause
 
@@ -12,6 +13,7 @@ class NapInput(Request):
     """How long to do nothing."""
 
     seconds: float = Field(ge=0, le=60)
+    fails: bool = False
 
 
 class NapOutput(Record):
@@ -21,8 +23,10 @@ class NapOutput(Record):
 
 
 def nap(call: Call[NapInput]) -> Flow[Result]:
-    """Do nothing for a while."""
+    """Do nothing for a while, or fail at it."""
     yield from pause(call.input.seconds)
+    if call.input.fails:
+        raise WorkError(ErrorCode.INVALID_OUTPUT, "Woken too early.")
     return Result({"seconds": call.input.seconds})
 
 

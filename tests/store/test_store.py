@@ -77,6 +77,22 @@ def test_the_migrations_make_the_tables(tmp_path: Path) -> None:
     assert max(path.name[:4] for path in (MIGRATIONS / "versions").glob("0*.py")) == HEAD
 
 
+def test_an_older_directory_is_brought_up(tmp_path: Path) -> None:
+    """Given a directory of the first schema with an artifact in it, then the artifact is kept."""
+    engine = create_engine(f"sqlite:///{tmp_path / 'x.db'}")
+    with engine.connect() as connection:
+        migrate(connection, to="0001")
+        connection.exec_driver_sql(
+            "INSERT INTO artifacts (id, account_id, sha256, deleted, created_at, doc)"
+            " VALUES ('art_1', 'acc', 'abc', 0, '', '{}')"
+        )
+        connection.commit()
+        migrate(connection)
+        row = connection.exec_driver_sql("SELECT sha256, content FROM artifacts").one()
+        assert tuple(row) == ("abc", None)
+    engine.dispose()
+
+
 async def test_a_newer_directory_is_refused(store: Store, tmp_path: Path) -> None:
     """Given a directory of a later version, when opened, then one line says so."""
     database = sqlite3.connect(tmp_path / "state.db")
@@ -288,6 +304,25 @@ async def test_a_locked_database_is_unavailable_and_then_works_again(
     blocker.close()
     await store.write([job("a")])
     assert len(await store.find("jobs")) == 1
+
+
+async def test_what_is_written_under_a_lease_has_no_gaps(store: Store, tmp_path: Path) -> None:
+    """Given a write that failed, then nothing more is written until the lease is taken anew."""
+    store._writer._connection.execute("PRAGMA busy_timeout=50")
+    held, elsewhere = await rooted(store), await rooted(store, "run_s")
+    blocker = sqlite3.connect(tmp_path / "state.db", isolation_level=None)
+    blocker.execute("BEGIN IMMEDIATE")
+    with pytest.raises(ServiceError):
+        await store.write([job("a")], lease=held)
+    blocker.execute("ROLLBACK")
+    blocker.close()
+    with pytest.raises(ServiceError):
+        await store.write([job("b")], lease=held)
+    await store.write([job("c", "run_s")], lease=elsewhere)
+    await store.release(held, done=False)
+    (again,) = await store.claim(10)
+    await store.write([job("d")], lease=again)
+    assert [row["node_id"] for row in await store.find("jobs")] == ["c", "d"]
 
 
 async def test_full_durability_commits_in_the_writer_thread(tmp_path: Path) -> None:

@@ -11,15 +11,19 @@ HEAD = "0002"
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 
-def migrate(connection: Connection) -> None:
+def migrate(connection: Connection, to: str = HEAD) -> None:
     """Run the migrations that are missing; alembic is only imported when there are any.
+
+    Args:
+        connection: to the database, in no transaction.
+        to: the revision to come to.
 
     Raises:
         ServiceError: `UNAVAILABLE` when a later version of the toolkit made the directory.
     """
     known = {path.name[:4] for path in (MIGRATIONS / "versions").glob("[0-9]*.py")}
     current = _version(connection)
-    if current == HEAD:
+    if current == to:
         return
     if current is not None and current not in known:
         raise ServiceError(
@@ -32,8 +36,8 @@ def migrate(connection: Connection) -> None:
     config.attributes["connection"] = connection
     connection.exec_driver_sql("BEGIN EXCLUSIVE")
     # Another process may have been first, while this one waited for the lock.
-    if _version(connection) != HEAD:
-        command.upgrade(config, "head")
+    if _version(connection) != to:
+        command.upgrade(config, to)
     if connection.in_transaction():
         connection.exec_driver_sql("COMMIT")
 
