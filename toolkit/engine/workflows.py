@@ -64,7 +64,7 @@ class Workflows:
         build(request.nodes, max_nodes=settings.max_nodes, max_edges=settings.max_edges)
         by_id = {node.id: registry.require(node.capability) for node in request.nodes}
         gate = self._admission.gate(account_id)
-        options = _options(request)
+        options, limit = _options(request), request.options.max_cost_usd
         faults: list[Detail] = []
         expected: list[Decimal | None] = []
         for i, node in enumerate(request.nodes):
@@ -76,13 +76,14 @@ class Workflows:
                 faults += error.details
                 continue
             # What upstream fills in is not known yet, so neither is what it will cost.
-            operation = capability.estimate(value) if value is not None else None
+            priced = limit is not None and value is not None
+            operation = capability.estimate(value) if priced else None
             expected.append(await gate.admit(capability, node.input, options[node.id], operation))
         if faults:
             raise RequestError(
                 ErrorCode.INVALID_REQUEST, "Some nodes have inputs that do not fit.", details=faults
             )
-        within_budget(request.options.max_cost_usd, expected)
+        within_budget(limit, expected)
         return options
 
     def draft(self, request: WorkflowCreate, *, task_id: str | None = None) -> Workflow:
