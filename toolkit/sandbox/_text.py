@@ -24,7 +24,13 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]”’]*\s+(?=[\"'(\[“‘]?[A-Z0
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _HEADING = re.compile(r"^\s*(?:={2,}.*={2,}|#{1,6}\s.*)\s*$", re.M)
 _CLAUSE = re.compile(
-    r",\s|;\s|:\s|\s[–—-]\s|\s\(|\s(?:because|although|while|whereas|which|where)\s"
+    r",\s|;\s|:\s|\s[–—-]\s|\s\("
+    r"|\s(?:because|although|while|whereas|which|where|when|until|before|after|as)\s"
+)
+# What begins so says nothing until its second clause.
+_SUBORDINATE = re.compile(
+    r"(?:because|although|though|while|when|whenever|if|as|since|after|before|once|until|unlike)\s",
+    re.I,
 )
 # A clause must not stop on a word that promises more.
 _DANGLING = STOPWORDS - {"it", "us", "them", "now", "again", "today", "together", "well"}
@@ -106,14 +112,21 @@ def shorten(sentence: str, limit: int) -> str:
     """A sentence of at most `limit` words, cut where a clause ends if that is possible."""
     if count(sentence) <= limit:
         return close(sentence)
-    cuts = [sentence[: match.start()] for match in _CLAUSE.finditer(sentence)]
-    fitting = [cut for cut in cuts if min(4, limit) <= count(cut) <= limit and not dangles(cut)]
+    fitting = [cut for cut in clauses(sentence) if count(cut) <= limit]
     if fitting:
         return close(fitting[-1])
     kept = sentence.split()[:limit]
     while len(kept) > 3 and dangles(kept[-1]):
         kept.pop()
     return close(" ".join(kept))
+
+
+def clauses(sentence: str) -> list[str]:
+    """The beginnings of a sentence that could stand alone, shortest first."""
+    if _SUBORDINATE.match(sentence):
+        return []
+    cuts = [sentence[: match.start()] for match in _CLAUSE.finditer(sentence)]
+    return [cut for cut in cuts if count(cut) >= 4 and not dangles(cut)]
 
 
 def dangles(text: str) -> bool:

@@ -6,10 +6,10 @@ from toolkit.sandbox._ask import Ask
 from toolkit.sandbox._library import look_up
 from toolkit.sandbox._text import (
     best,
+    clauses,
     close,
     content_words,
     count,
-    dangles,
     keywords,
     rank,
     shorten,
@@ -185,13 +185,9 @@ def _trim(parts: list[str], number: int) -> list[str]:
 
 
 def _cuts(sentence: str, limit: int) -> list[str]:
-    """The sentence and its shorter forms that fit, longest first."""
-    if count(sentence) <= limit:
-        return [close(sentence)]
-    forms = {shorten(sentence, size) for size in {limit, limit - 2, limit - 4, limit - 6}}
-    whole = [form for form in forms if count(form) <= limit and not dangles(form)]
-    clauses = [form for form in whole if re.match(re.escape(form[:-1]) + r"\s*[,;:–—(]", sentence)]
-    return sorted(clauses or whole, key=lambda form: (-count(form), form))
+    """The sentence and its beginnings that fit and could stand alone, longest first."""
+    fitting = [form for form in [*clauses(sentence), sentence] if count(form) <= limit]
+    return [close(form) for form in reversed(fitting)]
 
 
 def summary(ask: Ask, number: int = 3) -> str:
