@@ -32,7 +32,9 @@ def test_the_notebook_lines_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """Given the README's first Python block, when it is run, then a card is on the disk."""
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
-    exec(compile(blocks("python")[0], "README.md", "exec"), names)
+    for block in (blocks("python")[0], blocks("python")[2]):
+        exec(compile(block, "README.md", "exec"), names)
+    assert names["route"].provider  # type: ignore[attr-defined]
     assert (tmp_path / "card.png").read_bytes().startswith(b"\x89PNG")
     client = names["client"]
     assert isinstance(client, Client)
@@ -42,12 +44,23 @@ def test_the_notebook_lines_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_the_capability_of_the_readme_runs(settings: Settings) -> None:
     """Given the README's own capability, when it is registered, then it can be run and chained."""
     names: dict[str, object] = {}
-    exec(compile(blocks("python")[2], "README.md", "exec"), names)
+    exec(compile(blocks("python")[3], "README.md", "exec"), names)
     registry = Registry.load(extra=[names["SHOUT"]])  # type: ignore[list-item]
     with Client.local(settings=settings, registry=registry) as client:
         run = client.runs.create("text.shout", {"text": "tea"}).wait()
         assert run.output == {"text": "TEA"}
         assert client.artifacts.get(run.artifact_id).text() == "TEA"
+
+
+def test_the_settings_of_the_readme_are_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given the README's `toolkit.toml`, then it is read as it says."""
+    (tmp_path / "toolkit.toml").write_text(blocks("toml")[0], encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    openai = Settings().vendors["openai"]
+    assert openai.models["text"] == "llama4"
+    assert openai.timeouts.total_s == 300.0
 
 
 def test_every_command_it_names_exists() -> None:

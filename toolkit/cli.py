@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from toolkit.contract.errors import ErrorCode, ToolkitError
+from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError
 
 app = typer.Typer(
     add_completion=False,
@@ -55,6 +55,10 @@ def serve(
         list[str] | None,
         typer.Option(help="A variable that `environment` pointers may name; repeatable."),
     ] = None,
+    allow_secret: Annotated[
+        list[str] | None,
+        typer.Option(help="A name in AWS Secrets Manager that pointers may name; repeatable."),
+    ] = None,
 ) -> None:
     """Serve the /v1 contract until SIGTERM or Ctrl-C."""
     from toolkit.local import open_engine
@@ -62,7 +66,11 @@ def serve(
     from toolkit.settings import Settings
 
     settings = Settings(data_dir=data_dir)
-    settings = settings.model_copy(update={"sandbox": sandbox or settings.sandbox})
+    update: dict[str, object] = {
+        "sandbox": sandbox or settings.sandbox,
+        "allow_secrets": settings.allow_secrets | frozenset(allow_secret or ()),
+    }
+    settings = settings.model_copy(update=update)
     allowed = settings.allow_env | frozenset(allow_env or ())
 
     async def run() -> None:
@@ -74,6 +82,64 @@ def serve(
 
 def _say_ready(url: str) -> None:
     print(f"Serving /v1 on {url} (OpenAPI: {url}/openapi.json). Stop with Ctrl-C.", flush=True)
+
+
+connections_app = typer.Typer(
+    no_args_is_help=True, help="The vendors you have keys for; keys stay where they are."
+)
+app.add_typer(connections_app, name="connections")
+
+
+@connections_app.command()
+def discover(
+    connect: Annotated[
+        list[str] | None, typer.Option(help="Connect this vendor; repeatable, or `all`.")
+    ] = None,
+    data_dir: DataDir = Path(".toolkit"),
+    as_json: AsJson = False,
+) -> None:
+    """Show which conventional variables are set here, and connect those you name."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from toolkit.local import Client
+
+    with Client.local(data_dir) as client:
+        found = [row.record for row in client.connections.discover()]
+        fresh = [row.provider for row in found if row.set and not row.connected]
+        wanted = fresh if connect == ["all"] else connect or []
+        if wanted:
+            client.connections.connect(*wanted)
+            found = [row.record for row in client.connections.discover()]
+    if as_json:
+        print(json.dumps([row.model_dump(mode="json") for row in found], indent=2))
+        return
+    table = Table("vendor", "variable", "set here", "connected", box=None)
+    for row in found:
+        marks = ("yes" if row.set else "no", "yes" if row.connected else "no")
+        table.add_row(row.provider, row.variable, *marks)
+    Console().print(table)
+    if fresh and not wanted:
+        print(f"Next: toolkit connections discover --connect {fresh[0]}")
+
+
+@connections_app.command("test")
+def try_connection(
+    provider: Annotated[str, typer.Argument(help="A connected vendor.")],
+    data_dir: DataDir = Path(".toolkit"),
+    sandbox: Sandbox = False,
+) -> None:
+    """Say whether a vendor's pointer resolves and its key is taken; costs nothing."""
+    from toolkit.local import Client
+
+    with Client.local(data_dir, sandbox=sandbox) as client:
+        mine = [c for c in client.connections.list(200) if c.record.provider == provider]
+        if not mine:
+            raise RequestError(ErrorCode.NOT_FOUND, f"`{provider}` is not connected.")
+        result = client.connections.test(mine[0].id)
+    print(repr(result)[1:-1])
+    if not result.ok:
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -14,7 +14,12 @@ import httpx
 from toolkit import client as clients
 from toolkit.contract.connections import ConnectionCreate
 from toolkit.engine import Engine, Registry
-from toolkit.secrets import EnvironmentResolver, MappingResolver
+from toolkit.secrets import (
+    ChainResolver,
+    EnvironmentResolver,
+    MappingResolver,
+    SecretsManagerResolver,
+)
 from toolkit.server import create_app
 from toolkit.settings import Settings, VendorSettings
 
@@ -45,7 +50,11 @@ async def open_engine(
         ServiceError: `UNAVAILABLE` when the data directory cannot be used.
     """
     if not settings.sandbox:
-        resolver = EnvironmentResolver(allow_env)
+        owned = allow_env is None
+        resolver = ChainResolver(
+            EnvironmentResolver(allow_env),
+            SecretsManagerResolver(None if owned else settings.allow_secrets),
+        )
         return await Engine.open(settings, resolver=resolver, registry=registry)
     from toolkit import sandbox
 

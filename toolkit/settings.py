@@ -1,10 +1,34 @@
-"""What an operator may set: `TOOLKIT_…` variables, read once by whoever opens an engine."""
+"""What an operator may set: `TOOLKIT_…` variables and `toolkit.toml`, read when an engine opens."""
 
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+Tier = Literal["economy", "standard", "premium"]
+TIERS: dict[Tier, int] = {"economy": 1, "standard": 2, "premium": 3}
+
+
+class Timeouts(BaseModel):
+    """How long one call may take, in seconds; what is not given is as it is elsewhere.
+
+    Attributes:
+        connect_s: until the connection stands.
+        first_byte_s: until the answer begins.
+        total_s: until its last byte.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    connect_s: float | None = Field(default=None, gt=0)
+    first_byte_s: float | None = Field(default=None, gt=0)
+    total_s: float | None = Field(default=None, gt=0)
 
 
 class VendorSettings(BaseModel):
@@ -12,26 +36,36 @@ class VendorSettings(BaseModel):
 
     Attributes:
         base_urls: its hosts by name, over the vendor's own; `api` is the main one.
-        models: the model to ask for, by kind of operation.
-        timeout_s: the longest one call may take, in seconds.
+        models: by kind of operation, the one model to ask for, or a model for each tier
+            (`economy`, `standard`, `premium`).
+        timeouts: of its calls, over those of capabilities.
+        max_concurrent_calls: of one connection.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     base_urls: dict[str, str] = Field(default_factory=dict)
-    models: dict[str, str] = Field(default_factory=dict)
-    timeout_s: float | None = Field(default=None, gt=0)
+    models: dict[str, str | dict[Tier, str]] = Field(default_factory=dict)
+    timeouts: Timeouts = Timeouts()
+    max_concurrent_calls: int | None = Field(default=None, ge=1)
 
 
 class Settings(BaseSettings):
     """Everything an engine can be told when it is opened.
+
+    What is given in code wins over `TOOLKIT_…` variables, and those over `toolkit.toml` in the
+    working directory.
 
     >>> Settings(data_dir="elsewhere").max_nodes
     1000
     """
 
     model_config = SettingsConfigDict(
-        env_prefix="TOOLKIT_", env_nested_delimiter="__", extra="ignore", frozen=True
+        env_prefix="TOOLKIT_",
+        env_nested_delimiter="__",
+        extra="ignore",
+        frozen=True,
+        toml_file="toolkit.toml",
     )
 
     data_dir: Path = Path(".toolkit")
@@ -39,9 +73,17 @@ class Settings(BaseSettings):
     artifact_url: str | None = None
     sandbox: bool = False
     vendors: dict[str, VendorSettings] = Field(default_factory=dict)
+    timeouts: dict[str, Timeouts] = Field(
+        default_factory=dict, description="by capability, such as `image.generate`"
+    )
     encyclopedia_url: str = "https://en.wikipedia.org"
     zim_path: Path | None = None
-    allow_env: frozenset[str] = frozenset()
+    allow_env: frozenset[str] = Field(
+        default=frozenset(), description="variables that a server's callers may point to"
+    )
+    allow_secrets: frozenset[str] = Field(
+        default=frozenset(), description="names in AWS Secrets Manager that they may point to"
+    )
 
     max_nodes: int = Field(default=1_000, ge=1)
     max_edges: int = Field(default=10_000, ge=1)
@@ -52,7 +94,45 @@ class Settings(BaseSettings):
     lease_s: float = Field(default=15.0, gt=0)
     max_concurrent_jobs: int = Field(default=256, ge=1)
     timeout_s: float = Field(default=120.0, gt=0, description="of one vendor call")
+    first_byte_timeout_s: float = Field(default=120.0, gt=0)
     connect_timeout_s: float = Field(default=5.0, gt=0)
     retries: int = Field(default=2, ge=0, le=5, description="of one vendor call, inside a job")
     retry_base_s: float = Field(default=0.5, ge=0)
     retry_cap_s: float = Field(default=30.0, ge=0)
+    breaker_failures: int = Field(default=5, ge=1, description="in a row, that open a breaker")
+    breaker_cooldown_s: float = Field(default=5.0, gt=0)
+    patience_s: float = Field(
+        default=60.0, ge=0, description="a job waits this long for connections that cool down"
+    )
+    max_concurrent_calls: int = Field(default=16, ge=1, description="of one connection")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic names it
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic names it
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Where settings come from, the first that has one wins."""
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
+
+    def calls_at_once(self, vendor_id: str) -> int:
+        """How many calls one connection to a vendor may have under way."""
+        own = self.vendors.get(vendor_id)
+        return (own.max_concurrent_calls if own else None) or self.max_concurrent_calls
+
+    def timeouts_of(self, vendor_id: str, capability_id: str = "") -> Timeouts:
+        """How long a call may take: as set for the vendor, else the capability, else for all."""
+        everyones = Timeouts(
+            connect_s=self.connect_timeout_s,
+            first_byte_s=self.first_byte_timeout_s,
+            total_s=self.timeout_s,
+        )
+        capabilitys = self.timeouts.get(capability_id)
+        vendors = self.vendors.get(vendor_id)
+        update: dict[str, float] = {}
+        for given in (capabilitys, vendors.timeouts if vendors else None):
+            update |= given.model_dump(exclude_none=True) if given else {}
+        return everyones.model_copy(update=update)

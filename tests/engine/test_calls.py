@@ -1,5 +1,6 @@
 """Calls to vendors that go wrong: tried again, handed to the next one, or left alone."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 
 import httpx
@@ -12,7 +13,7 @@ from toolkit.contract.workflows import WorkflowCreate
 from toolkit.engine import Engine, Registry
 from toolkit.local import SANDBOX_URL, _simulated
 from toolkit.secrets import MappingResolver
-from toolkit.settings import Settings
+from toolkit.settings import Settings, Timeouts
 
 Fault = httpx.Response | Exception
 
@@ -23,12 +24,23 @@ class Weather(httpx.AsyncBaseTransport):
     def __init__(self) -> None:
         self.cloud = httpx.ASGITransport(sandbox.create_app())
         self.ahead: dict[str, list[Fault]] = {}
+        self.down: set[str] = set()
+        self.slow_s = 0.0
         self.calls: list[str] = []
+        self.inside = self.most = 0
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Let one request through, or not."""
         vendor = request.url.path.split("/")[1]
         self.calls.append(vendor)
+        self.inside += 1
+        self.most = max(self.most, self.inside)
+        try:
+            await asyncio.sleep(self.slow_s)
+        finally:
+            self.inside -= 1
+        if vendor in self.down:
+            return httpx.Response(503, json={}, request=request)
         if self.ahead.get(vendor):
             fault = self.ahead[vendor].pop(0)
             if isinstance(fault, Exception):
@@ -55,6 +67,13 @@ class Bench:
         run = await self.engine.runs.create(self.account_id, RunCreate.model_validate(body))
         await self.engine.wait(self.account_id, run.id, 20)
         return await self.engine.runs.get(self.account_id, run.id)
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    """Breakers and patience that a test can wait for."""
+    update = {"breaker_cooldown_s": 0.2, "patience_s": 5.0, "max_concurrent_calls": 4}
+    return settings.model_copy(update=update)
 
 
 @pytest.fixture
@@ -190,3 +209,152 @@ async def test_the_budget_counts_every_try(bench: Bench) -> None:
     assert (run.status, run.error and run.error.code) == ("failed", "BUDGET_EXCEEDED")
     assert bench.weather.calls == ["minimax"]
     assert run.cost_incurred_usd <= once * 1.5
+
+
+async def test_an_outage_is_found_out_once(bench: Bench) -> None:
+    """Given a vendor that is down, when many jobs want it, then few of them ever call it."""
+    bench.weather.down, bench.weather.slow_s = {"minimax"}, 0.005
+    runs = await asyncio.gather(*(bench.run() for _ in range(40)))
+    assert {run.status for run in runs} == {"completed"}
+    assert "minimax" not in {run.provider for run in runs}
+    # Four at once until five in a row have failed, and a probe each time it has cooled down.
+    assert bench.weather.calls.count("minimax") <= 12
+
+
+async def test_a_vendor_that_recovers_is_used_again(bench: Bench) -> None:
+    """Given a breaker that opened, when the vendor is back, then a probe closes it."""
+    bench.weather.down = {"minimax"}
+    await asyncio.gather(*(bench.run() for _ in range(8)))
+    bench.weather.down = set()
+    pinned = await bench.run(provider="minimax")
+    assert pinned.status == "completed", pinned.error
+    assert (await bench.run()).provider == "minimax"
+
+
+async def test_a_job_waits_for_the_soonest_inside_its_patience(
+    bench: Bench, settings: Settings
+) -> None:
+    """Given that nobody may be called for now, then a job waits; and gives up if it is too long."""
+    ahead = bench.weather.ahead
+    ahead["minimax"] = [status(429, **{"Retry-After": "1"})]
+    first = asyncio.create_task(bench.run(provider="minimax"))
+    while "minimax" not in bench.weather.calls:
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(0.05)
+    second = await bench.run(provider="minimax")
+    assert (second.status, len(second.attempts)) == ("completed", 1)
+    assert second.latency_ms is not None
+    assert second.latency_ms > 700
+    assert (await first).status == "completed"
+    ahead["minimax"] = [status(429, **{"Retry-After": "25"})]
+    waiting = asyncio.create_task(bench.run(provider="minimax"))
+    await asyncio.sleep(0.1)
+    refused = await bench.run(provider="minimax")
+    assert (refused.status, refused.error and refused.error.code) == (
+        "failed",
+        "PROVIDER_UNAVAILABLE",
+    )
+    assert refused.error is not None
+    assert "may be called again in" in refused.error.message
+    assert refused.attempts == []
+    waiting.cancel()
+
+
+async def test_a_connection_has_so_many_calls_at_once(bench: Bench) -> None:
+    """Given more jobs than a connection takes at once, then the others wait their turn."""
+    bench.weather.slow_s = 0.01
+    runs = await asyncio.gather(*(bench.run(provider="minimax") for _ in range(20)))
+    assert {run.status for run in runs} == {"completed"}
+    assert bench.weather.most == 4
+
+
+async def test_a_rotated_key_works_at_once(settings: Settings) -> None:
+    """Given a key that is refused, when the pointer leads to another by then, then it is tried."""
+    registry, weather = Registry.load(), Weather()
+    keys = MappingResolver(sandbox.SANDBOX_KEYS | {"MINIMAX_API_KEY": "outdated"})
+    vendors = _simulated(settings, registry, sandbox.VENDOR_PATHS)
+    engine = await Engine.open(
+        settings.model_copy(update={"vendors": vendors}),
+        transport=weather,
+        resolver=keys,
+        registry=registry,
+    )
+    account, _ = await engine.accounts.local()
+    pointer = ConnectionCreate(
+        provider="minimax", connection_type="environment", secret_ref="MINIMAX_API_KEY"
+    )
+    made = await engine.connections.create(account.id, pointer)
+    tested = await engine.connections.test(account.id, made.id)
+    assert (tested.resolved, tested.accepted) == (True, False)
+    keys.forget = lambda *_: keys.__init__(sandbox.SANDBOX_KEYS)  # type: ignore[method-assign,misc]
+    run = await Bench(engine, weather, account.id).run()
+    assert run.status == "completed", run.error
+    assert [a.status for a in run.attempts] == ["failed", "completed"]
+    tested = await engine.connections.test(account.id, made.id)
+    assert (tested.resolved, tested.accepted) == (True, True)
+    await engine.close(0)
+
+
+async def test_a_refused_input_is_tried_elsewhere_on_demand(bench: Bench) -> None:
+    """Given the wish for it, when a vendor refuses an input, then the next one is asked."""
+    bench.weather.ahead["minimax"] = [status(400)]
+    run = await bench.run(fallback_on_rejection=True)
+    assert run.status == "completed"
+    assert run.attempts[0].provider == "minimax"
+    assert run.provider != "minimax"
+
+
+async def test_what_is_known_of_a_connection_outlives_the_process(
+    bench: Bench, settings: Settings
+) -> None:
+    """Given calls that were made, when another engine opens, then its router knows of them."""
+    await bench.run(provider="minimax")
+    other = await Engine.open(bench.engine.settings, transport=bench.weather)
+    body = {"name": "llm.generate", "input": {"objective": "Tea"}}
+    route = await other.runs.route(bench.account_id, RunCreate.model_validate(body))
+    (minimax,) = [c for c in route.candidates if c.provider == "minimax" and not c.excluded]
+    assert minimax.latency_p50_ms is not None
+    assert minimax.error_rate == 0
+    await other.close(0)
+
+
+async def test_a_tier_names_its_model(settings: Settings) -> None:
+    """Given an operator's models by tier, then wishes choose among those alone."""
+    registry, weather = Registry.load(), Weather()
+    vendors = _simulated(settings, registry, sandbox.VENDOR_PATHS)
+    tiers = {"text": {"economy": "gpt-6-luna", "premium": "gpt-6.1-sol"}}
+    vendors["openai"] = vendors["openai"].model_copy(update={"models": tiers})
+    engine = await Engine.open(
+        settings.model_copy(update={"vendors": vendors}),
+        transport=weather,
+        resolver=MappingResolver(sandbox.SANDBOX_KEYS),
+        registry=registry,
+    )
+    account, _ = await engine.accounts.local()
+    pointer = ConnectionCreate(
+        provider="openai", connection_type="environment", secret_ref="OPENAI_API_KEY"
+    )
+    await engine.connections.create(account.id, pointer)
+    bench = Bench(engine, weather, account.id)
+    best, cheap = await bench.run(optimize_for="quality"), await bench.run(optimize_for="cost")
+    assert str(best.model).startswith("gpt-6.1-sol")
+    assert str(cheap.model).startswith("gpt-6-luna")
+    assert best.routing is not None
+    offered = {c.model for c in best.routing.candidates if c.provider == "openai"}
+    assert offered == {"gpt-6-luna", "gpt-6.1-sol"}
+    await engine.close(0)
+
+
+@pytest.mark.parametrize(
+    ("deadline", "slow_s"), [({"first_byte_s": 0.05}, 0.3), ({"total_s": 0.05}, 0.3)]
+)
+async def test_an_answer_that_does_not_begin_in_time(
+    bench: Bench, deadline: dict[str, float], slow_s: float
+) -> None:
+    """Given a deadline for the first byte or for all, then a slow vendor is given up."""
+    vendors = bench.engine.settings.vendors
+    slow = vendors["minimax"].model_copy(update={"timeouts": Timeouts.model_validate(deadline)})
+    vendors["minimax"] = slow
+    bench.weather.slow_s = slow_s
+    run = await bench.run(provider="minimax")
+    assert (run.status, run.error and run.error.code) == ("failed", "PROVIDER_TIMEOUT")

@@ -5,6 +5,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from pydantic import BaseModel
 
+from toolkit.contract.base import Record
+from toolkit.contract.connections import ConnectionTest
+from toolkit.contract.jobs import Candidate
+from toolkit.contract.runs import Route
 from toolkit.contract.tasks import Criteria, Review
 from toolkit.display import html
 from toolkit.display.frames import frame
@@ -12,12 +16,17 @@ from toolkit.display.text import summary
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 R = TypeVar("R", bound=BaseModel)
 H = TypeVar("H", bound="Shown[Any]")
 COLUMNS = (
     "id", "name", "capability", "version", "title", "objective", "status", "provider",
-    "media_type", "cost_usd", "latency_ms", "created_at",
+    "media_type", "cost_usd", "latency_ms", "created_at", "variable", "set", "connected",
+)  # fmt: skip
+ROUTE_COLUMNS = (
+    "provider", "model", "score", "estimated_cost_usd", "latency_p50_ms", "latency_p95_ms",
+    "quality", "breaker", "excluded", "reason",
 )  # fmt: skip
 
 
@@ -100,6 +109,76 @@ class ReviewView(Shown[Review]):
             "recommended": action and f"{action.action} {action.node_id}",
         }
         return html.facts("Review", {**rows, **more})
+
+
+class RouteView(Shown[Route]):
+    """What a run would get, and for each vendor and model why it was kept or dropped."""
+
+    kind = "Route"
+
+    @property
+    def provider(self) -> str | None:
+        """Who would be called first; none where nobody may be called now."""
+        return self.record.provider
+
+    @property
+    def model(self) -> str | None:
+        """The model it would be asked for."""
+        return self.record.model
+
+    @property
+    def candidates(self) -> list[Candidate]:
+        """Every vendor and model that was looked at, the best first."""
+        return self.record.candidates
+
+    def plot(self) -> "Figure":
+        """Cost against latency of the candidates, the choice marked; a matplotlib figure."""
+        from toolkit.display.charts import candidates_chart
+
+        return candidates_chart(self.record)
+
+    def _rows(self) -> Sequence[BaseModel]:
+        return self.candidates
+
+    def __repr__(self) -> str:
+        kept = sum(not c.excluded for c in self.candidates)
+        choice = f"{self.provider} ({self.model})" if self.provider else "nobody"
+        return f"<Route {self.record.capability} to {choice}, {kept} of {len(self.candidates)} fit>"
+
+    def _html(self) -> str:
+        rows = [c.model_dump(mode="json") for c in self.candidates]
+        return html.table(rows, ROUTE_COLUMNS, caption=repr(self)[1:-1])
+
+
+class ConnectionTestView(Shown[ConnectionTest]):
+    """Whether a connection would work."""
+
+    kind = "Connection test"
+
+    @property
+    def ok(self) -> bool:
+        """Whether the pointer resolves and the vendor takes the key."""
+        return self.record.resolved and self.record.accepted is True
+
+    def __repr__(self) -> str:
+        test = self.record
+        verdict = "works" if self.ok else test.error.message if test.error else "not known"
+        took = f" in {test.took_ms} ms" if test.took_ms is not None else ""
+        return f"<Connection test {test.provider}: {verdict}{took}>"
+
+
+class Discovered(Record):
+    """A vendor's conventional variable, as this process sees it.
+
+    Attributes:
+        set: whether the variable is set here; its value is not looked at.
+    """
+
+    provider: str
+    title: str
+    variable: str
+    set: bool
+    connected: bool
 
 
 class Collection(Generic[H]):

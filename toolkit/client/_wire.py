@@ -2,14 +2,17 @@
 
 import os
 import random
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx
 from pydantic import BaseModel, ValidationError
 
+from toolkit.client._shown import Discovered
 from toolkit.contract.base import ErrorEnvelope
 from toolkit.contract.errors import ErrorCode, ServiceError, ToolkitError
+from toolkit.contract.health import Provider
 
 R = TypeVar("R", bound=BaseModel)
 RETRIES = 3
@@ -97,3 +100,28 @@ def write(path: str | Path, data: bytes) -> Path:
     partial = target.with_name(f".{target.name}.partial")
     partial.write_bytes(data)
     return partial.replace(target)
+
+
+def run_body(
+    name: str, given: Mapping[str, object], version: str | None, options: Mapping[str, object]
+) -> dict[str, object]:
+    """The body that asks for a run, or for the choice that one would get."""
+    return {
+        "target": "capability",
+        "name": name,
+        "input": dict(given),
+        "options": dict(options),
+        **without_none(version=version),
+    }
+
+
+def discovered(provider: Provider) -> Discovered:
+    """A vendor's conventional variable, as this process sees it."""
+    variable = provider.conventional_variable
+    return Discovered(
+        provider=provider.id,
+        title=provider.title,
+        variable=variable,
+        set=bool(os.environ.get(variable)),
+        connected=provider.connected,
+    )

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from toolkit.contract.base import Record, Request, Timestamp
+from toolkit.contract.base import ErrorInfo, Record, Request, Timestamp
 
 ConnectionType = Literal["environment", "aws_secrets_manager"]
 
@@ -49,6 +49,24 @@ class ConnectionCreate(Request):
             # The value is not echoed: it may be a secret pasted in the wrong place.
             raise ValueError(f"secret_ref is not a name that `{self.connection_type}` can have")
         return self
+
+
+class ConnectionTest(Record):
+    """`POST /v1/providers/connections/{id}/test`: whether a connection would work.
+
+    Attributes:
+        resolved: whether the pointer leads to a secret.
+        accepted: whether the vendor takes it; none if it was not asked, or did not say.
+        took_ms: how long the vendor took to answer.
+        error: what is wrong, with the next step.
+    """
+
+    connection_id: str
+    provider: str
+    resolved: bool
+    accepted: bool | None = None
+    took_ms: int | None = None
+    error: ErrorInfo | None = None
 
 
 class Connection(Record):

@@ -11,6 +11,7 @@ FinalStatus = Literal["completed", "failed", "cancelled"]
 FINAL_STATUSES: frozenset[str] = frozenset({"completed", "failed", "cancelled"})
 CostSource = Literal["reported", "metered", "estimated", "unknown"]
 OptimizeFor = Literal["cost", "latency", "quality", "balanced"]
+BreakerState = Literal["closed", "open", "half_open"]
 AttemptStatus = Literal["running", "completed", "failed", "cancelled", "interrupted"]
 
 
@@ -22,12 +23,14 @@ class Options(Request):
         provider: a connection id that pins the backend; a pinned provider never falls back.
         endpoint_id: the `ep_` id of a serverless endpoint, for image generation.
         max_cost_usd: refuse, or stop, rather than spend more than this.
+        fallback_on_rejection: try the next connection even with an input that a vendor refused.
     """
 
     optimize_for: OptimizeFor | None = None
     provider: str | None = Field(default=None, min_length=1, max_length=64)
     endpoint_id: str | None = Field(default=None, max_length=64)
     max_cost_usd: Usd | None = None
+    fallback_on_rejection: bool = False
 
 
 class JobCreate(Request):
@@ -40,15 +43,33 @@ class JobCreate(Request):
 
 
 class Candidate(Record):
-    """A backend the router looked at, and why it was kept or dropped."""
+    """A backend the router looked at, and why it was kept or dropped.
+
+    Attributes:
+        score: from 0 to 1, by the policy's weights.
+        allowed: whether the request leaves it a choice: not by a pin of another provider.
+        healthy: whether it may be called now; `breaker` is the state of its circuit breaker.
+        estimated_cost_usd: the expected dollars for this very input; none if unknown.
+        latency_p50_ms: the median of what calls have taken lately; none before the first.
+        error_rate: the share of the connection's last calls that failed.
+        quality: the model's tier: 1 economy, 2 standard, 3 premium.
+    """
 
     provider: str
     model: str | None = None
     score: float | None = None
     reason: str
     excluded: bool = False
+    allowed: bool = True
+    connected: bool = True
+    healthy: bool = True
     connection_id: str | None = None
     estimated_cost_usd: Usd | None = None
+    latency_p50_ms: float | None = None
+    latency_p95_ms: float | None = None
+    error_rate: float | None = None
+    breaker: BreakerState = "closed"
+    quality: int | None = None
 
 
 class Routing(Record):

@@ -2,8 +2,8 @@
 
 from pydantic import Field
 
-from toolkit.contract.base import JsonObject, Request
-from toolkit.contract.jobs import Job, Options
+from toolkit.contract.base import JsonObject, Request, Usd
+from toolkit.contract.jobs import Job, Options, Routing
 
 
 class RunCreate(Request):
@@ -14,6 +14,21 @@ class RunCreate(Request):
     version: str | None = Field(default=None, min_length=1, max_length=32)
     input: JsonObject = {}
     options: Options = Options()
+
+
+class Route(Routing):
+    """`POST /v1/route`: the choice that a run would get, and why; nothing is spent.
+
+    Attributes:
+        provider: who would be called first; none where nobody may be called now.
+        candidates: every vendor and model that was looked at, the best first.
+    """
+
+    capability: str
+    provider: str | None = None
+    model: str | None = None
+    connection_id: str | None = None
+    estimated_cost_usd: Usd | None = None
 
 
 class Run(Job):

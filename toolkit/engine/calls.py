@@ -5,20 +5,25 @@ import random
 import time
 from contextlib import suppress
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import httpx
 
 from toolkit.contract.base import ErrorInfo, now
+from toolkit.contract.connections import Connection
 from toolkit.contract.errors import ErrorCode, ToolkitError, WorkError
-from toolkit.contract.jobs import Attempt, Candidate
+from toolkit.contract.jobs import Attempt, Candidate, Options, Routing
 from toolkit.engine.budget import Reservation, reserve
 from toolkit.engine.core import Core
 from toolkit.engine.driver import Hooks, OutcomeUnknown
-from toolkit.engine.router import route
+from toolkit.engine.health import Pass
+from toolkit.engine.lanes import CoolingDown, Lane
+from toolkit.engine.router import Backends, route, soonest
 from toolkit.engine.work import Work
 from toolkit.plugins import Operation, Reply, Submitted, VendorFault
 from toolkit.plugins.pricing import price
+from toolkit.settings import Timeouts
 from toolkit.store import Update
 
 BACKOFF_CAP_S = 8.0
@@ -33,56 +38,119 @@ class Calls:
     async def operate(self, work: Work, operation: Operation[Any]) -> Reply:
         """Have the best backend carry out `operation`, falling back to the next ones.
 
+        Where all that is left cools down, it waits for the soonest, inside its patience.
+
         Raises:
-            VendorFault: the last backend's failure.
+            VendorFault: the last backend's failure; `PROVIDER_UNAVAILABLE` when nothing may be
+                called soon enough.
             WorkError: `CREDENTIALS_MISSING`, `BUDGET_EXCEEDED`.
         """
-        job = work.job
-        backends = await self._core.backends(work.account_id, work.capability)
-        job.routing = route(work.capability, job.options, operation, backends)
-        kept = [c for c in job.routing.candidates if not c.excluded]
-        if not kept:
-            raise WorkError(
+        failed: set[str] = set()
+        last: VendorFault | None = None
+        until = time.monotonic() + self._core.settings.patience_s
+        while True:
+            backends = await self._core.backends(work.account_id, work.capability)
+            backends = backends.without(frozenset(failed))
+            routing = route(work.capability, work.job.options, operation, backends)
+            candidate = next((c for c in routing.candidates if not c.excluded), None)
+            if candidate is None:
+                await self._wait(work, routing, backends, until, last)
+                continue
+            if not failed:
+                work.job.routing = routing
+            connection = backends.connections[candidate.provider]
+            try:
+                return await self._try(work, candidate, connection, operation)
+            except CoolingDown:
+                continue  # it was well when it was chosen, and no longer when its turn came
+            except VendorFault as fault:
+                if not _falls_back(fault, operation, work.job.options):
+                    raise
+                failed.add(connection.id)
+                last = fault
+
+    async def _wait(
+        self,
+        work: Work,
+        routing: Routing,
+        backends: Backends,
+        until: float,
+        last: VendorFault | None,
+    ) -> None:
+        """Wait until one of the connections that cool down may be called again."""
+        wait_s = soonest(routing, backends)
+        if wait_s is None:
+            raise last or WorkError(
                 ErrorCode.CREDENTIALS_MISSING,
                 f"`{work.capability.name}` has no connection left to use.",
             )
-        for place, candidate in enumerate(kept, start=1):
-            try:
-                return await self._try(work, candidate, operation)
-            except VendorFault as fault:
-                if place == len(kept) or not _falls_back(fault, operation):
-                    raise
-        raise AssertionError("the last candidate returns or raises")
+        if time.monotonic() + wait_s > until:
+            work.job.routing = routing
+            raise last or VendorFault(
+                ErrorCode.PROVIDER_UNAVAILABLE,
+                f"Every connection that could do this is failing; the first may be called again"
+                f" in {wait_s:.1f} s.",
+            )
+        self._show(work, "waiting_capacity")
+        # A little apart, so that those who wait do not all come at once.
+        await asyncio.sleep(wait_s + random.uniform(0, 0.1 * wait_s))  # noqa: S311 - no secret
 
-    async def _try(self, work: Work, candidate: Candidate, operation: Operation[Any]) -> Reply:
+    async def _try(
+        self,
+        work: Work,
+        candidate: Candidate,
+        connection: Connection,
+        operation: Operation[Any],
+    ) -> Reply:
         """Call one backend, again while it is worth it."""
-        settings = self._core.settings
+        settings, lane = self._core.settings, self._core.lanes.of(connection)
         for retry in range(settings.retries + 1):
             try:
-                return await self._call(work, candidate, operation)
+                async with lane.turn(work.lease.root_id) as leave:
+                    return await self._call(work, candidate, connection, lane, leave, operation)
             except VendorFault as fault:
-                if retry == settings.retries or not _retries(fault, operation):
+                left = retry < settings.retries and _retries(fault, operation)
+                if not left or not lane.retries.take():
                     raise
                 delay = _backoff(retry, fault.retry_after, settings.retry_base_s)
                 if delay > settings.retry_cap_s:
                     raise
-            work.job.status_detail = "retrying"
-            self._core.store.write(work.written("running"), lease=work.lease)
+                known = fault
+            except CoolingDown:
+                if retry == 0:
+                    raise
+                raise known from None  # others found out meanwhile that it is down
+            self._show(work, "retrying")
             await asyncio.sleep(delay)
         raise AssertionError("the last retry returns or raises")
 
-    async def _call(self, work: Work, candidate: Candidate, operation: Operation[Any]) -> Reply:
+    def _show(self, work: Work, detail: str | None) -> None:
+        """Tell of what a job waits for, once."""
+        if work.job.status_detail != detail:
+            work.job.status_detail = detail
+            self._core.store.write(work.written("running"), lease=work.lease)
+
+    async def _call(
+        self,
+        work: Work,
+        candidate: Candidate,
+        connection: Connection,
+        lane: Lane,
+        leave: Pass,
+        operation: Operation[Any],
+    ) -> Reply:
         """Make one call: reserve, write the intent down, call, settle."""
         known = candidate.estimated_cost_usd
         estimate = None if known is None else Decimal(str(known))
         held = await reserve(work.budgets, estimate)
         attempt = self._begin(work, candidate)
-        started = time.monotonic()
         try:
             # Not before this is durable may anything be spent (promise P3).
             await self._core.store.write(work.written("running"), lease=work.lease)
-            reply = await self._ask(work, candidate, operation)
+            started = time.monotonic()
+            reply = await self._ask(work, candidate, connection, operation)
         except VendorFault as fault:
+            lane.failed(fault, leave)
             spent = held.amount if isinstance(fault, OutcomeUnknown) else Decimal(0)
             self._settle(work, attempt, held, spent)
             attempt.status = "failed"
@@ -94,7 +162,7 @@ class Calls:
             self._settle(work, attempt, held, held.amount)
             attempt.status = "cancelled"
             raise
-        self._core.observed.record(candidate.provider, (time.monotonic() - started) * 1000)
+        lane.succeeded(candidate.model or "", (time.monotonic() - started) * 1000)
         self._account(work, attempt, candidate, held, reply)
         return reply
 
@@ -126,7 +194,8 @@ class Calls:
         """Write down what a call that worked was billed, from the best source there is."""
         job, vendor = work.job, self._core.registry.vendors[candidate.provider]
         kind = work.capability.operation.kind if work.capability.operation else ""
-        model = self._core.model(vendor, kind)
+        offered = self._core.models(vendor, kind)
+        model = next((one for one in offered if one.id == candidate.model), None)
         cost, source = reply.cost.reported_usd, "reported"
         if cost is None:
             cost, source = price(model, reply.cost.units) if model else None, "metered"
@@ -143,7 +212,13 @@ class Calls:
         # The work is over at the vendor: a restart must not attach to it.
         work.vendor_job_id = None
 
-    async def _ask(self, work: Work, candidate: Candidate, operation: Operation[Any]) -> Reply:
+    async def _ask(
+        self,
+        work: Work,
+        candidate: Candidate,
+        connection: Connection,
+        operation: Operation[Any],
+    ) -> Reply:
         core = self._core
         vendor = core.registry.vendors[candidate.provider]
         cancel: list[httpx.Request] = []
@@ -154,16 +229,10 @@ class Calls:
             saved = Update("jobs", work.job.id, {"vendor_job_id": step.vendor_job_id})
             await core.store.write([saved], lease=work.lease)
 
-        def show(detail: str | None) -> None:
-            if work.job.status_detail != detail:
-                work.job.status_detail = detail
-                core.store.write(work.written("running"), lease=work.lease)
-
         try:
-            connections = await core.connections(work.account_id)
             access = await core.access(
                 vendor,
-                connections[candidate.provider],
+                connection,
                 candidate.model or "",
                 endpoint=await self._endpoint(work),
                 resume=work.vendor_job_id,
@@ -171,16 +240,30 @@ class Calls:
         except ToolkitError as error:
             raise VendorFault(error.code, error.message, retryable=False) from None
         flow = vendor.operations[type(operation)](operation, access)
+        timeouts = core.settings.timeouts_of(vendor.id, work.capability.id)
+        hooks = Hooks(submitted=keep, pausing=partial(self._show, work))
         try:
-            reply: Reply = await core.driver.run(
-                flow, Hooks(submitted=keep, pausing=show), timeout_s=core.timeout_s(vendor.id)
-            )
+            reply: Reply = await core.driver.run(flow, hooks, timeouts=timeouts, via=vendor.id)
+        except VendorFault as fault:
+            if fault.code is ErrorCode.PROVIDER_AUTH_FAILED:
+                fault.retryable = await self._rotated(connection, access.secret)
+            raise
         except asyncio.CancelledError:
             if cancel and not core.draining:
                 with suppress(VendorFault):
-                    await asyncio.shield(core.driver.send(cancel[0], timeout_s=2.0))
+                    ending = core.driver.send(cancel[0], Timeouts(total_s=2.0), vendor.id)
+                    await asyncio.shield(ending)
             raise
         return reply
+
+    async def _rotated(self, connection: Connection, refused: str) -> bool:
+        """Whether the pointer leads to another secret by now than the one that was refused."""
+        resolver, pointer = self._core.resolver, (connection.connection_type, connection.secret_ref)
+        resolver.forget(*pointer)
+        try:
+            return await resolver.resolve(*pointer) != refused
+        except ToolkitError:
+            return False
 
     async def _endpoint(self, work: Work) -> str | None:
         """The vendor's own id of the endpoint that the job names."""
@@ -200,11 +283,13 @@ def _retries(fault: VendorFault, operation: Operation[Any]) -> bool:
     return fault.retryable
 
 
-def _falls_back(fault: VendorFault, operation: Operation[Any]) -> bool:
-    """Whether another backend may do better: not with an input that was refused."""
+def _falls_back(fault: VendorFault, operation: Operation[Any], options: Options) -> bool:
+    """Whether another backend may do better; a refused input is only tried elsewhere on demand."""
+    if options.provider is not None:
+        return False
     if isinstance(fault, OutcomeUnknown) and not operation.repeatable:
         return False
-    return fault.code is not ErrorCode.PROVIDER_REJECTED
+    return options.fallback_on_rejection or fault.code is not ErrorCode.PROVIDER_REJECTED
 
 
 def _backoff(retry: int, retry_after: float | None, base_s: float) -> float:

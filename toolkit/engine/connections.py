@@ -1,11 +1,15 @@
 """Provider connections, and the vendor catalogue they are made against."""
 
-from toolkit.contract.base import now, rfc3339
-from toolkit.contract.connections import Connection, ConnectionCreate
-from toolkit.contract.errors import Detail, ErrorCode, RequestError, not_found
+import time
+
+from toolkit.contract.base import ErrorInfo, now, rfc3339
+from toolkit.contract.connections import Connection, ConnectionCreate, ConnectionTest
+from toolkit.contract.errors import Detail, ErrorCode, RequestError, ToolkitError, not_found
 from toolkit.contract.health import Provider
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.engine.core import Core
+from toolkit.engine.driver import NO_HOOKS
+from toolkit.plugins import VendorFault
 from toolkit.store import Insert, Update
 
 
@@ -59,6 +63,41 @@ class Connections:
             "connections", account_id, limit=limit, before=before, deleted=False
         )
         return [Connection.model_validate_json(str(row["doc"])) for row in rows]
+
+    async def test(self, account_id: str, connection_id: str) -> ConnectionTest:
+        """Find out whether a connection would work, by a call that costs nothing.
+
+        Raises:
+            RequestError: `NOT_FOUND`.
+        """
+        connection = await self.get(account_id, connection_id)
+        vendor = self._core.registry.vendors[connection.provider]
+        result = ConnectionTest(
+            connection_id=connection.id, provider=connection.provider, resolved=False
+        )
+        try:
+            access = await self._core.access(vendor, connection, "")
+        except ToolkitError as error:
+            result.error = ErrorInfo.of(error)
+            return result
+        result.resolved = True
+        if vendor.probe is None:
+            return result
+        timeouts = self._core.settings.timeouts_of(vendor.id)
+        started = time.monotonic()
+        try:
+            await self._core.driver.run(
+                vendor.probe(access), NO_HOOKS, timeouts=timeouts, via=vendor.id
+            )
+            result.accepted = True
+        except VendorFault as fault:
+            refused = fault.code is ErrorCode.PROVIDER_AUTH_FAILED
+            result.accepted = False if refused else None
+            result.error = ErrorInfo(code=fault.code.name, message=fault.message)
+            if refused:
+                self._core.resolver.forget(connection.connection_type, connection.secret_ref)
+        result.took_ms = int((time.monotonic() - started) * 1000)
+        return result
 
     async def delete(self, account_id: str, connection_id: str) -> Connection:
         """Forget a connection; the answer is its last state."""

@@ -1,30 +1,18 @@
 """What every part of the engine is given: one value, made once when the engine opens."""
 
-import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from toolkit.contract.connections import Connection
 from toolkit.engine.driver import Driver
+from toolkit.engine.lanes import Lanes
+from toolkit.engine.limiter import FairLimiter
 from toolkit.engine.registry import Registry
 from toolkit.engine.router import Backends
 from toolkit.plugins import Access, Capability, Model, Vendor
 from toolkit.secrets import SecretResolver
-from toolkit.settings import Settings
+from toolkit.settings import TIERS, Settings
 from toolkit.store import Store
-
-
-@dataclass
-class Observed:
-    """How long calls to each vendor have taken lately: a moving average in milliseconds."""
-
-    latency_ms: dict[str, float] = field(default_factory=dict)
-
-    def record(self, vendor: str, took_ms: float) -> None:
-        """Take one call into account."""
-        before = self.latency_ms.get(vendor, took_ms)
-        self.latency_ms[vendor] = 0.8 * before + 0.2 * took_ms
 
 
 @dataclass
@@ -36,44 +24,49 @@ class Core:
     registry: Registry
     driver: Driver
     resolver: SecretResolver
-    slots: asyncio.Semaphore
-    observed: Observed = field(default_factory=Observed)
+    slots: FairLimiter
+    lanes: Lanes
     draining: bool = False
 
     async def backends(self, account_id: str, capability: Capability) -> Backends:
         """What the router weighs for a capability and an account, as of now."""
         vendors = self.registry.backends(capability)
         kind = capability.operation.kind if capability.operation else ""
+        connections = await self.connections(account_id) if vendors else {}
         return Backends(
             vendors=vendors,
-            connections=await self.connections(account_id) if vendors else {},
-            models={vendor.id: self.model(vendor, kind) for vendor in vendors},
-            latency_ms=self.observed.latency_ms,
+            connections=connections,
+            models={vendor.id: self.models(vendor, kind) for vendor in vendors},
+            conditions={
+                provider: self.lanes.of(connection).condition()
+                for provider, connection in connections.items()
+            },
         )
 
     async def connections(self, account_id: str) -> dict[str, Connection]:
         """The newest connection an account has at each vendor."""
         rows = await self.store.find("connections", account_id=account_id, deleted=False)
-        found = (Connection.model_validate_json(str(row["doc"])) for row in rows)
-        return {connection.provider: connection for connection in found}
+        found: dict[str, Connection] = {}
+        for row in rows:
+            connection = Connection.model_validate_json(str(row["doc"]))
+            self.lanes.of(connection, row["health"])
+            found[connection.provider] = connection
+        return found
 
-    def model(self, vendor: Vendor, kind: str) -> Model | None:
-        """The model to ask a vendor for: the operator's choice, else the vendor's default."""
-        chosen = self.vendor_models(vendor).get(kind)
-        if chosen is None:
-            return vendor.model_for(kind)
-        offered = (m for m in vendor.models if m.id == chosen and m.kind == kind)
-        return next(offered, Model(chosen, kind))
-
-    def vendor_models(self, vendor: Vendor) -> Mapping[str, str]:
-        """The operator's choice of models at a vendor, by kind."""
+    def models(self, vendor: Vendor, kind: str) -> list[Model]:
+        """What a vendor may be asked for, the default first: the operator's choice, else all."""
+        offered = {model.id: model for model in vendor.models if model.kind == kind}
         settings = self.settings.vendors.get(vendor.id)
-        return settings.models if settings else {}
-
-    def timeout_s(self, vendor_id: str) -> float:
-        """The longest one call to a vendor may take, in seconds."""
-        settings = self.settings.vendors.get(vendor_id)
-        return (settings.timeout_s if settings else None) or self.settings.timeout_s
+        chosen = settings.models.get(kind) if settings else None
+        if isinstance(chosen, str):
+            return [offered.get(chosen, Model(chosen, kind))]
+        if chosen:
+            return [
+                replace(offered.get(name, Model(name, kind)), quality=TIERS[tier])
+                for tier, name in chosen.items()
+            ]
+        default = vendor.model_for(kind)
+        return sorted(offered.values(), key=lambda model: model is not default)
 
     async def access(
         self,

@@ -10,6 +10,7 @@ import httpx
 
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import Compute, Flow, Operation, Pause, Reply, Submitted, VendorFault
+from toolkit.settings import Timeouts
 
 T = TypeVar("T")
 
@@ -44,27 +45,52 @@ class Hooks:
 
 
 NO_HOOKS = Hooks()
+NO_TIMEOUTS = Timeouts()
 
 
 class Driver:
-    """Runs flows over one pooled HTTP client and one pool of threads.
+    """Runs flows over pooled HTTP clients, one for each vendor, and one pool of threads.
 
-    Attributes:
+    Args:
+        transport: makes what a vendor is called over.
+        pool: for work that would hold up the loop.
         reply_limit: the most decoded bytes that one answer may have.
     """
 
-    def __init__(self, client: httpx.AsyncClient, pool: ThreadPoolExecutor, reply_limit: int):
-        self._client = client
+    def __init__(
+        self,
+        transport: Callable[[], httpx.AsyncBaseTransport],
+        pool: ThreadPoolExecutor,
+        reply_limit: int,
+    ) -> None:
+        self._transport = transport
         self._pool = pool
         self.reply_limit = reply_limit
+        self._clients: dict[str, httpx.AsyncClient] = {}
 
-    async def run(self, flow: Flow[T], hooks: Hooks, *, timeout_s: float | None = None) -> T:
+    def _client(self, via: str) -> httpx.AsyncClient:
+        client = self._clients.get(via)
+        if client is None:
+            client = httpx.AsyncClient(transport=self._transport(), trust_env=False)
+            self._clients[via] = client
+        return client
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        clients, self._clients = self._clients, {}
+        for client in clients.values():
+            await client.aclose()
+
+    async def run(
+        self, flow: Flow[T], hooks: Hooks, *, timeouts: Timeouts = NO_TIMEOUTS, via: str = ""
+    ) -> T:
         """Drive a flow to its result, each step in its turn.
 
         Args:
             flow: the generator.
             hooks: see `Hooks`.
-            timeout_s: the longest one request may take, from connecting to its last byte.
+            timeouts: of each request.
+            via: whose pool of connections to use: a vendor's id.
 
         Raises:
             VendorFault: whatever the flow raised or did not catch.
@@ -76,7 +102,7 @@ class Driver:
                     outcome: object = None
                     match step:
                         case httpx.Request():
-                            outcome = await self.send(step, timeout_s)
+                            outcome = await self.send(step, timeouts, via)
                         case Operation():
                             outcome = await hooks.operation(step)
                         case Compute(work):
@@ -103,8 +129,10 @@ class Driver:
         """Do work for this machine's CPU without holding up the loop."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
-    async def send(self, request: httpx.Request, timeout_s: float | None = None) -> httpx.Response:
-        """Send one request and read the whole answer, within the size limit and the deadline.
+    async def send(
+        self, request: httpx.Request, timeouts: Timeouts = NO_TIMEOUTS, via: str = ""
+    ) -> httpx.Response:
+        """Send one request and read the whole answer, within the size limit and the deadlines.
 
         Redirects are not followed: a vendor's key must not travel to another host.
 
@@ -114,9 +142,17 @@ class Driver:
             OutcomeUnknown: when the request was sent and the answer did not come.
         """
         host = request.url.host
+        # httpx's own limits are per read, so a dripping answer passes them: the clock is ours.
+        request.extensions = {
+            **request.extensions,
+            "timeout": httpx.Timeout(timeouts.total_s, connect=timeouts.connect_s).as_dict(),
+        }
         try:
-            async with asyncio.timeout(timeout_s):
-                response = await self._client.send(request, stream=True, follow_redirects=False)
+            async with asyncio.timeout(timeouts.total_s):
+                async with asyncio.timeout(timeouts.first_byte_s):
+                    response = await self._client(via).send(
+                        request, stream=True, follow_redirects=False
+                    )
                 try:
                     body = await self._read(response)
                 finally:

@@ -1,6 +1,5 @@
 """The engine, put together: the one object that servers and notebooks hold."""
 
-import asyncio
 import os
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import PackageNotFoundError, version
@@ -19,6 +18,8 @@ from toolkit.engine.driver import Driver
 from toolkit.engine.endpoints import Endpoints
 from toolkit.engine.events import Events
 from toolkit.engine.jobs import JobRunner
+from toolkit.engine.lanes import Lanes
+from toolkit.engine.limiter import FairLimiter
 from toolkit.engine.plans import Plans
 from toolkit.engine.registry import Registry
 from toolkit.engine.roots import Roots
@@ -59,9 +60,8 @@ class Engine:
     ...     await engine.close()
     """
 
-    def __init__(self, core: Core, client: httpx.AsyncClient, pool: ThreadPoolExecutor) -> None:
+    def __init__(self, core: Core, pool: ThreadPoolExecutor) -> None:
         self._core = core
-        self._client = client
         self._pool = pool
         self._roots = Roots(core)
         self.settings = core.settings
@@ -107,21 +107,19 @@ class Engine:
             artifact_url=settings.artifact_url,
             lease_s=settings.lease_s,
         )
-        client = httpx.AsyncClient(
-            transport=transport or _network(),
-            timeout=httpx.Timeout(settings.timeout_s, connect=settings.connect_timeout_s),
-            trust_env=False,
-        )
         pool = ThreadPoolExecutor(os.cpu_count() or 2, thread_name_prefix="toolkit-cpu")
         core = Core(
             settings=settings,
             store=store,
             registry=registry or Registry.load(),
-            driver=Driver(client, pool, settings.reply_limit_bytes),
+            driver=Driver(
+                (lambda: transport) if transport else _network, pool, settings.reply_limit_bytes
+            ),
             resolver=resolver or EnvironmentResolver(None),
-            slots=asyncio.Semaphore(settings.max_concurrent_jobs),
+            slots=FairLimiter(settings.max_concurrent_jobs),
+            lanes=Lanes(settings, store),
         )
-        engine = cls(core, client, pool)
+        engine = cls(core, pool)
         await engine._roots.open()
         return engine
 
@@ -138,7 +136,7 @@ class Engine:
         """Let vendor calls under way end for `grace_s` seconds; the rest is left resumable."""
         self.drain()
         await self._roots.close(grace_s)
-        await self._client.aclose()
+        await self._core.driver.aclose()
         self._pool.shutdown(wait=False, cancel_futures=True)
         await self._core.store.close()
 

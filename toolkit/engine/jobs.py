@@ -44,24 +44,31 @@ class JobRunner:
             asyncio.CancelledError: the job is `cancelled`, or the engine is shutting down.
         """
         try:
-            if work.new and self._core.slots.locked():
+            if work.new and self._core.slots.full:
                 self._core.store.write(work.written(), lease=work.lease)
-            async with self._core.slots:
+            await self._core.slots.acquire(work.lease.root_id)
+            try:
                 self._start(work)
-                while True:
-                    try:
-                        return await self._carry_out(work)
-                    except LeaseLost:
-                        raise
-                    except Exception as error:
-                        info, retryable = _explain(error)
-                        if not retryable or work.job.retry_count >= work.max_retries:
-                            return self._fail(work, info)
-                    self._again(work)
+                return await self._to_the_end(work)
+            finally:
+                self._core.slots.release()
         except asyncio.CancelledError:
             if not self._core.draining:
                 await self.cancel(work)
             raise
+
+    async def _to_the_end(self, work: Work) -> Ended:
+        """Carry a job out, again while retries are left."""
+        while True:
+            try:
+                return await self._carry_out(work)
+            except LeaseLost:
+                raise
+            except Exception as error:
+                info, retryable = _explain(error)
+                if not retryable or work.job.retry_count >= work.max_retries:
+                    return self._fail(work, info)
+            self._again(work)
 
     async def cancel(self, work: Work) -> None:
         """Put a job into the state `cancelled`, keeping what was spent."""
@@ -102,7 +109,8 @@ class JobRunner:
         if capability.operation is not None:
             hooks = Hooks(operation=partial(self._calls.operate, work))
         flow = capability.flow(await self._call(work))
-        result = await self._core.driver.run(flow, hooks, timeout_s=self._core.settings.timeout_s)
+        timeouts = self._core.settings.timeouts_of("", capability.id)
+        result = await self._core.driver.run(flow, hooks, timeouts=timeouts)
         artifact_id = self._artifacts.new_id()
         if "artifact_id" in capability.output_model.model_fields:
             result.output["artifact_id"] = artifact_id

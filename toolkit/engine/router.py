@@ -1,13 +1,14 @@
-"""The router: which connection serves a job. Pure: it is told all it weighs."""
+"""The router: which connection and model serve a job. Pure: it is told all it weighs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
 from toolkit.contract.connections import Connection
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.jobs import Candidate, Options, Routing
+from toolkit.engine.health import Condition
 from toolkit.plugins import Capability, Model, Operation, Vendor
 from toolkit.plugins.pricing import price
 
@@ -19,14 +20,40 @@ class Backends:
     Attributes:
         vendors: those that can serve the capability, in catalogue order.
         connections: the account's connection at each vendor it has one at.
-        models: the model to ask each vendor for.
-        latency_ms: what calls to each vendor have taken lately, where any were made.
+        models: what each vendor may be asked for, the one that is asked by default first.
+        conditions: how each vendor's connection is doing.
+        failed: the connections that this job has tried in vain.
     """
 
     vendors: Sequence[Vendor]
     connections: Mapping[str, Connection]
-    models: Mapping[str, Model | None]
-    latency_ms: Mapping[str, float]
+    models: Mapping[str, Sequence[Model]]
+    conditions: Mapping[str, Condition] = field(default_factory=dict)
+    failed: frozenset[str] = frozenset()
+
+    def without(self, failed: frozenset[str]) -> "Backends":
+        """The same, for a job that has tried some connections in vain."""
+        return replace(self, failed=failed)
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """How much each property of a candidate counts."""
+
+    cost: float = 0.0
+    latency: float = 0.0
+    quality: float = 0.0
+    reliability: float = 0.0
+
+
+WEIGHTS: Mapping[str, Weights] = {
+    "cost": Weights(cost=1.0),
+    "latency": Weights(latency=1.0),
+    "quality": Weights(quality=1.0),
+    "balanced": Weights(cost=0.4, latency=0.2, quality=0.25, reliability=0.15),
+}
+# Without a wish, each vendor's default model is asked; this orders those after the default one.
+DEFAULT_WEIGHTS = Weights(cost=0.6, latency=0.2, reliability=0.2)
 
 
 def check(capability: Capability, options: Options, backends: Backends) -> None:
@@ -60,53 +87,163 @@ def route(
 ) -> Routing:
     """Rank the backends; the first candidate that is not excluded is called first.
 
-    A pin wins over everything. `cost` ranks by the expected dollars of this input, unknown prices
-    last; `latency` by what calls have taken lately, vendors never called last. Ties, and every
-    other policy, go to the capability's default provider, then by name.
+    A pin leaves only its provider. Without `optimize_for`, the capability's default provider comes
+    first, asked for its default model. With it, every model that a vendor may be asked for is
+    scored (see `score`); ties go to the default provider, then by name. What is not connected,
+    cools down or has failed this job is excluded, and says so.
     """
-    candidates = [_candidate(vendor, options, operation, backends) for vendor in backends.vendors]
+    candidates = [
+        _candidate(vendor, model, options, operation, backends)
+        for vendor in backends.vendors
+        for model in (backends.models.get(vendor.id) or (None,))
+    ]
+    weights = WEIGHTS.get(options.optimize_for or "", DEFAULT_WEIGHTS)
+    best = _Best.of([c for c in candidates if not c.excluded] or candidates)
+    for candidate in candidates:
+        candidate.score = round(score(candidate, best, weights), 4)
 
     def rank(candidate: Candidate) -> tuple[object, ...]:
-        default_first = candidate.provider != capability.default_provider
-        key: float | None = None
-        if options.optimize_for == "cost":
-            key = candidate.estimated_cost_usd
-        elif options.optimize_for == "latency":
-            key = backends.latency_ms.get(candidate.provider)
-        unknown = key is None
-        return candidate.excluded, unknown, key or 0.0, default_first, candidate.provider
+        is_default = candidate.provider == capability.default_provider
+        led = options.optimize_for is None and is_default
+        scored = -(candidate.score or 0.0)
+        name = (not is_default, candidate.provider, candidate.model or "")
+        return candidate.excluded, not led, scored, *name
 
     ranked = sorted(candidates, key=rank)
-    for place, candidate in enumerate(c for c in ranked if not c.excluded):
-        candidate.score = 1.0 / (1 + place)
-        if candidate.provider == capability.default_provider and options.provider is None:
-            candidate.reason = "connected; the default provider"
-    policy = "pinned" if options.provider else options.optimize_for or "default"
-    return Routing(policy=policy, candidates=ranked)
+    first = next((c for c in ranked if not c.excluded), None)
+    if first is not None and options.provider is None:
+        first.reason = _why_first(first, capability, options)
+    return Routing(policy=_policy(options), candidates=ranked)
+
+
+def soonest(routing: Routing, backends: Backends) -> float | None:
+    """Seconds until a candidate that only cools down may be called; none if there is none."""
+    waits = [
+        backends.conditions[c.provider].wait_s
+        for c in routing.candidates
+        if c.connected and not c.healthy and c.allowed
+    ]
+    return min(waits, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Best:
+    """The best of each property among those that can be chosen."""
+
+    cost: float
+    latency: float
+    slowest: float
+    quality: float
+
+    @classmethod
+    def of(cls, candidates: Sequence[Candidate]) -> "_Best":
+        costs = [c.estimated_cost_usd for c in candidates if c.estimated_cost_usd is not None]
+        taken = [c.latency_p50_ms for c in candidates if c.latency_p50_ms is not None]
+        return cls(
+            cost=min(costs, default=0.0),
+            latency=min(taken, default=0.0),
+            slowest=max(taken, default=0.0),
+            quality=max((float(c.quality or 0) for c in candidates), default=0.0),
+        )
+
+
+def score(candidate: Candidate, best: _Best, weights: Weights) -> float:
+    """How good a candidate is, from 0 to 1, by a weighted sum of four shares of the best.
+
+    - cost: the lowest expected dollars for this very input over its own; 0 if its price is
+      unknown, which is never cheap; 1 if it is free.
+    - latency: the lowest median over its own; one never called counts as the slowest known.
+    - quality: its tier over the best tier.
+    - reliability: the share of its last calls that worked; 1 before the first.
+
+    Every share falls as its property gets worse, so a candidate that is worse in one and better in
+    none never comes first.
+    """
+    cost, taken = candidate.estimated_cost_usd, candidate.latency_p50_ms
+    taken = best.slowest if taken is None else taken
+    shares = (
+        (weights.cost, 0.0 if cost is None else _share(best.cost, cost)),
+        (weights.latency, _share(best.latency, taken)),
+        (weights.quality, (candidate.quality or 0) / best.quality if best.quality else 1.0),
+        (weights.reliability, 1.0 - (candidate.error_rate or 0.0)),
+    )
+    return sum(weight * min(1.0, share) for weight, share in shares)
+
+
+def _share(best: float, own: float) -> float:
+    """The best of two costs or times over the other; what costs nothing is beyond compare."""
+    if own <= 0:
+        return 1.0
+    # A free rival would make every other share 0, and hide how they differ.
+    return best / own if best > 0 else 0.5 / (1.0 + own)
 
 
 def _candidate(
-    vendor: Vendor, options: Options, operation: Operation[Any] | None, backends: Backends
+    vendor: Vendor,
+    model: Model | None,
+    options: Options,
+    operation: Operation[Any] | None,
+    backends: Backends,
 ) -> Candidate:
     connection = backends.connections.get(vendor.id)
-    model = backends.models.get(vendor.id)
+    condition = backends.conditions.get(vendor.id) or Condition()
     # What an endpoint of one's own costs depends on how long its GPU takes: nobody knows before.
     own_gpu = options.endpoint_id is not None and bool(vendor.infrastructure)
     estimate = None if own_gpu else estimate_usd(operation, model)
-    reason, excluded = "connected", False
+    latency = condition.latency.get(model.id if model else "")
+    allowed = options.provider in (None, vendor.id)
+    default = (backends.models.get(vendor.id) or (None,))[0]
+    asked = options.optimize_for is not None or model is default
+    failed = connection is not None and connection.id in backends.failed
+    healthy = condition.wait_s <= 0
+    reason = "connected"
     if connection is None:
-        reason, excluded = "not connected", True
+        reason = "not connected"
+    elif not allowed:
+        reason = "another provider is pinned"
+    elif failed:
+        reason = "failed this job before"
+    elif not healthy:
+        reason = condition.why
+    elif not asked:
+        reason = "not the vendor's default model, and no wish to optimize for"
     elif options.provider is not None:
-        excluded = vendor.id != options.provider
-        reason = "another provider is pinned" if excluded else "pinned by the request"
+        reason = "pinned by the request"
+    elif condition.state == "half_open":
+        reason = "connected; the next call finds out whether it has recovered"
     return Candidate(
         provider=vendor.id,
         model=model.id if model else None,
         reason=reason,
-        excluded=excluded,
+        excluded=connection is None or not allowed or failed or not healthy or not asked,
+        allowed=allowed and not failed and asked,
+        connected=connection is not None,
+        healthy=healthy,
         connection_id=connection.id if connection else None,
         estimated_cost_usd=None if estimate is None else float(estimate),
+        latency_p50_ms=latency.p50 if latency else None,
+        latency_p95_ms=latency.p95 if latency else None,
+        error_rate=condition.error_rate,
+        breaker=condition.state,
+        quality=model.quality if model else None,
     )
+
+
+def _why_first(first: Candidate, capability: Capability, options: Options) -> str:
+    is_default = first.provider == capability.default_provider
+    if options.optimize_for is None:
+        return "connected; the default provider" if is_default else f"{first.reason}; next in line"
+    best = {
+        "cost": "the lowest expected cost",
+        "latency": "the lowest latency observed",
+        "quality": "the highest quality tier",
+        "balanced": "the best balance",
+    }[options.optimize_for]
+    return f"{first.reason}; {best}"
+
+
+def _policy(options: Options) -> str:
+    return "pinned" if options.provider else options.optimize_for or "default"
 
 
 def estimate_usd(operation: Operation[Any] | None, model: Model | None) -> Decimal | None:

@@ -1,18 +1,21 @@
 """Runs: a job asked for alone; and the reading of jobs of every kind."""
 
+from typing import Any
+
 from toolkit.contract.base import now
 from toolkit.contract.errors import ErrorCode, RequestError, not_found
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import FINAL_STATUSES, Job
-from toolkit.contract.runs import Run, RunCreate
+from toolkit.contract.runs import Route, Run, RunCreate
 from toolkit.engine.admission import Admission, within_budget
 from toolkit.engine.budget import spending
 from toolkit.engine.core import Core
 from toolkit.engine.jobs import JobRunner
 from toolkit.engine.registry import validate_input
 from toolkit.engine.roots import Roots
+from toolkit.engine.router import check, route
 from toolkit.engine.work import Work, interrupted
-from toolkit.plugins import Capability
+from toolkit.plugins import Capability, Operation
 from toolkit.store import Lease
 
 
@@ -55,12 +58,9 @@ class Runs:
         Raises:
             RequestError: whatever admission refuses, and `TARGET_UNSUPPORTED`.
         """
-        if request.target != "capability":
-            raise RequestError(ErrorCode.TARGET_UNSUPPORTED)
-        capability = self._core.registry.require(request.name, request.version)
-        value = validate_input(capability, request.input, frozenset(), "input")
+        capability, operation = self._asked(request)
         expected = await self._admission.gate(account_id).admit(
-            capability, request.input, request.options, capability.estimate(value)
+            capability, request.input, request.options, operation
         )
         within_budget(request.options.max_cost_usd, [expected])
         run_id = new_id(Prefix.RUN)
@@ -115,6 +115,36 @@ class Runs:
         work.vendor_job_id = None if vendor_job_id is None else str(vendor_job_id)
         ended = await self._runner.execute(work)
         await ended.durable
+
+    async def route(self, account_id: str, request: RunCreate) -> Route:
+        """The choice that `create` would make with the same request, and why; spends nothing.
+
+        Raises:
+            RequestError: whatever `create` refuses, but for a missing connection: that is shown.
+        """
+        capability, operation = self._asked(request)
+        backends = await self._core.backends(account_id, capability)
+        if request.options.provider is not None and backends.connections:
+            check(capability, request.options, backends)
+        routing = route(capability, request.options, operation, backends)
+        first = next((c for c in routing.candidates if not c.excluded), None)
+        return Route(
+            capability=capability.name,
+            policy=routing.policy,
+            candidates=routing.candidates,
+            provider=first.provider if first else None,
+            model=first.model if first else None,
+            connection_id=first.connection_id if first else None,
+            estimated_cost_usd=first.estimated_cost_usd if first else None,
+        )
+
+    def _asked(self, request: RunCreate) -> tuple[Capability, Operation[Any] | None]:
+        """The capability that is asked for, and what a vendor would be asked for."""
+        if request.target != "capability":
+            raise RequestError(ErrorCode.TARGET_UNSUPPORTED)
+        capability = self._core.registry.require(request.name, request.version)
+        value = validate_input(capability, request.input, frozenset(), "input")
+        return capability, capability.estimate(value)
 
     def _work(self, job: Job, capability: Capability, account_id: str, lease: Lease) -> Work:
         return Work(

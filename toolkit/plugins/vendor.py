@@ -19,12 +19,14 @@ class Model:
         kind: the kind of operation, such as `text`.
         prices: US dollars per one unit, by unit; a unit that is missing has an unknown price.
         default: whether it is asked for when nobody named one.
+        quality: its tier: 1 economy, 2 standard, 3 premium.
     """
 
     id: str
     kind: str
     prices: Mapping[str, Decimal] = field(default_factory=dict)
     default: bool = False
+    quality: int = 1
     as_of: str = ""
     source: str = ""
 
@@ -55,6 +57,7 @@ class Access:
 
 
 OperationFlow: TypeAlias = Callable[[Any, Access], Flow[Any]]
+ProbeFlow: TypeAlias = Callable[[Access], Flow[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,7 @@ class Vendor:
         base_urls: default hosts by name; settings may change each.
         operations: the flow that carries out each kind of operation.
         models: what it offers, with list prices.
+        probe: asks the vendor for something free, to find out whether it takes the key.
     """
 
     id: str
@@ -78,6 +82,7 @@ class Vendor:
     models: tuple[Model, ...]
     label: str | None = None
     infrastructure: Mapping[str, OperationFlow] = field(default_factory=dict)
+    probe: ProbeFlow | None = None
 
     def model_for(self, kind: str) -> Model | None:
         """The default model for a kind of operation, or the only one there is."""

@@ -1,7 +1,7 @@
 """From a pointer to the secret it names, at the moment a vendor is called.
 
-A resolver is asked each time and keeps nothing: a rotated key works at once, and no secret lives
-longer than the call it is for.
+A resolver is asked each time. What it has to fetch from elsewhere it may keep for a minute, and
+forgets when a vendor refuses it, so that a rotated key works at once.
 """
 
 from toolkit.secrets.aws import SecretsManagerResolver

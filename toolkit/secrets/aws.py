@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Callable, Collection, Mapping
 from importlib import import_module
 from typing import Any, Protocol
@@ -43,15 +44,23 @@ class SecretsManagerResolver:
         allowed: the names that may be read; none means every one that the machine's credentials
             open, for an engine whose only caller owns them.
         client: makes a client for a region.
+        keep_s: how long a secret is kept in memory: a workflow asks for it at every call.
+        clock: seconds that never step back.
     """
 
     def __init__(
         self,
         allowed: Collection[str] | None,
         client: Callable[[str | None], SecretsClient] = boto3_client,
+        *,
+        keep_s: float = 60.0,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._allowed = None if allowed is None else frozenset(allowed)
         self._client = client
+        self._keep_s = keep_s
+        self._clock = clock
+        self._kept: dict[str, tuple[float, str]] = {}
 
     async def resolve(self, connection_type: str, secret_ref: str) -> str:
         """The secret's text; of a JSON object with a single member, that member's text.
@@ -63,11 +72,20 @@ class SecretsManagerResolver:
             raise unresolved()
         if self._allowed is not None and secret_ref not in self._allowed:
             raise unresolved()
+        until, value = self._kept.get(secret_ref, (0.0, ""))
+        if value and self._clock() < until:
+            return value
         # boto3 waits for the network in the thread that calls it.
         value = await asyncio.to_thread(self._read, secret_ref)
         if not value:
             raise unresolved()
+        self._kept[secret_ref] = self._clock() + self._keep_s, value
         return value
+
+    def forget(self, connection_type: str, secret_ref: str) -> None:
+        """Read it anew next time."""
+        if connection_type == "aws_secrets_manager":
+            self._kept.pop(secret_ref, None)
 
     def _read(self, secret_ref: str) -> str:
         try:

@@ -26,6 +26,10 @@ class SecretResolver(Protocol):
         """
         ...
 
+    def forget(self, connection_type: str, secret_ref: str) -> None:
+        """Drop what may be kept of a secret: a vendor has refused it, so it may be rotated."""
+        ...
+
 
 def unresolved() -> WorkError:
     """The one answer for every pointer that leads nowhere."""
@@ -65,6 +69,9 @@ class EnvironmentResolver:
             raise unresolved()
         return value
 
+    def forget(self, connection_type: str, secret_ref: str) -> None:
+        """Nothing is kept."""
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
@@ -101,6 +108,11 @@ class ChainResolver:
             except WorkError as error:
                 failure = error
         raise failure
+
+    def forget(self, connection_type: str, secret_ref: str) -> None:
+        """Have each drop what it keeps."""
+        for resolver in self._resolvers:
+            resolver.forget(connection_type, secret_ref)
 
     def __repr__(self) -> str:
         return f"ChainResolver({', '.join(map(repr, self._resolvers))})"

@@ -52,6 +52,7 @@ connections = Table(
     Column("deleted", Boolean, nullable=False),
     _text("created_at"),
     _doc(),
+    _text("health", optional=True),
     Index("ix_connections_account", "account_id", "id"),
 )
 jobs = Table(

@@ -8,7 +8,7 @@ from typing import Any
 
 from toolkit.plugins import Model
 
-_ABOUT = ("default", "per", "source", "as_of")
+_ABOUT = ("default", "quality", "per", "source", "as_of")
 
 
 @cache
@@ -33,6 +33,7 @@ def models(vendor: str) -> tuple[Model, ...]:
                 if unit not in _ABOUT
             },
             default=row.get("default", False),
+            quality=row.get("quality", 1),
             as_of=row.get("as_of", table["as_of"]),
             source=row.get("source", table["source"]),
         )

@@ -147,6 +147,15 @@ def list_gpus(operation: GpuListing, access: Access) -> Flow[GpuCatalog]:  # noq
     return GpuCatalog(gpus=gpus, vendor_request_id=answer.request_id)
 
 
+def probe(access: Access) -> Flow[None]:
+    """List the account's endpoints: free, and only for who has a key.
+
+    Raises:
+        VendorFault: `PROVIDER_AUTH_FAILED` when the key is refused.
+    """
+    yield from asked(access, "GET", "/serverless", host="api")
+
+
 def _gpu(row: Json, answer: Answer) -> GpuOffer:
     gpu_id = answer.label(row.get("id")) or ""
     memory = number(row.get("memory"))

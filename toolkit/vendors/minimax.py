@@ -130,6 +130,16 @@ def clone(operation: CloneRequest, access: Access) -> Flow[CloneReply]:
     )
 
 
+def probe(access: Access) -> Flow[None]:
+    """List the voices: free, and only for who has a key.
+
+    Raises:
+        VendorFault: `PROVIDER_AUTH_FAILED` when the key is refused.
+    """
+    answer = yield from _posted(access, "/v1/get_voice", {"voice_type": "system"})
+    _checked(answer)
+
+
 def voice_id(operation: CloneRequest) -> str:
     """A voice id as the vendor wants it: 8 to 256 characters, a letter first, unique to the audio.
 
@@ -207,4 +217,5 @@ VENDOR = Vendor(
     base_urls={"api": "https://api.minimax.io"},
     operations={TextRequest: text, SpeechRequest: speech, CloneRequest: clone},
     models=models("minimax"),
+    probe=probe,
 )

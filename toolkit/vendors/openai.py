@@ -1,8 +1,10 @@
 """OpenAI (V1), and any server that speaks its chat wire, by base URL: text."""
 
+import httpx
+
 from toolkit.plugins import Access, Flow, TextReply, TextRequest, Vendor, VendorFault, send
 from toolkit.vendors import _chat
-from toolkit.vendors._http import OUT_OF_CREDIT, Answer, Json, inner
+from toolkit.vendors._http import OUT_OF_CREDIT, Answer, Json, bearer, inner
 from toolkit.vendors._prices import models
 
 PATH = "/chat/completions"
@@ -44,6 +46,19 @@ def text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     if answer.failed:
         raise _failure(answer, said)
     return _chat.reply(answer, said, operation)
+
+
+def probe(access: Access) -> Flow[None]:
+    """List the models: free, and only for who has a key.
+
+    Raises:
+        VendorFault: `PROVIDER_AUTH_FAILED` when the key is refused.
+    """
+    request = httpx.Request("GET", access.url("/models"), headers=bearer(access))
+    answer = Answer("openai", access, (yield from send(request)))
+    said = answer.json()
+    if answer.failed:
+        raise _failure(answer, said)
 
 
 def _refused_field(answer: Answer) -> str:
@@ -99,4 +114,5 @@ VENDOR = Vendor(
     base_urls={"api": "https://api.openai.com/v1"},
     operations={TextRequest: text},
     models=models("openai"),
+    probe=probe,
 )

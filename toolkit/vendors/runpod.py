@@ -34,6 +34,7 @@ from toolkit.vendors._runpod import (
     create_endpoint,
     delete_endpoint,
     list_gpus,
+    probe,
     read_endpoint,
     segment,
     to,
@@ -250,4 +251,5 @@ VENDOR = Vendor(
         GpuListing.kind: list_gpus,
     },
     models=models("runpod"),
+    probe=probe,
 )

@@ -1,6 +1,6 @@
 """The client itself."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Self
 
@@ -9,7 +9,9 @@ import httpx
 from toolkit.client import _wire
 from toolkit.client._async import areas
 from toolkit.client._async.http import AsyncHttp
+from toolkit.client._shown import RouteView
 from toolkit.contract.health import Health
+from toolkit.contract.runs import Route
 
 
 class AsyncClient:
@@ -48,6 +50,33 @@ class AsyncClient:
         self.plans = areas.AsyncPlans(self._http)
         self.endpoints = areas.AsyncEndpoints(self._http)
         self.artifacts = areas.AsyncArtifacts(self._http)
+
+    async def route(
+        self,
+        name: str,
+        input: Mapping[str, object],  # noqa: A002 - the contract's word
+        *,
+        version: str | None = None,
+        optimize_for: str | None = None,
+        provider: str | None = None,
+        endpoint_id: str | None = None,
+        max_cost_usd: float | None = None,
+    ) -> RouteView:
+        """The choice that a run would get, and why each vendor and model was kept or dropped.
+
+        Takes what `runs.create` takes, and spends nothing.
+
+        Raises:
+            RequestError: `INVALID_REQUEST`, `NOT_FOUND`, `PROVIDER_NOT_ALLOWED` and others.
+        """
+        options = _wire.without_none(
+            optimize_for=optimize_for,
+            provider=provider,
+            endpoint_id=endpoint_id,
+            max_cost_usd=max_cost_usd,
+        )
+        body = _wire.run_body(name, input, version, options)
+        return RouteView(_wire.data_of(await self._http.call("POST", "/route", json=body), Route))
 
     async def health(self) -> Health:
         """Whether the service is there, and how busy."""

@@ -7,10 +7,16 @@ from typing import Any, Generic, TypeVar
 
 from toolkit.client import _wire
 from toolkit.client._builder import Workflow
-from toolkit.client._shown import Collection, Shown
+from toolkit.client._shown import (
+    Collection,
+    ConnectionTestView,
+    Discovered,
+    Shown,
+)
 from toolkit.client._sync import handles
 from toolkit.client._sync.http import Http
 from toolkit.contract.account import Account, AccountCreated, ApiKey
+from toolkit.contract.connections import ConnectionTest
 from toolkit.contract.events import Event
 from toolkit.contract.health import Provider
 
@@ -91,6 +97,34 @@ class Connections(Area[handles.Connection]):
         }
         return self._posted(body)
 
+    def discover(self) -> Collection[Shown[Discovered]]:
+        """Which vendors' conventional variables are set in this process, and which are connected.
+
+        Connect those you want by `connect`. A service elsewhere reads its own environment, so what
+        is set here helps only where both are the same process.
+        """
+        found = (self._http.call("GET", "/providers"))["data"]["items"]
+        rows = [_wire.discovered(Provider.model_validate(item)) for item in found]
+        return Collection([Shown(row) for row in rows], "conventional variables")
+
+    def connect(self, *providers: str) -> Collection[handles.Connection]:
+        """Register the conventional variables of vendors, such as `connect("openai")`.
+
+        Raises:
+            RequestError: `INVALID_REQUEST` for a vendor that is not in the catalogue.
+        """
+        known = {row.record.provider: row.record.variable for row in self.discover()}
+        made = [
+            self.create(provider, "environment", known.get(provider, "UNKNOWN"))
+            for provider in providers
+        ]
+        return Collection(made, "connections")
+
+    def test(self, id: str) -> ConnectionTestView:  # noqa: A002
+        """Whether the pointer resolves and the vendor takes the key; costs nothing."""
+        path = f"/providers/connections/{id}/test"
+        return ConnectionTestView(_wire.data_of(self._http.call("POST", path), ConnectionTest))
+
     def delete(self, id: str) -> handles.Connection:  # noqa: A002
         """Forget a connection."""
         return self._made((self._http.call("DELETE", f"/providers/connections/{id}"))["data"])
@@ -124,6 +158,7 @@ class Runs(_Followed[handles.Run]):
         provider: str | None = None,
         endpoint_id: str | None = None,
         max_cost_usd: float | None = None,
+        fallback_on_rejection: bool = False,
     ) -> handles.Run:
         """Ask for one capability to be executed; it is under way when this returns.
 
@@ -135,6 +170,7 @@ class Runs(_Followed[handles.Run]):
             provider: a connection id to pin.
             endpoint_id: a serverless endpoint, for images.
             max_cost_usd: refuse, or stop, rather than spend more.
+            fallback_on_rejection: try the next vendor even with an input that one refused.
 
         Raises:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND` and others.
@@ -144,15 +180,9 @@ class Runs(_Followed[handles.Run]):
             provider=provider,
             endpoint_id=endpoint_id,
             max_cost_usd=max_cost_usd,
+            fallback_on_rejection=fallback_on_rejection or None,
         )
-        body: dict[str, object] = {
-            "target": "capability",
-            "name": name,
-            "input": dict(input),
-            "options": options,
-            **_wire.without_none(version=version),
-        }
-        return self._posted(body)
+        return self._posted(_wire.run_body(name, input, version, options))
 
 
 class Jobs(_Followed[handles.Job]):

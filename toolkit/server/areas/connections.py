@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from toolkit.contract.connections import Connection, ConnectionCreate
+from toolkit.contract.connections import Connection, ConnectionCreate, ConnectionTest
 from toolkit.contract.errors import ErrorCode
 from toolkit.server.auth import Reader, TheEngine, Writer
 from toolkit.server.body import read_model
@@ -48,6 +48,16 @@ async def list_page(request: Request, engine: TheEngine, caller: Reader) -> Resp
 async def read(id: str, engine: TheEngine, caller: Reader) -> Response:  # noqa: A002
     """Read one."""
     return one(await engine.connections.get(caller.account_id, id))
+
+
+@router.post(
+    "/{id}/test",
+    dependencies=[Depends(no_query)],
+    **described("connections_test", ConnectionTest, errors=[ErrorCode.NOT_FOUND]),
+)
+async def test(id: str, engine: TheEngine, caller: Writer) -> Response:  # noqa: A002
+    """Say whether the pointer resolves, and whether the vendor takes the key."""
+    return one(await engine.connections.test(caller.account_id, id))
 
 
 @router.delete(

@@ -1,0 +1,91 @@
+"""The router's preview: the same choice as a run's, with its reasons, for nothing."""
+
+import pytest
+
+from toolkit import Client, RequestError
+
+ASKED = {"objective": "One line on tea"}
+
+
+@pytest.mark.parametrize("policy", [None, "cost", "latency", "quality", "balanced"])
+def test_a_preview_is_what_a_run_does(client: Client, policy: str | None) -> None:
+    """Given any wish, then the provider and model of the preview are those of the first attempt."""
+    route = client.route("llm.generate", ASKED, optimize_for=policy)
+    run = client.runs.create("llm.generate", ASKED, optimize_for=policy).wait()
+    first = next(c for c in run.record.routing.candidates if not c.excluded)
+    assert (route.provider, route.model) == (first.provider, first.model)
+    assert route.record.policy == run.record.routing.policy == (policy or "default")
+    assert run.record.provider == route.provider
+
+
+def test_a_preview_tells_why(client: Client) -> None:
+    """Given a preview, then every candidate has its cost, health, latency and reason."""
+    client.runs.create("llm.generate", ASKED).wait()
+    route = client.route("llm.generate", ASKED)
+    frame = route.to_frame()
+    columns = {"provider", "model", "estimated_cost_usd", "latency_p50_ms", "healthy", "reason"}
+    assert columns <= set(frame.columns)
+    chosen = frame[~frame["excluded"]].iloc[0]
+    assert chosen["provider"] == "minimax"
+    assert chosen["latency_p50_ms"] > 0
+    assert chosen["reason"] == "connected; the default provider"
+    assert frame[frame["excluded"]]["reason"].str.len().min() > 0
+    assert "minimax" in repr(route)
+    assert "<table>" in route._repr_mimebundle_()["text/html"]
+    assert len(route.plot().axes) == 2
+
+
+def test_a_preview_spends_and_stores_nothing(client: Client) -> None:
+    """Given previews, then there is no run and no job."""
+    client.route("speech.generate", {"text": "Tea is served."})
+    client.route("llm.generate", ASKED, provider="openai")
+    assert len(client.runs.list()) == len(client.jobs.list()) == 0
+
+
+def test_a_preview_without_connections_says_so(bare: Client) -> None:
+    """Given nothing connected, then nobody is chosen, and every candidate says why."""
+    route = bare.route("llm.generate", ASKED)
+    assert route.provider is None
+    assert {c.reason for c in route.candidates} == {"not connected"}
+
+
+def test_a_preview_refuses_what_a_run_refuses(client: Client) -> None:
+    """Given an input or a pin that a run would be refused for, then so is the preview."""
+    with pytest.raises(RequestError) as refused:
+        client.route("llm.generate", {})
+    assert refused.value.code.name == "INVALID_REQUEST"
+    with pytest.raises(RequestError) as refused:
+        client.route("speech.generate", {"text": "Tea"}, provider="openai")
+    assert refused.value.code.name == "PROVIDER_NOT_ALLOWED"
+    with pytest.raises(RequestError) as refused:
+        client.route("no.such", {})
+    assert refused.value.code.name == "NOT_FOUND"
+
+
+def test_a_connection_is_tested(client: Client) -> None:
+    """Given a pointer to a good key, to none and to a bad one, then the test tells them apart."""
+    for connection in client.connections.list():
+        tested = client.connections.test(connection.id)
+        assert (tested.ok, tested.record.provider) == (True, connection.record.provider)
+        assert tested.record.took_ms is not None
+    wrong = client.connections.create("minimax", "environment", "OPENAI_API_KEY")
+    tested = client.connections.test(wrong.id)
+    assert (tested.ok, tested.record.resolved, tested.record.accepted) == (False, True, False)
+    assert "sandbox-openai" not in repr(tested)
+    lost = client.connections.create("minimax", "environment", "NO_SUCH_KEY")
+    tested = client.connections.test(lost.id)
+    assert (tested.record.resolved, tested.record.accepted) == (False, None)
+    assert tested.record.error.code == "SECRET_UNRESOLVED"
+
+
+def test_what_is_set_here_is_discovered(bare: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given a conventional variable that is set, then it is found, and connected when picked."""
+    monkeypatch.setenv("OPENAI_API_KEY", "not-looked-at")
+    found = bare.connections.discover().to_frame().set_index("provider")
+    assert found.loc["openai", "set"]
+    assert not found.loc["minimax", "set"]
+    assert not found["connected"].any()
+    bare.connections.connect("openai")
+    found = bare.connections.discover().to_frame().set_index("provider")
+    assert list(found.index[found["connected"]]) == ["openai"]
+    assert "not-looked-at" not in found.to_string()

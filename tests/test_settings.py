@@ -1,0 +1,50 @@
+"""Settings: from code, variables and `toolkit.toml`, in this order."""
+
+from pathlib import Path
+
+import pytest
+
+from toolkit.settings import Settings
+
+TOML = """
+max_nodes = 7
+timeout_s = 30.0
+[timeouts."image.generate"]
+total_s = 600.0
+[vendors.openai]
+base_urls = { api = "http://localhost:11434/v1" }
+max_concurrent_calls = 2
+[vendors.openai.models]
+text = { economy = "small", premium = "large" }
+[vendors.openai.timeouts]
+connect_s = 1.0
+total_s = 90.0
+"""
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """Settings in a directory that has a `toolkit.toml`, and a variable set."""
+    (tmp_path / "toolkit.toml").write_text(TOML, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TOOLKIT_MAX_NODES", "8")
+    monkeypatch.setenv("TOOLKIT_VENDORS__MINIMAX__MAX_CONCURRENT_CALLS", "3")
+    return Settings(max_edges=9)
+
+
+def test_the_nearest_wins(settings: Settings) -> None:
+    """Given all three, then code wins over variables, and those over the file."""
+    assert (settings.max_edges, settings.max_nodes, settings.timeout_s) == (9, 8, 30.0)
+    assert settings.calls_at_once("openai") == 2
+    assert settings.calls_at_once("minimax") == 3
+    assert settings.calls_at_once("runpod") == settings.max_concurrent_calls
+    assert settings.vendors["openai"].models["text"] == {"economy": "small", "premium": "large"}
+
+
+def test_deadlines_are_the_vendors_then_the_capabilitys(settings: Settings) -> None:
+    """Given deadlines for a vendor and a capability, then each counts where it is given."""
+    everyones = settings.timeouts_of("minimax", "llm.generate")
+    assert (everyones.connect_s, everyones.total_s) == (5.0, 30.0)
+    assert settings.timeouts_of("runpod", "image.generate").total_s == 600.0
+    both = settings.timeouts_of("openai", "image.generate")
+    assert (both.connect_s, both.total_s) == (1.0, 90.0)

@@ -1,0 +1,261 @@
+"""How a connection is doing: a circuit breaker, latencies, and whether it may be called now."""
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from pydantic import BaseModel, ConfigDict
+
+from toolkit.contract.base import Timestamp, now
+from toolkit.contract.errors import ErrorCode
+from toolkit.contract.jobs import BreakerState
+from toolkit.plugins import VendorFault
+
+LATENCIES_KEPT = 100
+OUTCOMES_KEPT = 20
+MOST_COOLDOWN_S = 60.0
+# While another job is finding out whether a connection has recovered.
+PROBE_WAIT_S = 0.25
+
+# What speaks against a connection; that an input was refused, or a limit reached, does not.
+_AGAINST = frozenset(
+    {
+        ErrorCode.PROVIDER_UNAVAILABLE,
+        ErrorCode.PROVIDER_TIMEOUT,
+        ErrorCode.PROVIDER_BAD_RESPONSE,
+        ErrorCode.PROVIDER_AUTH_FAILED,
+    }
+)
+_SAYS_NOTHING = frozenset({ErrorCode.SECRET_UNRESOLVED, ErrorCode.NOT_FOUND})
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """What calls have taken lately, in milliseconds."""
+
+    p50: float
+    p95: float
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What the router is told of a connection.
+
+    Attributes:
+        state: of its circuit breaker.
+        wait_s: how long it should not be called yet, in seconds; 0 if it may be called now.
+        why: in words, where it should not.
+        latency: by model, where calls were made.
+        error_rate: the share of the last calls that failed; none before the first.
+    """
+
+    state: BreakerState = "closed"
+    wait_s: float = 0.0
+    why: str = ""
+    latency: Mapping[str, Latency] = field(default_factory=dict)
+    error_rate: float | None = None
+
+
+class Saved(BaseModel):
+    """What is kept in the store, so that the next process need not learn it again."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    state: BreakerState = "closed"
+    until: Timestamp | None = None
+    cooldowns: int = 0
+    latency_ms: dict[str, list[float]] = {}
+    outcomes: list[bool] = []
+
+
+class Pass:
+    """The leave to make one call."""
+
+
+class Health:
+    """Watches the calls of one connection.
+
+    The breaker opens after `failures` in a row, or when half of the last 20 calls failed. It then
+    lets nothing through for `cooldown_s`, and after that a single probe, whose success closes it;
+    each probe that fails doubles the wait, up to a minute.
+
+    Args:
+        failures: in a row, that open the breaker.
+        cooldown_s: how long it stays open the first time, in seconds.
+        saved: what an earlier process knew.
+        clock: seconds that never step back.
+
+    >>> Health(failures=5, cooldown_s=5.0).condition().state
+    'closed'
+    """
+
+    def __init__(
+        self,
+        *,
+        failures: int,
+        cooldown_s: float,
+        saved: Saved | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        saved = saved or Saved()
+        self._failures = failures
+        self._cooldown_s = cooldown_s
+        self._clock = clock
+        self._open = saved.state != "closed"
+        self._until = clock() + _left(saved.until)
+        self._cooldowns = saved.cooldowns
+        self._in_a_row = 0
+        self._probe: Pass | None = None
+        self._outcomes = deque(saved.outcomes, maxlen=OUTCOMES_KEPT)
+        self._latency_ms = {
+            model: deque(taken, maxlen=LATENCIES_KEPT) for model, taken in saved.latency_ms.items()
+        }
+
+    @property
+    def state(self) -> BreakerState:
+        """`closed`: calls go through; `open`: none does; `half_open`: one may, to find out."""
+        if not self._open:
+            return "closed"
+        return "open" if self._until > self._clock() else "half_open"
+
+    def condition(self) -> Condition:
+        """What the router is told, as of now."""
+        wait_s, why = self._waiting()
+        return Condition(
+            state=self.state,
+            wait_s=wait_s,
+            why=why,
+            latency={model: _latency(taken) for model, taken in self._latency_ms.items() if taken},
+            error_rate=self._error_rate(),
+        )
+
+    def _waiting(self) -> tuple[float, str]:
+        left = self._until - self._clock()
+        if left > 0:
+            lead = "failing, and left alone" if self._open else "asked to be left alone"
+            return left, f"{lead} for {left:.1f} s"
+        if self._open and self._probe is not None:
+            return PROBE_WAIT_S, "being probed after failures"
+        return 0.0, ""
+
+    def _error_rate(self) -> float | None:
+        if not self._outcomes:
+            return None
+        return self._outcomes.count(False) / len(self._outcomes)
+
+    def admit(self) -> Pass | None:
+        """The leave to make a call now, if there is any; give it back by `done`."""
+        if self._until > self._clock() or (self._open and self._probe is not None):
+            return None
+        leave = Pass()
+        if self._open:
+            self._probe = leave
+        return leave
+
+    def done(self, leave: Pass) -> None:
+        """The call that this was the leave for is over."""
+        if self._probe is leave:
+            self._probe = None
+
+    def succeeded(self, model: str, took_ms: float) -> bool:
+        """A call went well; whether this changed the state of the breaker."""
+        changed = self._open
+        self._open, self._probe = False, None
+        self._in_a_row = self._cooldowns = 0
+        self._outcomes.append(True)
+        kept = self._latency_ms.setdefault(model, deque(maxlen=LATENCIES_KEPT))
+        kept.append(round(took_ms, 1))
+        return changed
+
+    def failed(self, fault: VendorFault, leave: Pass) -> bool:
+        """A call failed; whether this changed when the next one may go out."""
+        probing = self._probe is leave
+        if fault.code in _SAYS_NOTHING:
+            return False
+        against = fault.code in _AGAINST
+        self._outcomes.append(not against and fault.code is not ErrorCode.PROVIDER_RATE_LIMITED)
+        if fault.retry_after is not None and fault.retryable:
+            # The vendor speaks to everyone who uses this connection.
+            self._until = max(self._until, self._clock() + fault.retry_after)
+        if not against:
+            self._in_a_row = 0
+            if self._open and fault.code is ErrorCode.PROVIDER_REJECTED:
+                self._open, self._cooldowns = False, 0  # it refused, so it is there
+            return probing or fault.retry_after is not None
+        self._in_a_row += 1
+        if probing or (not self._open and self._tripped()):
+            self._trip()
+            return True
+        return fault.retry_after is not None
+
+    def _tripped(self) -> bool:
+        many = len(self._outcomes) == OUTCOMES_KEPT
+        return self._in_a_row >= self._failures or (many and (self._error_rate() or 0.0) >= 0.5)
+
+    def _trip(self) -> None:
+        wait_s = min(self._cooldown_s * 2**self._cooldowns, MOST_COOLDOWN_S)
+        self._open = True
+        self._cooldowns += 1
+        self._until = max(self._until, self._clock() + wait_s)
+        self._outcomes.clear()  # once it is closed again, it starts afresh
+
+    def saved(self) -> Saved:
+        """What is worth keeping for the next process."""
+        left = self._until - self._clock()
+        until = datetime.fromtimestamp(now().timestamp() + left, now().tzinfo) if left > 0 else None
+        return Saved(
+            state=self.state,
+            until=until,
+            cooldowns=self._cooldowns,
+            latency_ms={model: list(taken) for model, taken in self._latency_ms.items()},
+            outcomes=list(self._outcomes),
+        )
+
+
+class RetryBudget:
+    """How many retries a vendor is worth: an outage must not be multiplied by them.
+
+    Each retry takes one token of 20, each call that works gives half a token back, so that in the
+    long run at most every third call is a retry.
+
+    >>> budget = RetryBudget()
+    >>> sum(budget.take() for _ in range(100))
+    20
+    """
+
+    MOST = 20.0
+    REFUND = 0.5
+
+    def __init__(self) -> None:
+        self._tokens = self.MOST
+
+    def take(self) -> bool:
+        """Whether one more retry may be made."""
+        if self._tokens < 1:
+            return False
+        self._tokens -= 1
+        return True
+
+    def refund(self) -> None:
+        """A call worked."""
+        self._tokens = min(self.MOST, self._tokens + self.REFUND)
+
+
+def _latency(taken: "deque[float]") -> Latency:
+    ordered = sorted(taken)
+    return Latency(p50=_percentile(ordered, 0.5), p95=_percentile(ordered, 0.95))
+
+
+def _percentile(ordered: list[float], share: float) -> float:
+    """The nearest-rank percentile of what is in order."""
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+
+
+def _left(until: datetime | None) -> float:
+    """Seconds from now, by the wall clock: a process that starts has no other."""
+    if until is None:
+        return 0.0
+    return min(max(0.0, until.timestamp() - time.time()), MOST_COOLDOWN_S)

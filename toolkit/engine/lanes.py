@@ -1,0 +1,124 @@
+"""A lane to each connection: its health, how many calls are in it, and who goes next."""
+
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from pydantic import ValidationError
+
+from toolkit.contract.connections import Connection
+from toolkit.engine.health import Condition, Health, Pass, RetryBudget, Saved
+from toolkit.engine.limiter import FairLimiter
+from toolkit.plugins import VendorFault
+from toolkit.settings import Settings
+from toolkit.store import Store, Update
+
+# What only changes a statistic is written down at most this often.
+SAVE_EVERY_S = 1.0
+
+
+class CoolingDown(Exception):  # noqa: N818 - no error: the job is routed anew
+    """When its turn came, the connection was not to be called."""
+
+
+class Lane:
+    """The calls to one connection, of all jobs of this process.
+
+    Attributes:
+        retries: what is left of the vendor's retry budget; shared by its connections.
+    """
+
+    def __init__(
+        self,
+        connection_id: str,
+        health: Health,
+        limiter: FairLimiter,
+        retries: RetryBudget,
+        store: Store,
+    ) -> None:
+        self.retries = retries
+        self._connection_id = connection_id
+        self._health = health
+        self._limiter = limiter
+        self._store = store
+        self._saved_at = 0.0
+
+    def condition(self) -> Condition:
+        """How the connection is doing, for the router."""
+        return self._health.condition()
+
+    @asynccontextmanager
+    async def turn(self, group: str) -> AsyncIterator[Pass]:
+        """Wait for a place among the calls, and for the leave to make one; groups take turns.
+
+        Raises:
+            CoolingDown: when the turn came, the connection was not to be called.
+        """
+        await self._limiter.acquire(group)
+        try:
+            leave = self._health.admit()
+            if leave is None:
+                raise CoolingDown
+            try:
+                yield leave
+            finally:
+                self._health.done(leave)
+        finally:
+            self._limiter.release()
+
+    def succeeded(self, model: str, took_ms: float) -> None:
+        """A call of this lane went well."""
+        self.retries.refund()
+        self._save(urgent=self._health.succeeded(model, took_ms))
+
+    def failed(self, fault: VendorFault, leave: Pass) -> None:
+        """The call that this was the leave for failed."""
+        self._save(urgent=self._health.failed(fault, leave))
+
+    def _save(self, *, urgent: bool) -> None:
+        """Keep what is known of the connection with it; whoever writes last is right enough."""
+        if not urgent and time.monotonic() - self._saved_at < SAVE_EVERY_S:
+            return
+        self._saved_at = time.monotonic()
+        doc = self._health.saved().model_dump_json()
+        saved = Update("connections", self._connection_id, {"health": doc})
+        self._store.write([saved], eager=False)
+
+
+class Lanes:
+    """The lanes of this process, each made when its connection is first looked at."""
+
+    def __init__(self, settings: Settings, store: Store) -> None:
+        self._settings = settings
+        self._store = store
+        self._lanes: dict[str, Lane] = {}
+        self._budgets: defaultdict[str, RetryBudget] = defaultdict(RetryBudget)
+
+    def of(self, connection: Connection, saved: Any = None) -> Lane:
+        """The lane to a connection.
+
+        Args:
+            connection: whose.
+            saved: what its row tells of its health, for a lane that is not there yet.
+        """
+        lane = self._lanes.get(connection.id)
+        if lane is None:
+            health = Health(
+                failures=self._settings.breaker_failures,
+                cooldown_s=self._settings.breaker_cooldown_s,
+                saved=_read(saved),
+            )
+            limiter = FairLimiter(self._settings.calls_at_once(connection.provider))
+            budget = self._budgets[connection.provider]
+            lane = Lane(connection.id, health, limiter, budget, self._store)
+            self._lanes[connection.id] = lane
+        return lane
+
+
+def _read(saved: object) -> Saved | None:
+    try:
+        return Saved.model_validate_json(saved) if isinstance(saved, str) else None
+    except ValidationError:
+        return None  # statistics are not worth a failure

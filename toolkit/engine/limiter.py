@@ -1,0 +1,48 @@
+"""At most so many at once, and turns for those who wait."""
+
+import asyncio
+from collections import OrderedDict, deque
+
+
+class FairLimiter:
+    """A semaphore whose waiters take turns by group: a large workflow does not starve a run.
+
+    >>> limiter = FairLimiter(8)
+    >>> limiter.full
+    False
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._free = limit
+        self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
+
+    @property
+    def full(self) -> bool:
+        """Whether whoever comes next has to wait."""
+        return self._free == 0
+
+    async def acquire(self, group: str) -> None:
+        """Wait for a place; groups that wait are served in turns, each in its own order."""
+        if self._free > 0:
+            self._free -= 1
+            return
+        place = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(group, deque()).append(place)
+        try:
+            await place
+        except asyncio.CancelledError:
+            if place.done() and not place.cancelled():
+                self.release()  # it was given the place just before it was cancelled
+            raise
+
+    def release(self) -> None:
+        """Give a place back, to whoever waits next."""
+        while self._waiting:
+            group, queue = self._waiting.popitem(last=False)
+            place = queue.popleft()
+            if queue:
+                self._waiting[group] = queue  # behind the other groups
+            if not place.done():
+                place.set_result(None)
+                return
+        self._free += 1

@@ -1,0 +1,34 @@
+"""`/v1/route`."""
+
+from fastapi import APIRouter, Depends, Request, Response
+
+from toolkit.contract.errors import ErrorCode
+from toolkit.contract.runs import Route, RunCreate
+from toolkit.server.auth import Reader, TheEngine
+from toolkit.server.body import read_model
+from toolkit.server.envelope import one
+from toolkit.server.openapi import described
+from toolkit.server.paging import no_query
+
+router = APIRouter(prefix="/route", tags=["runs"])
+
+
+@router.post(
+    "",
+    dependencies=[Depends(no_query)],
+    **described(
+        "route",
+        Route,
+        body=RunCreate,
+        errors=[
+            ErrorCode.NOT_FOUND,
+            ErrorCode.PROVIDER_NOT_ALLOWED,
+            ErrorCode.TARGET_UNSUPPORTED,
+            ErrorCode.CAPABILITY_UNAVAILABLE,
+        ],
+    ),
+)
+async def preview(request: Request, engine: TheEngine, caller: Reader) -> Response:
+    """Tell which provider and model a run would take, and why; nothing is spent."""
+    body = await read_model(request, RunCreate)
+    return one(await engine.runs.route(caller.account_id, body))
