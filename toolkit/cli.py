@@ -4,11 +4,14 @@ import asyncio
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError
+
+if TYPE_CHECKING:
+    from toolkit.sandbox import Faults
 
 app = typer.Typer(
     add_completion=False,
@@ -59,6 +62,9 @@ def serve(
         list[str] | None,
         typer.Option(help="A name in AWS Secrets Manager that pointers may name; repeatable."),
     ] = None,
+    faults: Annotated[
+        Path | None, typer.Option(help="What goes wrong in the sandbox: a TOML file of [[fault]].")
+    ] = None,
 ) -> None:
     """Serve the /v1 contract until SIGTERM or Ctrl-C."""
     from toolkit.local import open_engine
@@ -66,18 +72,30 @@ def serve(
     from toolkit.settings import Settings
 
     settings = Settings(data_dir=data_dir)
+    script = _script(faults)
     update: dict[str, object] = {
-        "sandbox": sandbox or settings.sandbox,
+        "sandbox": sandbox or faults is not None or settings.sandbox,
         "allow_secrets": settings.allow_secrets | frozenset(allow_secret or ()),
     }
     settings = settings.model_copy(update=update)
     allowed = settings.allow_env | frozenset(allow_env or ())
 
     async def run() -> None:
-        engine = await open_engine(settings, allow_env=allowed)
+        engine = await open_engine(settings, allow_env=allowed, faults=script)
         await serve_engine(engine, host, port, on_ready=_say_ready)
 
     asyncio.run(run())
+
+
+def _script(path: Path | None) -> "Faults | None":
+    if path is None:
+        return None
+    from toolkit.sandbox import Faults
+
+    try:
+        return Faults.load(path)
+    except (OSError, ValueError) as error:
+        raise RequestError(ErrorCode.INVALID_REQUEST, str(error)) from None
 
 
 def _say_ready(url: str) -> None:

@@ -26,6 +26,8 @@ from toolkit.settings import Settings, VendorSettings
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+    from toolkit.sandbox import Faults
+
 T = TypeVar("T")
 
 LOCAL_URL = "http://engine.invalid"  # never leaves the process (RFC 6761 keeps the name free)
@@ -37,6 +39,7 @@ async def open_engine(
     *,
     registry: Registry | None = None,
     allow_env: frozenset[str] | None = None,
+    faults: "Faults | None" = None,
 ) -> Engine:
     """Open an engine, on the simulated vendor cloud where the settings ask for the sandbox.
 
@@ -45,6 +48,7 @@ async def open_engine(
         registry: other capabilities and vendors than the built-in and installed ones.
         allow_env: the variables that `environment` pointers may name; none means every one, as
             fits a process whose only caller is its owner.
+        faults: what goes wrong in the sandbox.
 
     Raises:
         ServiceError: `UNAVAILABLE` when the data directory cannot be used.
@@ -64,7 +68,7 @@ async def open_engine(
         update["encyclopedia_url"] = SANDBOX_URL + sandbox.VENDOR_PATHS["encyclopedia"]
     return await Engine.open(
         settings.model_copy(update=update),
-        transport=_Mounted(httpx.ASGITransport(sandbox.create_app())),
+        transport=_Mounted(httpx.ASGITransport(sandbox.create_app(faults=faults))),
         resolver=MappingResolver(sandbox.SANDBOX_KEYS),
         registry=registry,
     )
@@ -115,12 +119,17 @@ class EngineThread:
     an interrupt ends the wait and not the work.
     """
 
-    def __init__(self, settings: Settings, registry: Registry | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        registry: Registry | None = None,
+        faults: "Faults | None" = None,
+    ) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="toolkit-engine", daemon=True)
         self._thread.start()
         try:
-            self.engine, app = self.call(self._open(settings, registry))
+            self.engine, app = self.call(self._open(settings, registry, faults))
         except BaseException:
             self._loop.call_soon_threadsafe(self._loop.stop)
             raise
@@ -129,9 +138,11 @@ class EngineThread:
         atexit.register(self.close)
 
     @staticmethod
-    async def _open(settings: Settings, registry: Registry | None) -> tuple[Engine, "FastAPI"]:
+    async def _open(
+        settings: Settings, registry: Registry | None, faults: "Faults | None"
+    ) -> tuple[Engine, "FastAPI"]:
         """Open the engine, and make its app on the thread that will run both."""
-        engine = await open_engine(settings, registry=registry)
+        engine = await open_engine(settings, registry=registry, faults=faults)
         # Not on the caller's: FastAPI silences warnings meanwhile, which two threads must not.
         return engine, create_app(engine)
 
@@ -220,13 +231,14 @@ def _opened(
     sandbox: bool,
     settings: Settings | None,
     registry: Registry | None,
+    faults: "Faults | None",
 ) -> tuple[EngineThread, str]:
     """Start an engine thread and sign its owner in; in the sandbox every vendor is connected."""
     settings = settings or Settings()
-    update: dict[str, object] = {"sandbox": sandbox or settings.sandbox}
+    update: dict[str, object] = {"sandbox": sandbox or settings.sandbox or faults is not None}
     if data_dir is not None:
         update["data_dir"] = Path(data_dir)
-    thread = EngineThread(settings.model_copy(update=update), registry)
+    thread = EngineThread(settings.model_copy(update=update), registry, faults)
     try:
         return thread, thread.call(_sign_in(thread.engine))
     except BaseException:
@@ -259,6 +271,7 @@ class Client(clients.Client):
         sandbox: bool = False,
         settings: Settings | None = None,
         registry: Registry | None = None,
+        faults: "Faults | None" = None,
     ) -> Self:
         """Open the embedded engine, with nothing to set up.
 
@@ -267,6 +280,7 @@ class Client(clients.Client):
             sandbox: use the simulated vendor cloud: no keys, no network, no bills.
             settings: more settings, such as vendors' base URLs.
             registry: other capabilities and vendors than the built-in and installed ones.
+            faults: what goes wrong in the sandbox (which it implies), and the log of its calls.
 
         Raises:
             ServiceError: `UNAVAILABLE` when the data directory cannot be used.
@@ -276,7 +290,7 @@ class Client(clients.Client):
         ...     client.capabilities.get("llm.generate").title
         'Generate text'
         """
-        thread, key = _opened(data_dir, sandbox, settings, registry)
+        thread, key = _opened(data_dir, sandbox, settings, registry, faults)
         client = cls(
             base_url=LOCAL_URL,
             api_key=key,
@@ -299,9 +313,10 @@ class AsyncClient(clients.AsyncClient):
         sandbox: bool = False,
         settings: Settings | None = None,
         registry: Registry | None = None,
+        faults: "Faults | None" = None,
     ) -> Self:
         """Open the embedded engine; arguments and errors as in `Client.local`."""
-        thread, key = _opened(data_dir, sandbox, settings, registry)
+        thread, key = _opened(data_dir, sandbox, settings, registry, faults)
         client = cls(
             base_url=LOCAL_URL,
             api_key=key,

@@ -82,20 +82,23 @@ async def test_faults_are_used_up(openai: httpx.AsyncClient) -> None:
 
 async def test_faults_match_vendor_and_path(openai: httpx.AsyncClient, state: SandboxState) -> None:
     """A fault for another vendor or path leaves a call alone."""
-    state.fail("minimax", status=500)
-    state.fail("openai", path_contains="/models", status=500)
+    state.faults.fail("minimax", status=500, times=1)
+    state.faults.fail("openai", path_contains="/models", status=500, times=1)
     assert (await openai.post(CHAT, json=BODY)).status_code == 200
     assert (await openai.get("/openai/v1/models")).status_code == 500
     assert len((await openai.get("/_sandbox/faults")).json()["faults"]) == 1
     await openai.delete("/_sandbox/faults")
-    assert state.faults == []
+    assert len(state.faults) == 0
 
 
 async def test_fault_bodies(openai: httpx.AsyncClient, state: SandboxState) -> None:
     """A fault can send broken JSON, an HTML page or a vendor's own error, and bills nothing."""
-    state.fail("openai", status=200, body='{"choices": [')
-    state.fail("openai", status=502, body="<html><h1>Bad gateway</h1></html>")
-    state.fail("openai", body={"error": {"code": "server_error"}}, status=500)
+    for status, body in [
+        (200, '{"choices": ['),
+        (502, "<html><h1>Bad gateway</h1></html>"),
+        (500, {"error": {"code": "server_error"}}),
+    ]:
+        state.faults.fail("openai", status=status, body=body, times=1)
     broken, page, error = [await openai.post(CHAT, json=BODY) for _ in range(3)]
     assert broken.text == '{"choices": ['
     assert page.headers["content-type"] == "text/html"
@@ -105,8 +108,8 @@ async def test_fault_bodies(openai: httpx.AsyncClient, state: SandboxState) -> N
 
 async def test_dropped_and_slow_answers(openai: httpx.AsyncClient, state: SandboxState) -> None:
     """A dropped call raises what a cut wire raises, and a slow one is the vendor's own answer."""
-    state.fail("openai", drop=True)
-    state.fail("openai", delay_ms=30)
+    state.faults.mangle("openai", "drop", times=1)
+    state.faults.latency("openai", mean_ms=30, times=1)
     with pytest.raises(httpx.RemoteProtocolError):
         await openai.post(CHAT, json=BODY)
     before = time.monotonic()
@@ -115,7 +118,17 @@ async def test_dropped_and_slow_answers(openai: httpx.AsyncClient, state: Sandbo
     assert reply.status_code == 200
 
 
-@pytest.mark.parametrize("fault", [{}, {"vendor": "x"}, {"vendor": "openai", "times": "2"}])
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {},
+        {"vendor": "x"},
+        {"vendor": "openai", "times": "2"},
+        {"vendor": "openai", "share": 1.5},
+        {"vendor": "openai", "mangle": "eat"},
+        {"vendor": "openai", "rate_per_s": 0},
+    ],
+)
 async def test_bad_faults_are_refused(openai: httpx.AsyncClient, fault: dict[str, object]) -> None:
     """A fault that could not mean anything is refused."""
     assert (await openai.post("/_sandbox/faults", json=fault)).status_code == 400

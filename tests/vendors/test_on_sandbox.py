@@ -231,7 +231,7 @@ async def test_wrong_key(cloud: Cloud, vendor: str, operation: Operation[Any]) -
 @pytest.mark.parametrize("vendor", ["minimax", "openai"])
 async def test_scripted_outage(cloud: Cloud, vendor: str) -> None:
     """Given an outage with a wait, the fault tells how long; the next call goes through."""
-    cloud.state.fail(vendor=vendor, status=503, headers={"Retry-After": "3"})
+    cloud.state.faults.fail(vendor, status=503, headers={"Retry-After": "3"}, times=1)
     asked = TextRequest(prompt="Tides?")
     with pytest.raises(VendorFault) as caught:
         await cloud.run(vendor, asked)
@@ -241,7 +241,7 @@ async def test_scripted_outage(cloud: Cloud, vendor: str) -> None:
 
 async def test_outage_in_the_middle_of_a_job(cloud: Cloud) -> None:
     """Given polls that fail for a while, the image comes all the same, made and billed once."""
-    cloud.state.fail(vendor="runpod-jobs", path_contains="/status/", status=502, times=3)
+    cloud.state.faults.fail("runpod-jobs", path_contains="/status/", status=502, times=3)
     asked = ImageRequest(prompt="a tidal mill", width=256, height=256)
     assert (await cloud.run("runpod", asked)).image
     assert [call.billed for call in cloud.state.calls].count(True) == 1

@@ -2,10 +2,12 @@
 
 from typing import TYPE_CHECKING
 
+from toolkit.sandbox.faults import Call, Fault, Faults
+
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
-__all__ = ["SANDBOX_KEYS", "VENDOR_PATHS", "create_app"]
+__all__ = ["SANDBOX_KEYS", "VENDOR_PATHS", "Call", "Fault", "Faults", "create_app"]
 
 VENDOR_PATHS: dict[str, str] = {
     "minimax": "/minimax",
@@ -24,8 +26,16 @@ SANDBOX_KEYS: dict[str, str] = {
 """The one key that each simulated vendor accepts, by its conventional environment variable."""
 
 
-def create_app(seed: int = 0, *, latency_ms: float = 0) -> "Starlette":
-    """Make a vendor cloud whose answers depend only on `seed` and on what it is asked."""
+def create_app(
+    seed: int = 0, *, latency_ms: float = 0, faults: Faults | None = None
+) -> "Starlette":
+    """Make a vendor cloud whose answers depend only on `seed` and on what it is asked.
+
+    Args:
+        seed: decides every byte of its answers.
+        latency_ms: how long each answer takes.
+        faults: what goes wrong, changeable while it runs; it keeps the log of calls, too.
+    """
     from toolkit.sandbox._app import build  # starlette is slow to import
 
-    return build(seed, latency_ms)
+    return build(seed, latency_ms, faults)

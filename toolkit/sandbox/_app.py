@@ -11,8 +11,9 @@ from starlette.routing import BaseRoute, Mount, Route
 
 from toolkit.sandbox import VENDOR_PATHS, encyclopedia, minimax, openai, runpod, runpod_jobs
 from toolkit.sandbox._front import FrontDoor
-from toolkit.sandbox._state import Fault, SandboxState
+from toolkit.sandbox._state import SandboxState
 from toolkit.sandbox._wire import NotJsonError, answer, fits, read_object
+from toolkit.sandbox.faults import EVERYONE, Fault, Faults
 
 _WIRES = {
     "minimax": minimax.routes,
@@ -28,15 +29,24 @@ _FAULT_KINDS = {
     "status": "integer|null",
     "body": "string|object|array|null",
     "headers": "object",
-    "times": "integer",
-    "delay_ms": "number",
-    "drop": "boolean",
+    "times": "integer|null",
+    "share": "number|integer",
+    "delay_ms": "number|integer",
+    "spread_ms": "number|integer",
+    "mangle": "string|null",
+    "drip_s": "number|integer",
+    "rate_per_s": "number|integer|null",
+    "burst": "integer",
+    "from_s": "number|integer",
+    "until_s": "number|integer|null",
+    "refuse_key": "boolean",
+    "price_factor": "number|integer|null",
 }
 
 
-def build(seed: int, latency_ms: float) -> Starlette:
+def build(seed: int, latency_ms: float, faults: Faults | None) -> Starlette:
     """Make the app with an empty memory."""
-    state = SandboxState(seed, latency_ms)
+    state = SandboxState(seed, latency_ms, faults)
     mounts: list[BaseRoute] = [
         Mount(VENDOR_PATHS[wire], routes=make(state)) for wire, make in _WIRES.items()
     ]
@@ -71,12 +81,15 @@ def _controls(state: SandboxState) -> list[BaseRoute]:
         known = {field.name for field in fields(Fault)}
         wrong = [name for name in body if name not in known]
         wrong += [n for n, kinds in _FAULT_KINDS.items() if n in body and not fits(body[n], kinds)]
-        if wrong or body.get("vendor") not in VENDOR_PATHS:
+        if wrong or body.get("vendor") not in (*VENDOR_PATHS, EVERYONE):
             return answer({"error": f"wrong fields: {', '.join(wrong) or 'vendor'}"}, 400)
-        return answer(asdict(state.fail(**body)), 201)
+        try:
+            return answer(asdict(state.faults.add(Fault(**{"times": 1, **body}))), 201)
+        except ValueError as error:
+            return answer({"error": str(error)}, 400)
 
     async def list_faults(_: Request) -> Response:
-        return answer({"faults": [asdict(fault) for fault in state.faults]})
+        return answer({"faults": [asdict(fault) for fault in state.faults.ordered()]})
 
     async def forget_faults(_: Request) -> Response:
         state.faults.clear()

@@ -1,17 +1,23 @@
 """The front door of the cloud: logs each call, plays scripted faults, adds the ids of requests."""
 
 import asyncio
+import hashlib
 import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from toolkit.sandbox import VENDOR_PATHS
-from toolkit.sandbox._state import Call, Fault, SandboxState
+from toolkit.sandbox._state import SandboxState
+from toolkit.sandbox.faults import Call, Fault, Weather, own_words, retry_headers
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+
+
+HANG_S = 24 * 3600.0
+DRIPS = 20
 
 
 class FrontDoor:
@@ -30,17 +36,26 @@ class FrontDoor:
         body = await _read(receive)
         call = self._log(vendor, scope, body)
         scope["sandbox_call"] = call
-        fault = self._state.take_fault(vendor, call.path)
-        delay = self._state.latency_ms + (fault.delay_ms if fault else 0.0)
-        if delay > 0:
-            await asyncio.sleep(delay / 1000)
+        weather = self._state.faults.met_by(vendor, call.path)
+        scope["sandbox_price_factor"] = weather.price_factor
+        call.fault = weather.fault.named() if weather.fault else ""
+        delay_ms = self._state.latency_ms + weather.delay_ms
+        if delay_ms > 0:
+            await asyncio.sleep(delay_ms / 1000)
         marked = self._marking(send, vendor, call)
-        if fault is not None and fault.drop:
-            await _drop(scope, send)
-        elif fault is not None and fault.answers():
-            await _play(fault, marked)
-        else:
+        fault = weather.fault
+        if fault is None:
             await self._app(scope, _replay(body, receive), marked)
+        elif fault.mangle == "drop":
+            await _drop(scope, send)
+        elif fault.mangle == "hang":
+            await asyncio.sleep(HANG_S)
+        elif fault.mangle is not None:
+            whole = _Held()
+            await self._app(scope, _replay(body, receive), whole)
+            await _mangled(fault, whole, call, marked)
+        else:
+            await self._play(fault, weather, call, marked)
 
     def _log(self, vendor: str, scope: MutableMapping[str, Any], body: bytes) -> Call:
         path = str(scope["path"])[len(VENDOR_PATHS[vendor]) :] or "/"
@@ -48,8 +63,34 @@ class FrontDoor:
         method = str(scope["method"])
         digest = self._state.digest(vendor, method, path, query, _stable(scope, body))
         call = Call(len(self._state.calls) + 1, vendor, method, path, digest)
+        call.at_s = round(self._state.faults.opened_for(), 4)
         self._state.calls.append(call)
         return call
+
+    async def _play(self, fault: Fault, weather: Weather, call: Call, send: Send) -> None:
+        """Answer as the fault says, in the vendor's own words unless it has its own."""
+        status = 200 if fault.status is None else fault.status
+        if fault.refuse_key:
+            status = 401
+        if weather.retry_after_s is not None:
+            status = 429
+        headers: dict[str, str] = {}
+        if fault.body is None:
+            body, headers, status = own_words(call.vendor, status, call.digest[:32])
+        elif isinstance(fault.body, str):
+            body = fault.body.encode()
+            html = fault.body.lstrip().startswith("<")
+            headers["content-type"] = "text/html" if html else "application/json"
+        else:
+            body = json.dumps(fault.body).encode()
+            headers["content-type"] = "application/json"
+        if weather.retry_after_s is not None:
+            headers |= retry_headers(weather.retry_after_s)
+        headers |= {name.lower(): value for name, value in fault.headers.items()}
+        headers["content-length"] = str(len(body))
+        raw = [(name.encode(), value.encode()) for name, value in headers.items()]
+        await send({"type": "http.response.start", "status": status, "headers": raw})
+        await send({"type": "http.response.body", "body": body})
 
     def _marking(self, send: Send, vendor: str, call: Call) -> Send:
         request_id = self._state.fresh("request", call.digest)[:32]
@@ -57,6 +98,7 @@ class FrontDoor:
         async def marked(message: Message) -> None:
             if message["type"] == "http.response.start":
                 call.status = int(message["status"])
+                call.took_ms = round((self._state.faults.opened_for() - call.at_s) * 1000, 2)
                 present = {name.lower() for name, _ in message["headers"]}
                 extra = [(b"x-request-id", f"req_{request_id}".encode())]
                 if vendor == "minimax":
@@ -113,20 +155,40 @@ def _replay(body: bytes, receive: Receive) -> Receive:
     return replay
 
 
-async def _play(fault: Fault, send: Send) -> None:
-    headers = {name.lower(): value for name, value in fault.headers.items()}
-    if isinstance(fault.body, str):
-        body = fault.body.encode()
-        html = fault.body.lstrip().startswith("<")
-        headers.setdefault("content-type", "text/html" if html else "application/json")
-    else:
-        body = json.dumps({} if fault.body is None else fault.body).encode()
-        headers.setdefault("content-type", "application/json")
-    headers["content-length"] = str(len(body))
-    raw = [(name.encode(), value.encode()) for name, value in headers.items()]
-    status = 200 if fault.status is None else fault.status
-    await send({"type": "http.response.start", "status": status, "headers": raw})
-    await send({"type": "http.response.body", "body": body})
+async def _mangled(fault: Fault, held: "_Held", call: Call, send: Send) -> None:
+    """Send a vendor's own answer, spoilt."""
+    body = held.body
+    if fault.mangle == "truncate":
+        body = body[: len(body) // 2]
+    elif fault.mangle == "garbage":
+        body = hashlib.shake_256(call.digest.encode()).digest(len(body) or 64)
+    kept = [(name, value) for name, value in held.headers if name.lower() != b"content-length"]
+    headers = [*kept, (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": held.status, "headers": headers})
+    pieces = DRIPS if fault.mangle == "drip" else 1
+    size = max(1, -(-len(body) // pieces))
+    for start in range(0, len(body), size):
+        if pieces > 1:
+            await asyncio.sleep(fault.drip_s / pieces)
+        piece = body[start : start + size]
+        await send({"type": "http.response.body", "body": piece, "more_body": True})
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+class _Held:
+    """An answer that is kept back until it is whole."""
+
+    def __init__(self) -> None:
+        self.status = 200
+        self.headers: list[tuple[bytes, bytes]] = []
+        self.body = b""
+
+    async def __call__(self, message: Message) -> None:
+        """Take a part of it."""
+        if message["type"] == "http.response.start":
+            self.status, self.headers = int(message["status"]), list(message["headers"])
+        else:
+            self.body += message.get("body", b"")
 
 
 async def _drop(scope: MutableMapping[str, Any], send: Send) -> None:

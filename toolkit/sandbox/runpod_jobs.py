@@ -12,7 +12,7 @@ from starlette.routing import BaseRoute, Route
 
 from toolkit.sandbox import SANDBOX_KEYS
 from toolkit.sandbox._pictures import draw
-from toolkit.sandbox._state import SandboxState, bill, request_digest
+from toolkit.sandbox._state import SandboxState, bill, price_factor, request_digest
 from toolkit.sandbox._wire import JsonObject, NotJsonError, answer, fits, read_object
 from toolkit.sandbox.runpod import Account
 
@@ -44,6 +44,7 @@ class Job:
     via: str
     delay_ms: int
     execution_ms: int
+    price_factor: float = 1.0
     status: str = "IN_QUEUE"
     output: object = None
     error: str = ""
@@ -147,6 +148,7 @@ class _Wire:
             via=via,
             delay_ms=(_COLD_MS if cold else _WARM_MS) + int(digest[:2], 16),
             execution_ms=_cost_ms(given),
+            price_factor=price_factor(request),
         )
         self._queue.jobs[job.id] = job
         bill(request)
@@ -279,7 +281,8 @@ def _work(job: Job, sandbox_seed: int) -> object:
         )
         pictures.append("data:image/png;base64," + base64.b64encode(drawn).decode())
     if job.worker == "flux":
-        return {"image_url": pictures[0], "cost": round(width * height / 1_000_000 * 0.02, 6)}
+        cost = width * height / 1_000_000 * 0.02 * job.price_factor
+        return {"image_url": pictures[0], "cost": round(cost, 6)}
     return {"images": pictures, "image_url": pictures[0], "seed": seed}
 
 

@@ -22,6 +22,7 @@ from toolkit.contract import (
     tasks,
     workflows,
 )
+from toolkit.contract.base import ErrorInfo
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.contract.events import Event
 from toolkit.display import html
@@ -153,6 +154,31 @@ class AsyncRun(AsyncWaitable[runs.Run]):
     def artifact_id(self) -> str:
         """The artifact it yielded; empty until it is completed."""
         return self.record.artifact_id or ""
+
+    @property
+    def provider(self) -> str | None:
+        """Who served it, or was asked last."""
+        return self.record.provider
+
+    @property
+    def model_name(self) -> str | None:
+        """The model that answered, as the provider names it."""
+        return self.record.model
+
+    @property
+    def cost_usd(self) -> float | None:
+        """What the call that worked was billed, in US dollars; none where the price is unknown."""
+        return self.record.cost_usd
+
+    @property
+    def attempts(self) -> list[jobs.Attempt]:
+        """Each try at a provider, in order."""
+        return self.record.attempts
+
+    @property
+    def error(self) -> ErrorInfo | None:
+        """What went wrong, if anything did."""
+        return self.record.error
 
     @property
     def routing(self) -> jobs.Routing | None:

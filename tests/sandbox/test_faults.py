@@ -1,0 +1,176 @@
+"""Faults to order: what each does to an answer, how often, when, and what the log says."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.sandbox.conftest import AGENT
+from toolkit import Client
+from toolkit.sandbox import SANDBOX_KEYS, Faults, create_app
+
+CHAT = "/openai/v1/chat/completions"
+BODY = {"model": "gpt-6-luna", "messages": [{"role": "user", "content": "One line about tea"}]}
+
+
+@dataclass
+class Clock:
+    """Seconds that pass when they are told to."""
+
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        """The time."""
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """A clock that stands still."""
+    return Clock()
+
+
+@pytest.fixture
+def faults(clock: Clock) -> Faults:
+    """A script with nothing in it yet."""
+    return Faults(seed=3, clock=clock)
+
+
+async def chat(faults: Faults, times: int = 1) -> list[httpx.Response]:
+    """Answers of the openai wire, under these faults."""
+    transport = httpx.ASGITransport(create_app(faults=faults))
+    headers = {
+        "User-Agent": AGENT,
+        "Authorization": f"Bearer {SANDBOX_KEYS['OPENAI_API_KEY']}",
+    }
+    async with httpx.AsyncClient(
+        transport=transport, base_url="http://sandbox", headers=headers, timeout=1
+    ) as client:
+        return [await client.post(CHAT, json=BODY) for _ in range(times)]
+
+
+async def test_a_share_is_met_as_the_seed_says() -> None:
+    """Given a share of 20 %, then about so many calls fail, and the same ones each time."""
+    seen = []
+    for _ in range(2):
+        faults = Faults(seed=5)
+        faults.fail("openai", status=429, share=0.2)
+        seen.append([answer.status_code for answer in await chat(faults, 100)])
+    assert seen[0] == seen[1]
+    assert 10 <= seen[0].count(429) <= 32
+    assert set(seen[0]) == {200, 429}
+
+
+async def test_a_rate_limit_is_a_token_bucket(faults: Faults, clock: Clock) -> None:
+    """Given 2 calls a second and a burst of 3, then the fourth waits as Retry-After says."""
+    faults.rate_limit("openai", per_s=2, burst=3)
+    answers = await chat(faults, 4)
+    assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
+    assert answers[3].headers["retry-after"] == "1"
+    assert answers[3].headers["retry-after-ms"] == "500"
+    clock.now += 0.5
+    assert [a.status_code for a in await chat(faults, 2)] == [200, 429]
+
+
+async def test_an_outage_has_a_beginning_and_an_end(faults: Faults, clock: Clock) -> None:
+    """Given an outage from 10 s to 20 s, then calls fail in between and at no other time."""
+    faults.outage("openai", from_s=10, until_s=20)
+    seen = []
+    for clock.now in (0, 10, 19, 20):
+        seen += [answer.status_code for answer in await chat(faults)]
+    assert seen == [200, 503, 503, 200]
+
+
+async def test_spoilt_answers(faults: Faults) -> None:
+    """Given spoilt answers, then one is cut off, one is noise, and one is whole but slow."""
+    (whole,) = await chat(Faults(seed=3))
+    for how in ("truncate", "garbage", "drip"):
+        faults.mangle("openai", how, times=1, drip_s=0.01)  # type: ignore[arg-type]
+    cut, noise, slow = await chat(faults, 3)
+    assert whole.content.startswith(cut.content)
+    assert len(cut.content) < len(whole.content)
+    assert b"choices" not in noise.content
+    assert slow.json() == whole.json()
+
+
+async def test_a_key_that_is_refused(faults: Faults) -> None:
+    """Given a revoked key, then every call is refused in the vendor's words until it is cleared."""
+    faults.refuse_key("openai")
+    (answer,) = await chat(faults)
+    assert (answer.status_code, "message" in answer.json()["error"]) == (401, True)
+    faults.clear("openai")
+    assert (await chat(faults))[0].status_code == 200
+
+
+async def test_the_log_is_a_table(faults: Faults) -> None:
+    """Given calls, then the log has a row for each, and names the fault that it met."""
+    faults.fail("openai", status=500, times=1)
+    await chat(faults, 2)
+    frame = faults.to_frame()
+    assert list(frame["status"]) == [500, 200]
+    assert list(frame["fault"]) == ["500", ""]
+    assert list(frame["billed"]) == [False, True]
+    assert len(Faults().to_frame().columns) == len(frame.columns)
+
+
+SCRIPT = """
+[[fault]]
+vendor = "openai"
+status = 429
+share = 0.5
+headers = { Retry-After = "2" }
+
+[[fault]]
+vendor = "*"
+delay_ms = 5
+"""
+
+
+def test_a_script_is_read_from_a_file(tmp_path: Path) -> None:
+    """Given a TOML file, then its faults are ordered; a wrong field is named."""
+    path = tmp_path / "faults.toml"
+    path.write_text(SCRIPT, encoding="utf-8")
+    first, second = Faults.load(path).ordered()
+    assert (first.status, first.share, second.vendor) == (429, 0.5, "*")
+    path.write_text("[[fault]]\nvendor = 'openai'\ncolour = 1\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="colour"):
+        Faults.load(path)
+
+
+PRICED = {"prompt": "the sea", "width": 512, "height": 512}
+
+
+def test_a_notebook_changes_the_weather(tmp_path: Path) -> None:
+    """Given an embedded client with faults, then they can be ordered and taken back meanwhile."""
+    faults = Faults()
+    with Client.local(tmp_path, faults=faults) as client:
+        asked: dict[str, Any] = {"objective": "One line on tea"}
+        assert client.runs.create("llm.generate", asked).wait().provider == "minimax"
+        faults.refuse_key("minimax")
+        second = client.runs.create("llm.generate", asked).wait()
+        assert second.attempts[0].provider == "minimax"
+        assert second.provider != "minimax"
+        faults.clear()
+        before = client.runs.create("image.generate", PRICED).wait().record.cost_usd
+        faults.price("runpod-jobs", 3.0)
+        after = client.runs.create("image.generate", PRICED).wait().record.cost_usd
+        assert after == pytest.approx(3 * before, rel=1e-3)
+    assert {"minimax", "runpod-jobs"} <= set(faults.to_frame()["vendor"])
+
+
+@pytest.mark.parametrize("how", ["truncate", "garbage", "drip", "hang", "drop"])
+def test_every_spoilt_answer_ends_as_one_of_our_codes(tmp_path: Path, how: str) -> None:
+    """Given a vendor whose answers are spoilt, then a pinned run fails clearly and in time."""
+    from toolkit.settings import Settings, Timeouts, VendorSettings
+
+    vendors = {"minimax": VendorSettings(timeouts=Timeouts(total_s=0.2))}
+    settings = Settings(data_dir=tmp_path, vendors=vendors, retries=1, retry_base_s=0.01)
+    faults = Faults()
+    faults.mangle("minimax", how, drip_s=60.0)  # type: ignore[arg-type]
+    with Client.local(settings=settings, faults=faults) as client:
+        run = client.runs.create("llm.generate", {"objective": "Tea"}, provider="minimax")
+        done = run.wait(check=False, timeout_s=20)
+    codes = {"truncate": "BAD_RESPONSE", "garbage": "BAD_RESPONSE", "drop": "UNAVAILABLE"}
+    assert (done.status, done.error.code) == ("failed", f"PROVIDER_{codes.get(how, 'TIMEOUT')}")

@@ -1,0 +1,355 @@
+"""Bad weather to order: what goes wrong between a caller and the simulated vendors."""
+
+import json
+import math
+import threading
+import time
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Mangle = Literal["truncate", "garbage", "drip", "hang", "drop"]
+EVERYONE = "*"
+
+
+@dataclass(slots=True)
+class Call:
+    """One request that reached a vendor; `status` stays 0 while it has no answer."""
+
+    n: int
+    vendor: str
+    method: str
+    path: str
+    digest: str
+    status: int = 0
+    billed: bool = False
+    at_s: float = 0.0
+    took_ms: float = 0.0
+    fault: str = ""
+
+
+@dataclass(slots=True)
+class Fault:
+    """What happens to calls that match `vendor` and `path_contains`.
+
+    Attributes:
+        vendor: a wire, such as `openai` or `runpod-jobs`, or `*` for all.
+        path_contains: a part of the path, below the vendor's own address.
+        status: answer with this status, in the vendor's own words for it unless `body` is given.
+        body: answer with this: a text as it is, anything else as JSON.
+        headers: of that answer.
+        times: how many matching calls it meets; none means all of them.
+        share: of the matching calls, from 0 to 1, drawn by the seed.
+        delay_ms: wait so long first, give or take `spread_ms` (evenly distributed).
+        mangle: what happens to the answer: `truncate` sends half of it, `garbage` sends noise,
+            `drip` sends it in pieces over `drip_s`, `hang` never answers, `drop` cuts the wire.
+        rate_per_s, burst: a token bucket; a call that finds it empty is answered with 429 and the
+            time until the next token as `Retry-After`.
+        from_s, until_s: when it holds, in seconds since the cloud was opened.
+        refuse_key: whether every key is a wrong one.
+        price_factor: multiplies the prices that a vendor states in its answers.
+    """
+
+    vendor: str
+    path_contains: str = ""
+    status: int | None = None
+    body: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    times: int | None = None
+    share: float = 1.0
+    delay_ms: float = 0.0
+    spread_ms: float = 0.0
+    mangle: Mangle | None = None
+    drip_s: float = 1.0
+    rate_per_s: float | None = None
+    burst: int = 1
+    from_s: float = 0.0
+    until_s: float | None = None
+    refuse_key: bool = False
+    price_factor: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.mangle not in (None, "truncate", "garbage", "drip", "hang", "drop"):
+            raise ValueError(f"mangle cannot be {self.mangle!r}")
+        if not 0 <= self.share <= 1:
+            raise ValueError("share is from 0 to 1")
+        if self.times is not None and self.times < 1:
+            raise ValueError("times is at least 1")
+        if self.rate_per_s is not None and self.rate_per_s <= 0:
+            raise ValueError("rate_per_s is above 0")
+
+    def named(self) -> str:
+        """What the call log says of it."""
+        if self.refuse_key:
+            return "refuse_key"
+        if self.rate_per_s is not None:
+            return "rate_limit"
+        if self.status is not None or self.body is not None:
+            return str(200 if self.status is None else self.status)
+        return self.mangle or ("price" if self.price_factor is not None else "delay")
+
+
+@dataclass(slots=True)
+class Weather:
+    """What one call meets: how long it waits, and what then answers it or mangles the answer."""
+
+    delay_ms: float = 0.0
+    fault: Fault | None = None
+    retry_after_s: float | None = None
+    price_factor: float = 1.0
+
+
+@dataclass(slots=True)
+class _Bucket:
+    tokens: float
+    at_s: float
+
+
+class Faults:
+    """A script of faults that a notebook can change while the cloud runs, and the log of its calls.
+
+    >>> faults = Faults(seed=1)
+    >>> faults.fail("openai", status=429, share=0.2, headers={"Retry-After": "1"})
+    >>> faults.latency("minimax", mean_ms=300, spread_ms=100)
+    >>> faults.rate_limit("anthropic", per_s=5, burst=10)
+    >>> faults.outage("google", from_s=10, until_s=20)
+    >>> len(faults)
+    4
+
+    Args:
+        seed: decides which calls a `share` meets.
+        clock: seconds that never step back.
+    """
+
+    def __init__(self, seed: int = 0, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self.calls: list[Call] = []
+        self._clock = clock
+        self._opened = clock()
+        self._seed = seed
+        self._script: list[tuple[Fault, Random]] = []
+        self._buckets: dict[int, _Bucket] = {}
+        self._made = 0
+        self._lock = threading.Lock()  # a notebook's thread writes what the cloud's reads
+
+    @classmethod
+    def load(cls, path: str | Path, seed: int = 0) -> "Faults":
+        """A script from a TOML file of `[[fault]]` tables, with the fields of `Fault`.
+
+        Raises:
+            ValueError: the file is no such script; the message says where.
+        """
+        faults = cls(seed)
+        try:
+            tables = tomllib.loads(Path(path).read_text(encoding="utf-8"))["fault"]
+        except (tomllib.TOMLDecodeError, KeyError) as error:
+            raise ValueError(f"{path} is no script of faults: {error}") from None
+        known = {each.name for each in fields(Fault)}
+        for place, table in enumerate(tables, start=1):
+            unknown = sorted(set(table) - known)
+            if unknown or "vendor" not in table:
+                raise ValueError(f"{path}: fault {place} has a wrong field: {unknown or 'vendor'}")
+            faults.add(Fault(**table))
+        return faults
+
+    def add(self, fault: Fault) -> Fault:
+        """Put a fault behind those there are; the first that answers a call is the one it meets."""
+        with self._lock:
+            self._made += 1
+            self._script.append((fault, Random(f"{self._seed}/{self._made}")))  # noqa: S311
+        return fault
+
+    def fail(self, vendor: str, *, status: int, **more: Any) -> None:
+        """Answer with a status, in the vendor's own words; `Fault` has what else can be said."""
+        self.add(Fault(vendor, status=status, **more))
+
+    def latency(self, vendor: str, mean_ms: float, spread_ms: float = 0.0, **more: Any) -> None:
+        """Make calls take longer: `mean_ms`, give or take `spread_ms`."""
+        self.add(Fault(vendor, delay_ms=mean_ms, spread_ms=spread_ms, **more))
+
+    def mangle(self, vendor: str, how: Mangle, **more: Any) -> None:
+        """Spoil answers: `truncate`, `garbage`, `drip`, `hang` or `drop`."""
+        self.add(Fault(vendor, mangle=how, **more))
+
+    def rate_limit(self, vendor: str, per_s: float, burst: int = 1, **more: Any) -> None:
+        """Let so many calls a second through, and so many at once after a rest."""
+        self.add(Fault(vendor, rate_per_s=per_s, burst=burst, **more))
+
+    def outage(self, vendor: str, from_s: float = 0.0, until_s: float | None = None) -> None:
+        """Answer everything with 503 for a while, in seconds from when the cloud was opened."""
+        self.add(Fault(vendor, status=503, from_s=from_s, until_s=until_s))
+
+    def refuse_key(self, vendor: str) -> None:
+        """Take no key any more, as after a key was revoked."""
+        self.add(Fault(vendor, refuse_key=True))
+
+    def price(self, vendor: str, factor: float) -> None:
+        """Multiply the prices that the vendor states in its answers."""
+        self.add(Fault(vendor, price_factor=factor))
+
+    def clear(self, vendor: str | None = None) -> None:
+        """Take back what was ordered, for one vendor or for all; the log stays."""
+        with self._lock:
+            self._script = [
+                one for one in self._script if vendor is not None and one[0].vendor != vendor
+            ]
+            self._buckets.clear()
+
+    def forget_calls(self) -> None:
+        """Empty the log."""
+        self.calls.clear()
+
+    def __len__(self) -> int:
+        return len(self._script)
+
+    def __repr__(self) -> str:
+        return f"<Faults: {len(self)} ordered, {len(self.calls)} calls logged>"
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Every call that the cloud received, a row each: when, who, what came of it, and why."""
+        import pandas as pd
+
+        columns = [each.name for each in fields(Call)]
+        return pd.DataFrame([asdict(call) for call in list(self.calls)], columns=columns)
+
+    def ordered(self) -> list[Fault]:
+        """The faults that hold, or will."""
+        return [fault for fault, _ in self._script]
+
+    def opened_for(self) -> float:
+        """Seconds since the cloud was opened."""
+        return self._clock() - self._opened
+
+    def met_by(self, vendor: str, path: str) -> Weather:
+        """What a call meets; what it uses up is used up."""
+        weather = Weather()
+        with self._lock:
+            for fault, random in list(self._script):
+                if not self._holds(fault, vendor, path) or random.random() >= fault.share:
+                    continue
+                if fault.times is not None:
+                    fault.times -= 1
+                    if fault.times <= 0:
+                        self._script = [one for one in self._script if one[0] is not fault]
+                spread = random.uniform(-fault.spread_ms, fault.spread_ms)
+                weather.delay_ms += max(0.0, fault.delay_ms + spread)
+                if fault.price_factor is not None:
+                    weather.price_factor *= fault.price_factor
+                if fault.rate_per_s is not None:
+                    weather.retry_after_s = self._throttle(fault)
+                    if weather.retry_after_s is None:
+                        continue
+                if _answers(fault):
+                    weather.fault = fault
+                    break
+        return weather
+
+    def _holds(self, fault: Fault, vendor: str, path: str) -> bool:
+        now_s = self.opened_for()
+        in_time = fault.from_s <= now_s and (fault.until_s is None or now_s < fault.until_s)
+        return in_time and fault.vendor in (EVERYONE, vendor) and fault.path_contains in path
+
+    def _throttle(self, fault: Fault) -> float | None:
+        """Take a token; seconds until there is one if there is none."""
+        rate, now_s = fault.rate_per_s or 1.0, self._clock()
+        bucket = self._buckets.setdefault(id(fault), _Bucket(float(fault.burst), now_s))
+        bucket.tokens = min(float(fault.burst), bucket.tokens + (now_s - bucket.at_s) * rate)
+        bucket.at_s = now_s
+        if bucket.tokens >= 1:
+            bucket.tokens -= 1
+            return None
+        return (1 - bucket.tokens) / rate
+
+
+def _answers(fault: Fault) -> bool:
+    """Whether a fault replaces or spoils the vendor's answer; others only delay it."""
+    said = fault.status is not None or fault.body is not None or fault.mangle is not None
+    return said or fault.refuse_key or fault.rate_per_s is not None
+
+
+def own_words(vendor: str, status: int, request_id: str) -> tuple[bytes, dict[str, str], int]:
+    """A failure as a vendor words it: body, headers, and the status that it comes with."""
+    words = _MESSAGES.get(status, "The server had an error while processing your request.")
+    headers = {"content-type": "application/json"}
+    body: dict[str, object]
+    if vendor == "minimax" and status in _MINIMAX_CODES:
+        # Its failures come with HTTP 200 and a code of its own.
+        body = {"base_resp": {"status_code": _MINIMAX_CODES[status], "status_msg": words}}
+        return json.dumps(body).encode(), headers, 200
+    if vendor == "anthropic":
+        kind = _ANTHROPIC_TYPES.get(status, "api_error")
+        body = {
+            "type": "error",
+            "error": {"type": kind, "message": words},
+            "request_id": request_id,
+        }
+    elif vendor == "google":
+        kind = _GOOGLE_STATUSES.get(status, "INTERNAL")
+        body = {"error": {"code": status, "message": words, "status": kind}}
+    elif vendor == "elevenlabs":
+        body = {"detail": {"status": _ELEVENLABS.get(status, "internal_error"), "message": words}}
+    elif vendor == "aws":
+        headers["x-amzn-errortype"] = _AWS_TYPES.get(status, "InternalServerException")
+        body = {"message": words}
+    elif vendor == "runpod":
+        body = {"title": words.rstrip("."), "status": status, "detail": words}
+    elif vendor == "runpod-jobs":
+        body = {"error": words}
+    else:
+        kind = _OPENAI_TYPES.get(status, "server_error")
+        body = {"error": {"message": words, "type": kind, "param": None, "code": None}}
+    return json.dumps(body).encode(), headers, status
+
+
+def retry_headers(wait_s: float) -> dict[str, str]:
+    """How a vendor says when to come again: in whole seconds, and in milliseconds."""
+    return {
+        "retry-after": str(math.ceil(wait_s)),
+        "retry-after-ms": str(math.ceil(wait_s * 1000)),
+    }
+
+
+_MESSAGES = {
+    401: "The API key is not valid.",
+    402: "The account is out of credit.",
+    403: "The key may not do this.",
+    404: "No such resource.",
+    429: "Rate limit reached.",
+    503: "The service is not available.",
+    529: "Overloaded.",
+}
+_MINIMAX_CODES = {401: 1004, 402: 1008, 429: 1002, 500: 1000, 503: 1033}
+_OPENAI_TYPES = {
+    401: "invalid_request_error",
+    402: "insufficient_quota",
+    404: "invalid_request_error",
+    429: "rate_limit_error",
+}
+_ANTHROPIC_TYPES = {
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    429: "rate_limit_error",
+    529: "overloaded_error",
+}
+_GOOGLE_STATUSES = {
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    429: "RESOURCE_EXHAUSTED",
+    503: "UNAVAILABLE",
+}
+_ELEVENLABS = {401: "invalid_api_key", 402: "quota_exceeded", 429: "too_many_concurrent_requests"}
+_AWS_TYPES = {
+    401: "UnrecognizedClientException",
+    403: "AccessDeniedException",
+    404: "ResourceNotFoundException",
+    429: "ThrottlingException",
+    503: "ServiceUnavailableException",
+}
