@@ -13,6 +13,10 @@ from toolkit.settings import Settings
 POINTERS = {
     "minimax": "MINIMAX_API_KEY",
     "openai": "OPENAI_API_KEY",
+    "anthropic": "ANTHROPIC_API_KEY",
+    "google": "GEMINI_API_KEY",
+    "elevenlabs": "ELEVENLABS_API_KEY",
+    "aws": "AWS_BEARER_TOKEN_BEDROCK",
     "runpod": "RUNPOD_API_KEY",
 }
 

@@ -65,8 +65,11 @@ def test_a_preview_refuses_what_a_run_refuses(client: Client) -> None:
 def test_a_connection_is_tested(client: Client) -> None:
     """Given a pointer to a good key, to none and to a bad one, then the test tells them apart."""
     for connection in client.connections.list():
-        tested = client.connections.test(connection.id)
-        assert (tested.ok, tested.record.provider) == (True, connection.record.provider)
+        tested, provider = client.connections.test(connection.id), connection.record.provider
+        if provider == "aws":  # it has nothing that is free to ask for
+            assert (tested.record.resolved, tested.record.accepted) == (True, None)
+            continue
+        assert (tested.ok, tested.record.provider) == (True, provider)
         assert tested.record.took_ms is not None
     wrong = client.connections.create("minimax", "environment", "OPENAI_API_KEY")
     tested = client.connections.test(wrong.id)

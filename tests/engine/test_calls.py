@@ -131,8 +131,8 @@ async def test_the_next_vendor_takes_over(bench: Bench) -> None:
     """Given a vendor that stays down, then the next allowed one is called; a pin forbids that."""
     bench.weather.ahead["minimax"] = [status(500) for _ in range(6)]
     run = await bench.run()
-    assert run.provider == "openai"
-    assert [a.provider for a in run.attempts] == ["minimax"] * 3 + ["openai"]
+    assert run.provider == "anthropic"
+    assert [a.provider for a in run.attempts] == ["minimax"] * 3 + ["anthropic"]
     pinned = await bench.run(provider="minimax")
     assert (pinned.status, pinned.error and pinned.error.code) == ("failed", "PROVIDER_UNAVAILABLE")
     assert {a.provider for a in pinned.attempts} == {"minimax"}
@@ -161,7 +161,7 @@ async def test_a_bad_key_falls_back_and_is_not_tried_again(bench: Bench) -> None
     """Given a key the vendor refuses, then the next vendor is called at once."""
     bench.weather.ahead["minimax"] = [status(401)]
     run = await bench.run()
-    assert [a.provider for a in run.attempts] == ["minimax", "openai"]
+    assert [a.provider for a in run.attempts] == ["minimax", "anthropic"]
     assert run.attempts[0].error is not None
     assert run.attempts[0].error.code == "PROVIDER_AUTH_FAILED"
 

@@ -157,5 +157,6 @@ def test_import_is_light_and_alone() -> None:
 
 def test_door_names_every_wire() -> None:
     """Paths and keys are what the rest of the toolkit addresses."""
-    assert list(VENDOR_PATHS) == ["minimax", "openai", "runpod", "runpod-jobs", "encyclopedia"]
+    wires = "openai anthropic google minimax elevenlabs aws runpod runpod-jobs encyclopedia"
+    assert list(VENDOR_PATHS) == wires.split()
     assert all(value.startswith("sandbox-") for value in SANDBOX_KEYS.values())

@@ -60,7 +60,9 @@ async def test_the_capabilities_come_in_registry_order(wire: Wire) -> None:
         "input_schema", "output_schema", "invoke", "job", "source", "input", "output", "targets",
     }  # fmt: skip
     assert llm["source"]["routing"]["default_provider"] == "minimax"
-    assert llm["source"]["routing"]["allowed_connections"] == ["openai", "minimax"]
+    assert llm["source"]["routing"]["allowed_connections"] == [
+        "openai", "anthropic", "google", "minimax", "aws",
+    ]  # fmt: skip
     assert (llm["async"], llm["invoke"]) == (True, "POST /v1/runs")
     assert by_id["research.gather"]["source"]["providers"] == [
         {"requires_connection": None, "status": "available"}

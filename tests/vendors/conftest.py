@@ -122,6 +122,11 @@ OPERATIONS: list[tuple[str, Operation[Any]]] = [
     ("minimax", SPEECH),
     ("minimax", CLONE),
     ("openai", TEXT),
+    ("anthropic", TEXT),
+    ("google", TEXT),
+    ("aws", TEXT),
+    ("elevenlabs", SPEECH),
+    ("elevenlabs", CLONE),
     ("runpod", IMAGE),
 ]
 each_operation = pytest.mark.parametrize(

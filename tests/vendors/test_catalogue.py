@@ -21,7 +21,11 @@ HALF = Decimal("0.5")
     ("vendor", "label", "kinds"),
     [
         ("openai", "V1", {"text"}),
+        ("anthropic", "V2", {"text"}),
+        ("google", "V3", {"text"}),
         ("minimax", "V4", {"text", "speech", "clone"}),
+        ("elevenlabs", "V5", {"speech", "clone"}),
+        ("aws", "V6", {"text"}),
         ("runpod", "V7", {"image"}),
     ],
 )
@@ -30,7 +34,8 @@ def test_built_in_vendors(vendor: str, label: str, kinds: set[str]) -> None:
     declared = VENDORS[vendor]
     assert (declared.id, declared.label) == (vendor, label)
     assert {operation.kind for operation in declared.operations} == kinds
-    assert declared.variable == f"{vendor.upper()}_API_KEY"
+    odd = {"google": "GEMINI_API_KEY", "aws": "AWS_BEARER_TOKEN_BEDROCK"}
+    assert declared.variable == odd.get(vendor, f"{vendor.upper()}_API_KEY")
     assert all(url.startswith("https://") for url in declared.base_urls.values())
 
 

@@ -16,6 +16,7 @@ from starlette.applications import Starlette
 from tests.vendors.conftest import VENDORS, access
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import (
+    Access,
     CloneRequest,
     Compute,
     Flow,
@@ -34,6 +35,7 @@ from toolkit.plugins.infrastructure import (
     GpuListing,
 )
 from toolkit.sandbox import SANDBOX_KEYS, VENDOR_PATHS, create_app
+from toolkit.sandbox.aws import ACCESS_KEY, SIGNING_KEY
 from toolkit.sandbox.runpod import Account
 
 TEXT = {"type": "string"}
@@ -60,15 +62,24 @@ class Cloud:
     async def run(self, vendor: str, operation: Operation[Any], **changes: Any) -> Any:
         """Carry out an operation, of either kind."""
         declared = VENDORS[vendor]
-        urls = {}
+        flows = {kind.kind: made for kind, made in declared.operations.items()}
+        flows |= declared.infrastructure
+        given = self._access(vendor, operation.kind, **changes)
+        return await self._drive(flows[operation.kind](operation, given))
+
+    async def probe(self, vendor: str, **changes: Any) -> None:
+        """Ask a vendor whether it takes the key."""
+        flow = VENDORS[vendor].probe
+        assert flow is not None
+        await self._drive(flow(self._access(vendor, "", **changes)))
+
+    def _access(self, vendor: str, kind: str, **changes: Any) -> Access:
+        declared, urls = VENDORS[vendor], {}
         for host, url in declared.base_urls.items():
             mount = VENDOR_PATHS[vendor if host == "api" else f"{vendor}-{host}"]
             urls[host] = f"http://sandbox.invalid{mount}{httpx.URL(url).path.rstrip('/')}"
         changes = {"secret": SANDBOX_KEYS[declared.variable], **changes}
-        given = access(vendor, operation.kind, base_urls=urls, **changes)
-        flows = {kind.kind: made for kind, made in declared.operations.items()}
-        flows |= declared.infrastructure
-        return await self._drive(flows[operation.kind](operation, given))
+        return access(vendor, kind, base_urls=urls, **changes)
 
     async def _drive(self, flow: Flow[Any]) -> Any:
         try:
@@ -102,18 +113,21 @@ async def cloud() -> AsyncIterator[Cloud]:
     await made.close()
 
 
-@pytest.mark.parametrize("vendor", ["minimax", "openai"])
+LLMS = ["openai", "anthropic", "google", "minimax", "aws"]
+
+
+@pytest.mark.parametrize("vendor", LLMS)
 async def test_text(cloud: Cloud, vendor: str) -> None:
     """Given a prompt, text comes back with the tokens it took and a model that says sandbox."""
     asked = TextRequest(prompt="Write two sentences about tides.", temperature=0.4)
     reply = await cloud.run(vendor, asked)
     assert reply.text
-    assert reply.model.endswith("-sandbox")
+    assert vendor == "aws" or reply.model.endswith("-sandbox")  # aws names no model
     assert reply.vendor_request_id
     assert min(reply.cost.units.values()) > 0
 
 
-@pytest.mark.parametrize("vendor", ["minimax", "openai"])
+@pytest.mark.parametrize("vendor", LLMS)
 async def test_json(cloud: Cloud, vendor: str) -> None:
     """Given a schema, the text is JSON of that shape."""
     reply = await cloud.run(vendor, TextRequest(prompt="Outline tides.", schema=SCHEMA))
@@ -137,6 +151,42 @@ async def test_speech_by_a_cloned_voice(cloud: Cloud) -> None:
     assert spoken.audio[:3] == b"ID3" or spoken.audio[0] == 0xFF
     assert (spoken.duration_ms or 0) > 0
     assert spoken.cost.units == {"characters": 11.0}
+
+
+async def test_speech_by_a_cloned_voice_of_elevenlabs(cloud: Cloud) -> None:
+    """Given reference audio, a voice is made of it and speaks; characters are as billed."""
+    asked = CloneRequest(name="Ada Lovelace", audio=_recording(12), media_type="audio/wav")
+    voice = (await cloud.run("elevenlabs", asked)).voice
+    spoken = await cloud.run("elevenlabs", SpeechRequest(text="Tides turn.", voice=voice))
+    assert spoken.audio[:3] == b"ID3" or spoken.audio[0] == 0xFF
+    assert spoken.cost.units == {"characters": 11.0}
+    assert spoken.vendor_request_id
+    with pytest.raises(VendorFault) as refused:
+        await cloud.run("elevenlabs", SpeechRequest(text="Tides turn.", voice="nobody"))
+    assert refused.value.code is ErrorCode.PROVIDER_REJECTED
+
+
+async def test_aws_by_a_signature(cloud: Cloud) -> None:
+    """Given credentials, requests are signed as AWS works it out; a wrong one is refused."""
+    keys = {"access_key_id": ACCESS_KEY, "secret_access_key": SIGNING_KEY, "region": "eu-west-1"}
+    asked = TextRequest(prompt="Write a sentence about tides.")
+    reply = await cloud.run("aws", asked, secret=json.dumps(keys))
+    assert reply.text
+    for wrong in ({"secret_access_key": "x"}, {"access_key_id": "AKIDOTHER"}):
+        with pytest.raises(VendorFault) as refused:
+            await cloud.run("aws", asked, secret=json.dumps(keys | wrong))
+        assert refused.value.code is ErrorCode.PROVIDER_AUTH_FAILED
+        assert "AKIDOTHER" not in refused.value.message
+
+
+@pytest.mark.parametrize("vendor", ["openai", "anthropic", "google", "minimax", "elevenlabs"])
+async def test_a_key_is_probed(cloud: Cloud, vendor: str) -> None:
+    """Given the right key and a wrong one, then the vendor's probe tells them apart, for free."""
+    await cloud.probe(vendor)
+    with pytest.raises(VendorFault) as refused:
+        await cloud.probe(vendor, secret="wrong")
+    assert refused.value.code is ErrorCode.PROVIDER_AUTH_FAILED
+    assert not any(call.billed for call in cloud.state.calls)
 
 
 async def test_reference_audio_too_short(cloud: Cloud) -> None:
@@ -228,7 +278,7 @@ async def test_wrong_key(cloud: Cloud, vendor: str, operation: Operation[Any]) -
     assert caught.value.code is ErrorCode.PROVIDER_AUTH_FAILED
 
 
-@pytest.mark.parametrize("vendor", ["minimax", "openai"])
+@pytest.mark.parametrize("vendor", LLMS)
 async def test_scripted_outage(cloud: Cloud, vendor: str) -> None:
     """Given an outage with a wait, the fault tells how long; the next call goes through."""
     cloud.state.faults.fail(vendor, status=503, headers={"Retry-After": "3"}, times=1)

@@ -100,7 +100,7 @@ def route(
     weights = WEIGHTS.get(options.optimize_for or "", DEFAULT_WEIGHTS)
     best = _Best.of([c for c in candidates if not c.excluded] or candidates)
     for candidate in candidates:
-        candidate.score = round(score(candidate, best, weights), 4)
+        candidate.score = score(candidate, best, weights)
 
     def rank(candidate: Candidate) -> tuple[object, ...]:
         is_default = candidate.provider == capability.default_provider
@@ -110,6 +110,8 @@ def route(
         return candidate.excluded, not led, scored, *name
 
     ranked = sorted(candidates, key=rank)
+    for candidate in candidates:
+        candidate.score = round(candidate.score or 0.0, 6)  # for people; ranked by all digits
     first = next((c for c in ranked if not c.excluded), None)
     if first is not None and options.provider is None:
         first.reason = _why_first(first, capability, options)

@@ -10,8 +10,12 @@ if TYPE_CHECKING:
 __all__ = ["SANDBOX_KEYS", "VENDOR_PATHS", "Call", "Fault", "Faults", "create_app"]
 
 VENDOR_PATHS: dict[str, str] = {
-    "minimax": "/minimax",
     "openai": "/openai",
+    "anthropic": "/anthropic",
+    "google": "/google",
+    "minimax": "/minimax",
+    "elevenlabs": "/elevenlabs",
+    "aws": "/aws",
     "runpod": "/runpod",
     "runpod-jobs": "/runpod-jobs",
     "encyclopedia": "/encyclopedia",
@@ -19,8 +23,12 @@ VENDOR_PATHS: dict[str, str] = {
 """Where each wire is mounted; below it, paths are the vendor's own, `/v1` or `/v2` included."""
 
 SANDBOX_KEYS: dict[str, str] = {
-    "MINIMAX_API_KEY": "sandbox-minimax",
     "OPENAI_API_KEY": "sandbox-openai",
+    "ANTHROPIC_API_KEY": "sandbox-anthropic",
+    "GEMINI_API_KEY": "sandbox-google",
+    "MINIMAX_API_KEY": "sandbox-minimax",
+    "ELEVENLABS_API_KEY": "sandbox-elevenlabs",
+    "AWS_BEARER_TOKEN_BEDROCK": "sandbox-aws",
     "RUNPOD_API_KEY": "sandbox-runpod",
 }
 """The one key that each simulated vendor accepts, by its conventional environment variable."""

@@ -9,15 +9,30 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 
-from toolkit.sandbox import VENDOR_PATHS, encyclopedia, minimax, openai, runpod, runpod_jobs
+from toolkit.sandbox import (
+    VENDOR_PATHS,
+    anthropic,
+    aws,
+    elevenlabs,
+    encyclopedia,
+    google,
+    minimax,
+    openai,
+    runpod,
+    runpod_jobs,
+)
 from toolkit.sandbox._front import FrontDoor
 from toolkit.sandbox._state import SandboxState
 from toolkit.sandbox._wire import NotJsonError, answer, fits, read_object
 from toolkit.sandbox.faults import EVERYONE, Fault, Faults
 
 _WIRES = {
-    "minimax": minimax.routes,
     "openai": openai.routes,
+    "anthropic": anthropic.routes,
+    "google": google.routes,
+    "minimax": minimax.routes,
+    "elevenlabs": elevenlabs.routes,
+    "aws": aws.routes,
     "runpod": runpod.routes,
     "runpod-jobs": runpod_jobs.routes,
     "encyclopedia": encyclopedia.routes,

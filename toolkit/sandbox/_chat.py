@@ -110,3 +110,8 @@ def event(data: object) -> str:
     """One server-sent event."""
     body = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
     return f"data: {body}\n\n"
+
+
+def named_event(name: str, data: dict[str, Any]) -> str:
+    """A server-sent event with a name, which its data repeats as `type`."""
+    return f"event: {name}\n{event({'type': name, **data})}"

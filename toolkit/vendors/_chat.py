@@ -24,10 +24,7 @@ def body(operation: TextRequest, model: str, *, schema_in_prompt: bool = False) 
         schema_in_prompt: whether the operation's schema is written into the prompt, for models
             that take none otherwise.
     """
-    prompt = operation.prompt
-    if schema_in_prompt and operation.schema is not None:
-        schema = json.dumps(operation.schema, ensure_ascii=False)
-        prompt += f"\n\nAnswer with JSON only, no fences, matching this JSON schema:\n{schema}"
+    prompt = prompt_with_schema(operation) if schema_in_prompt else operation.prompt
     messages = [{"role": "user", "content": prompt}]
     if operation.system:
         messages.insert(0, {"role": "system", "content": operation.system})
@@ -39,6 +36,15 @@ def body(operation: TextRequest, model: str, *, schema_in_prompt: bool = False) 
     if operation.temperature is not None:
         fields["temperature"] = operation.temperature
     return fields
+
+
+def prompt_with_schema(operation: TextRequest) -> str:
+    """The prompt, and the schema that its answer is to match, for who takes it no other way."""
+    if operation.schema is None:
+        return operation.prompt
+    schema = json.dumps(operation.schema, ensure_ascii=False)
+    lead = "Answer with JSON only, no fences, matching this JSON schema:"
+    return f"{operation.prompt}\n\n{lead}\n{schema}"
 
 
 def request(access: Access, path: str, fields: Json) -> httpx.Request:
@@ -71,7 +77,25 @@ def reply(answer: Answer, said: Json, operation: TextRequest) -> TextReply:
             f"{answer.vendor} refused to answer this{': ' + words if words else '.'}",
             request_id=request_id,
         )
+    said_model = answer.label(said.get("model"))
     text = _text(message.get("content"), finish)
+    return finished(answer, operation, text, finish, _usage(said), request_id, said_model)
+
+
+def finished(
+    answer: Answer,
+    operation: TextRequest,
+    text: str,
+    finish: str,
+    units: dict[str, float],
+    request_id: str | None,
+    model: str | None = None,
+) -> TextReply:
+    """The reply of a vendor that answered with this text.
+
+    Raises:
+        VendorFault: `PROVIDER_BAD_RESPONSE` when it was cut off before its first word.
+    """
     if not text and finish == "length":
         # Reasoning counts against the limit and can use it up: so it would again.
         raise answer.fault(
@@ -82,9 +106,9 @@ def reply(answer: Answer, said: Json, operation: TextRequest) -> TextReply:
     return TextReply(
         text=text if operation.schema is None else only_json(text, operation.schema),
         finish=finish,
-        model=answer.label(said.get("model")) or answer.access.model,
+        model=model or answer.access.model,
         vendor_request_id=request_id,
-        cost=Cost(_usage(said)),
+        cost=Cost(units),
     )
 
 

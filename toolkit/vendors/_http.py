@@ -19,7 +19,7 @@ Json: TypeAlias = dict[str, Any]
 Verdict: TypeAlias = tuple[ErrorCode, bool | None]
 
 QUOTED = 200
-REQUEST_ID_HEADERS = ("x-request-id", "request-id", "trace-id")
+REQUEST_ID_HEADERS = ("x-request-id", "request-id", "x-amzn-requestid", "trace-id")
 KEY_REFUSED: Verdict = (ErrorCode.PROVIDER_AUTH_FAILED, False)
 # A limit that waiting does not lift, but another connection may.
 OUT_OF_CREDIT: Verdict = (ErrorCode.PROVIDER_RATE_LIMITED, False)
@@ -197,15 +197,22 @@ def bearer(access: Access) -> dict[str, str]:
     Raises:
         VendorFault: `SECRET_UNRESOLVED` for a secret that no header can carry.
     """
-    if not access.secret:
-        return {}
-    if not (access.secret.isascii() and access.secret.isprintable()):
+    return {"Authorization": f"Bearer {carried(access.secret)}"} if access.secret else {}
+
+
+def carried(secret: str) -> str:
+    """A secret that can stand in a header.
+
+    Raises:
+        VendorFault: `SECRET_UNRESOLVED` for one that no header can carry.
+    """
+    if not (secret.isascii() and secret.isprintable()):
         # httpx would raise an error that quotes it.
         raise VendorFault(
             ErrorCode.SECRET_UNRESOLVED,
             "The secret has characters that no key has: a line break, or a letter outside ASCII.",
         )
-    return {"Authorization": f"Bearer {access.secret}"}
+    return secret
 
 
 def _verdict(status: int) -> Verdict:

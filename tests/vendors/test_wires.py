@@ -1,0 +1,289 @@
+"""What is particular to each wire: bodies, answers, refusals, and what is billed."""
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.vendors.conftest import CLONE, SPEECH, TEXT, Drive, flow, ok
+from toolkit.contract.errors import ErrorCode
+from toolkit.plugins import TextRequest, VendorFault
+
+AUTH = ErrorCode.PROVIDER_AUTH_FAILED
+RATE = ErrorCode.PROVIDER_RATE_LIMITED
+REFUSED = ErrorCode.PROVIDER_REJECTED
+BAD = ErrorCode.PROVIDER_BAD_RESPONSE
+SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
+JSON_TEXT = TextRequest(prompt="Outline tides.", temperature=0.3, max_tokens=50, schema=SCHEMA)
+
+MESSAGE = {
+    "id": "msg_1",
+    "model": "claude-haiku-5-5",
+    "content": [
+        {"type": "thinking", "thinking": "hm"},
+        {"type": "text", "text": "Tides "},
+        {"type": "something_new", "text": "?"},
+        {"type": "text", "text": "turn."},
+    ],
+    "stop_reason": "end_turn",
+    "usage": {
+        "input_tokens": 10,
+        "cache_creation_input_tokens": 5,
+        "cache_read_input_tokens": 2,
+        "output_tokens": 4,
+    },
+}
+CANDIDATE = {
+    "candidates": [
+        {
+            "content": {"parts": [{"text": "hm", "thought": True}, {"text": "Tides turn."}]},
+            "finishReason": "STOP",
+        }
+    ],
+    "usageMetadata": {
+        "promptTokenCount": 17,
+        "candidatesTokenCount": 3,
+        "thoughtsTokenCount": 1,
+    },
+    "modelVersion": "gemini-3.8-flash",
+    "responseId": "abc",
+}
+CONVERSED = {
+    "output": {"message": {"role": "assistant", "content": [{"text": "Tides turn."}]}},
+    "stopReason": "end_turn",
+    "usage": {"inputTokens": 17, "outputTokens": 4, "totalTokens": 21},
+}
+ANSWERS: dict[str, dict[str, Any]] = {
+    "anthropic": MESSAGE,
+    "google": CANDIDATE,
+    "aws": CONVERSED,
+}
+
+
+@pytest.mark.parametrize("vendor", ANSWERS)
+def test_an_answer_is_read(drive: Drive, vendor: str) -> None:
+    """Given the answer of its documents, then text, model and every billed token are read."""
+    reply = drive(flow(vendor, TEXT), ok(ANSWERS[vendor]))
+    assert (reply.text, reply.finish) == ("Tides turn.", "stop")
+    assert reply.cost.units == {"input_tokens": 17.0, "output_tokens": 4.0}
+    assert reply.model
+
+
+def test_the_body_of_anthropic(drive: Drive) -> None:
+    """Given all that can be asked for, then the body is the vendor's, and has no temperature."""
+    drive(flow("anthropic", JSON_TEXT), ok(MESSAGE))
+    request = drive.requests[0]
+    assert request.headers["anthropic-version"] == "2026-10-21"
+    assert drive.body() == {
+        "model": "claude-haiku-5-5",
+        "max_tokens": 50,
+        "messages": [{"role": "user", "content": "Outline tides."}],
+        "output_config": {"format": {"type": "json_schema", "schema": SCHEMA}},
+    }
+
+
+def test_the_body_of_google(drive: Drive) -> None:
+    """Given all that can be asked for, then the body is the vendor's; an alias is in the beta."""
+    drive(flow("google", JSON_TEXT), ok(CANDIDATE))
+    assert drive.requests[0].url.path == "/v1/models/gemini-3.8-flash:generateContent"
+    assert drive.body()["generationConfig"] == {
+        "maxOutputTokens": 50,
+        "temperature": 0.3,
+        "responseMimeType": "application/json",
+        "responseJsonSchema": SCHEMA,
+    }
+    drive(flow("google", TEXT, model="gemini-flash-latest"), ok(CANDIDATE))
+    assert drive.requests[1].url.path.startswith("/v1beta/")
+    assert drive.body()["systemInstruction"] == {"parts": [{"text": "Be brief."}]}
+
+
+def test_the_body_of_aws(drive: Drive) -> None:
+    """Given all that can be asked for, then the body is the vendor's, the colon is encoded."""
+    drive(flow("aws", JSON_TEXT), ok(CONVERSED))
+    assert drive.requests[0].url.raw_path == b"/model/amazon.nova-2-lite-v1%3A0/converse"
+    body = drive.body()
+    assert body["inferenceConfig"] == {"maxTokens": 50, "temperature": 0.3}
+    asked = body["outputConfig"]["textFormat"]["structure"]["jsonSchema"]
+    assert json.loads(asked["schema"]) == SCHEMA
+    drive(flow("aws", JSON_TEXT, model="anthropic.claude-haiku-5-5"), ok(CONVERSED))
+    assert "temperature" not in drive.body()["inferenceConfig"]
+
+
+@pytest.mark.parametrize(
+    ("vendor", "words"),
+    [
+        ("anthropic", {"error": {"message": "output_config.format.schema: too deep"}}),
+        ("google", {"error": {"message": "Invalid JSON schema", "status": "INVALID_ARGUMENT"}}),
+        ("aws", {"message": "outputConfig is not supported by this model"}),
+    ],
+)
+def test_a_schema_that_is_refused_goes_into_the_prompt(
+    drive: Drive, vendor: str, words: dict[str, Any]
+) -> None:
+    """Given a refused schema, then it is asked for in words, once."""
+    reply = drive(flow(vendor, JSON_TEXT), httpx.Response(400, json=words), ok(ANSWERS[vendor]))
+    assert reply.text
+    assert "matching this JSON schema" in json.dumps(drive.body())
+    with pytest.raises(VendorFault) as refused:
+        drive(flow(vendor, JSON_TEXT), *[httpx.Response(400, json=words) for _ in range(2)])
+    assert refused.value.code is REFUSED
+
+
+def changed(vendor: str, **changes: Any) -> dict[str, Any]:
+    """The answer of a vendor, otherwise."""
+    return {**ANSWERS[vendor], **changes}
+
+
+@pytest.mark.parametrize(
+    ("vendor", "answer", "code", "retryable"),
+    [
+        ("anthropic", ok(changed("anthropic", stop_reason="refusal")), REFUSED, False),
+        ("anthropic", ok(changed("anthropic", content=None)), BAD, True),
+        ("anthropic", ok(changed("anthropic", content=[], stop_reason="max_tokens")), BAD, False),
+        (
+            "anthropic",
+            httpx.Response(402, json={"error": {"type": "billing_error", "message": "pay"}}),
+            RATE,
+            False,
+        ),
+        (
+            "anthropic",
+            httpx.Response(
+                429, json={"error": {"details": {"error_code": "enforced_spend_limit_reached"}}}
+            ),
+            RATE,
+            False,
+        ),
+        ("anthropic", httpx.Response(429, json={"error": {}}), RATE, True),
+        ("google", ok({"promptFeedback": {"blockReason": "SAFETY"}}), REFUSED, False),
+        ("google", ok({"candidates": [{"finishReason": "RECITATION"}]}), REFUSED, False),
+        ("google", ok({"candidates": []}), BAD, True),
+        ("google", ok({"candidates": [{"finishReason": "MAX_TOKENS"}]}), BAD, False),
+        (
+            "google",
+            httpx.Response(400, json={"error": {"details": [{"reason": "API_KEY_INVALID"}]}}),
+            AUTH,
+            False,
+        ),
+        (
+            "google",
+            httpx.Response(400, json={"error": {"status": "FAILED_PRECONDITION"}}),
+            RATE,
+            False,
+        ),
+        ("google", httpx.Response(400, json={"error": {"details": "?"}}), REFUSED, False),
+        ("aws", ok(changed("aws", stopReason="guardrail_intervened")), REFUSED, False),
+        ("aws", ok(changed("aws", stopReason="malformed_model_output")), BAD, True),
+        ("aws", ok(changed("aws", output={})), BAD, True),
+        (
+            "aws",
+            httpx.Response(429, headers={"x-amzn-errortype": "ModelNotReadyException"}, json={}),
+            ErrorCode.PROVIDER_UNAVAILABLE,
+            True,
+        ),
+        (
+            "aws",
+            httpx.Response(400, json={"__type": "a#ServiceQuotaExceededException"}),
+            RATE,
+            False,
+        ),
+        ("aws", httpx.Response(424, json={}), ErrorCode.PROVIDER_UNAVAILABLE, True),
+    ],
+)
+def test_what_a_text_vendor_says_becomes_our_code(
+    drive: Drive, vendor: str, answer: httpx.Response, code: ErrorCode, retryable: bool
+) -> None:
+    """Given the vendor's own ways to fail, then each is the code that it means."""
+    with pytest.raises(VendorFault) as failed:
+        drive(flow(vendor, TEXT), answer)
+    assert (failed.value.code, failed.value.retryable) == (code, retryable)
+
+
+@pytest.mark.parametrize("vendor", ["anthropic", "google", "aws"])
+def test_an_answer_that_was_cut_off_says_so(drive: Drive, vendor: str) -> None:
+    """Given an answer cut off by the limit, then its finish is `length`."""
+    ends: dict[str, dict[str, Any]] = {
+        "anthropic": changed("anthropic", stop_reason="max_tokens"),
+        "google": {"candidates": [{**CANDIDATE["candidates"][0], "finishReason": "MAX_TOKENS"}]},  # type: ignore[index]
+        "aws": changed("aws", stopReason="max_tokens"),
+    }
+    assert drive(flow(vendor, TEXT), ok(ends[vendor])).finish == "length"
+
+
+@pytest.mark.parametrize(
+    ("status", "detail", "code", "retryable"),
+    [
+        (401, {"status": "invalid_api_key", "message": "no"}, AUTH, False),
+        (401, {"status": "quota_exceeded", "message": "pay"}, RATE, False),
+        (400, {"status": "max_character_limit_exceeded"}, REFUSED, False),
+        (429, {"status": "system_busy", "message": "busy"}, RATE, True),
+        (422, [{"loc": ["body", "text"], "msg": "Field required"}], REFUSED, False),
+        (500, "oops", ErrorCode.PROVIDER_UNAVAILABLE, True),
+        (400, [], REFUSED, False),
+    ],
+)
+def test_details_of_elevenlabs(
+    drive: Drive, status: int, detail: object, code: ErrorCode, retryable: bool
+) -> None:
+    """Given a detail that is an object, a list or a text, then it is read."""
+    for operation in (SPEECH, CLONE):
+        with pytest.raises(VendorFault) as failed:
+            drive(flow("elevenlabs", operation), httpx.Response(status, json={"detail": detail}))
+        assert (failed.value.code, failed.value.retryable) == (code, retryable)
+
+
+def test_speech_of_elevenlabs(drive: Drive) -> None:
+    """Given audio, then it is the reply, billed by the vendor's own count of characters."""
+    headers = {"content-type": "audio/mpeg", "character-cost": "12", "request-id": "r1"}
+    reply = drive(flow("elevenlabs", SPEECH), httpx.Response(200, content=b"ID3", headers=headers))
+    assert (reply.audio, reply.vendor_request_id) == (b"ID3", "r1")
+    assert reply.cost.units == {"characters": 12.0}
+    url = drive.requests[0].url
+    assert url.path == "/v1/text-to-speech/21m00Tcm4TlvDq8ikWAM"
+    assert url.params["output_format"] == "mp3_44100_128"
+    for content, kind in ((b"", "audio/mpeg"), (b"{}", "application/json")):
+        answer = httpx.Response(200, content=content, headers={"content-type": kind})
+        with pytest.raises(VendorFault) as failed:
+            drive(flow("elevenlabs", SPEECH), answer)
+        assert failed.value.code is BAD
+
+
+@pytest.mark.parametrize(
+    "said", [{}, {"voice_id": 7}, {"voice_id": "v", "requires_verification": True}]
+)
+def test_a_clone_of_elevenlabs_that_is_none(drive: Drive, said: dict[str, Any]) -> None:
+    """Given no voice, or one that a person has to verify first, then it is a failure."""
+    with pytest.raises(VendorFault):
+        drive(flow("elevenlabs", CLONE), ok(said))
+
+
+@pytest.mark.parametrize(
+    "secret",
+    ["{", "{}", '{"access_key_id": "A"}', '{"access_key_id": 1, "secret_access_key": 2}'],
+)
+def test_secrets_of_aws_that_are_none(drive: Drive, secret: str) -> None:
+    """Given JSON that holds no credentials, then nothing is sent, and nothing of it quoted."""
+    with pytest.raises(VendorFault) as failed:
+        drive(flow("aws", TEXT, secret=secret))
+    assert failed.value.code is ErrorCode.SECRET_UNRESOLVED
+    assert drive.requests == []
+
+
+def test_the_region_of_aws(drive: Drive) -> None:
+    """Given a region in the secret, then the default host follows it; another host does not."""
+    keys = {
+        "AccessKeyId": "AKIDX",
+        "SecretAccessKey": "s",
+        "SessionToken": "t",
+        "Region": "eu-west-1",
+    }
+    drive(flow("aws", TEXT, secret=json.dumps(keys)), ok(CONVERSED))
+    request = drive.requests[0]
+    assert request.url.host == "bedrock-runtime.eu-west-1.amazonaws.com"
+    assert "/eu-west-1/bedrock/aws4_request" in request.headers["authorization"]
+    assert request.headers["x-amz-security-token"] == "t"
+    base_urls = {"api": "https://bedrock-runtime.ap-south-1.amazonaws.com"}
+    del keys["Region"]
+    drive(flow("aws", TEXT, secret=json.dumps(keys), base_urls=base_urls), ok(CONVERSED))
+    assert "/ap-south-1/bedrock/" in drive.requests[1].headers["authorization"]

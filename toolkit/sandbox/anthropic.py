@@ -1,0 +1,254 @@
+"""The `anthropic` wire: messages and models, checked as strictly as the vendor checks."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import BaseRoute, Route
+
+from toolkit.sandbox import SANDBOX_KEYS
+from toolkit.sandbox._chat import Reply, Turn, named_event, pieces, respond, text_of, turns_of
+from toolkit.sandbox._state import SandboxState, bill, request_digest
+from toolkit.sandbox._wire import (
+    JsonObject,
+    NotJsonError,
+    answer,
+    bearer,
+    fits,
+    kind_of,
+    read_object,
+)
+
+Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
+
+SUFFIX = "-sandbox"
+CONTEXT_TOKENS = 200_000
+MODELS = ("claude-haiku-5-5", "claude-sonnet-5-5", "claude-opus-5-5", "claude-haiku-4-5")
+VERSIONS = ("2023-06-01", "2026-10-21")
+FIELDS = {
+    "model": "string",
+    "max_tokens": "integer",
+    "messages": "array",
+    "system": "string|array|null",
+    "temperature": "number|null",
+    "top_p": "number|null",
+    "top_k": "integer|null",
+    "stop_sequences": "array|null",
+    "stream": "boolean|null",
+    "metadata": "object|null",
+    "output_config": "object|null",
+    "thinking": "object|null",
+    "tools": "array|null",
+    "tool_choice": "object|null",
+    "service_tier": "string|null",
+}
+_TYPES = {400: "invalid_request_error", 401: "authentication_error", 404: "not_found_error"}
+
+
+@dataclass(slots=True)
+class RefusalError(Exception):
+    """An error in the vendor's shape."""
+
+    status: int
+    message: str
+
+    def response(self, request_id: str) -> Response:
+        """The answer that carries it."""
+        error = {"type": _TYPES[self.status], "message": self.message}
+        body = {"type": "error", "error": error, "request_id": request_id}
+        return answer(body, self.status, {"request-id": request_id})
+
+
+def routes(state: SandboxState) -> list[BaseRoute]:
+    """The vendor's paths."""
+
+    def guarded(handler: Handler) -> Handler:
+        async def endpoint(request: Request) -> Response:
+            request_id = f"req_{state.fresh('anthropic', request_digest(request))[:24]}"
+            try:
+                _check_head(request)
+                reply = await handler(request)
+            except RefusalError as refusal:
+                return refusal.response(request_id)
+            reply.headers["request-id"] = request_id
+            return reply
+
+        return endpoint
+
+    return [
+        Route("/v1/models", guarded(_models), methods=["GET"]),
+        Route("/v1/models/{model}", guarded(_one), methods=["GET"]),
+        Route("/v1/messages", guarded(_messages), methods=["POST"]),
+    ]
+
+
+def _check_head(request: Request) -> None:
+    key = request.headers.get("x-api-key") or bearer(request)
+    if key is None:
+        raise RefusalError(401, "x-api-key header is required")
+    if key != SANDBOX_KEYS["ANTHROPIC_API_KEY"]:
+        raise RefusalError(401, "invalid x-api-key")
+    version = request.headers.get("anthropic-version")
+    if version is None:
+        raise RefusalError(400, "anthropic-version: header is required")
+    if version not in VERSIONS:
+        raise RefusalError(400, f"anthropic-version: {version!r} is not a valid version")
+
+
+async def _models(_request: Request) -> Response:
+    listed = [_model(name) for name in MODELS]
+    page = {"first_id": MODELS[0], "last_id": MODELS[-1], "has_more": False}
+    return answer({"data": listed, **page})
+
+
+async def _one(request: Request) -> Response:
+    return answer(_model(_known(str(request.path_params["model"]))))
+
+
+def _model(name: str) -> JsonObject:
+    return {
+        "type": "model",
+        "id": name,
+        "display_name": f"{name} (sandbox)",
+        "created_at": "2026-11-20T00:00:00Z",
+    }
+
+
+def _known(name: str) -> str:
+    bare = name.removesuffix(SUFFIX)
+    if bare not in MODELS:
+        raise RefusalError(404, f"model: {name}")
+    return bare
+
+
+async def _messages(request: Request) -> Response:
+    try:
+        body = await read_object(request)
+    except NotJsonError:
+        raise RefusalError(400, "The request body is not valid JSON") from None
+    _check_fields(body)
+    model = _known(body["model"])
+    _check_sampling(request, body)
+    _check_turns(body["messages"])
+    schema = _wanted_schema(body)
+    turns = turns_of(body["messages"])
+    if body.get("system"):
+        turns.insert(0, Turn("system", text_of(body["system"])))
+    reply = respond(turns, schema=schema, max_tokens=body["max_tokens"])
+    if reply.prompt_tokens > CONTEXT_TOKENS:
+        raise RefusalError(
+            400, f"prompt is too long: {reply.prompt_tokens} tokens > {CONTEXT_TOKENS} maximum"
+        )
+    bill(request)
+    head = _head(request_digest(request), model)
+    if body.get("stream"):
+        return StreamingResponse(_stream(head, reply), media_type="text/event-stream")
+    return answer(
+        {
+            **head,
+            "content": [{"type": "text", "text": reply.text, "citations": None}],
+            "stop_reason": _stop(reply),
+            "usage": _usage(reply.prompt_tokens, reply.completion_tokens),
+        }
+    )
+
+
+def _check_fields(body: JsonObject) -> None:
+    for name in body:
+        if name not in FIELDS:
+            raise RefusalError(400, f"{name}: Extra inputs are not permitted")
+    for name in ("model", "max_tokens", "messages"):
+        if body.get(name) is None:
+            raise RefusalError(400, f"{name}: Field required")
+    for name, value in body.items():
+        if not fits(value, FIELDS[name]):
+            wanted = FIELDS[name].replace("|null", "").replace("|", " or ")
+            raise RefusalError(
+                400, f"{name}: Input should be a valid {wanted}, not {kind_of(value)}"
+            )
+    if body["max_tokens"] < 1:
+        raise RefusalError(400, "max_tokens: Input should be greater than or equal to 1")
+
+
+def _check_sampling(request: Request, body: JsonObject) -> None:
+    """The newer version takes no sampling parameter at all, the older one a temperature."""
+    for name in ("temperature", "top_p", "top_k"):
+        if body.get(name) is None:
+            continue
+        if request.headers["anthropic-version"] == VERSIONS[-1]:
+            raise RefusalError(400, f"{name}: this parameter is not supported")
+        if name != "top_k" and not 0 <= body[name] <= 1:
+            raise RefusalError(400, f"{name}: Input should be between 0 and 1")
+
+
+def _check_turns(messages: list[object]) -> None:
+    if not messages:
+        raise RefusalError(400, "messages: at least one message is required")
+    for place, one in enumerate(messages):
+        where = f"messages.{place}"
+        if not isinstance(one, dict) or one.get("role") not in ("user", "assistant"):
+            raise RefusalError(400, f'{where}.role: Input should be "user" or "assistant"')
+        if not fits(one.get("content"), "string|array") or not one["content"]:
+            raise RefusalError(400, f"{where}.content: must be a non-empty string or array")
+
+
+def _wanted_schema(body: JsonObject) -> JsonObject | None:
+    wanted = (body.get("output_config") or {}).get("format")
+    if wanted is None:
+        return None
+    if not isinstance(wanted, dict) or wanted.get("type") != "json_schema":
+        raise RefusalError(400, "output_config.format.type: Input should be 'json_schema'")
+    schema = wanted.get("schema")
+    if not isinstance(schema, dict):
+        raise RefusalError(400, "output_config.format.schema: Field required")
+    if schema.get("type") == "object" and schema.get("additionalProperties") is not False:
+        raise RefusalError(
+            400,
+            "output_config.format.schema: For 'object' type, 'additionalProperties' must be"
+            " explicitly set to false",
+        )
+    return schema
+
+
+def _head(digest: str, model: str) -> JsonObject:
+    return {
+        "id": f"msg_{digest[:24]}",
+        "type": "message",
+        "role": "assistant",
+        "model": model + SUFFIX,
+        "content": [],
+        "stop_reason": None,
+        "stop_sequence": None,
+        "usage": {},
+    }
+
+
+def _stop(reply: Reply) -> str:
+    return "max_tokens" if reply.finish == "length" else "end_turn"
+
+
+def _usage(given: int, made: int) -> JsonObject:
+    return {
+        "input_tokens": given,
+        "cache_creation_input_tokens": 0,
+        "cache_read_input_tokens": 0,
+        "output_tokens": made,
+        "service_tier": "standard",
+    }
+
+
+async def _stream(head: JsonObject, reply: Reply) -> AsyncIterator[str]:
+    started = {**head, "usage": _usage(reply.prompt_tokens, 1)}
+    yield named_event("message_start", {"message": started})
+    block = {"type": "text", "text": "", "citations": None}
+    yield named_event("content_block_start", {"index": 0, "content_block": block})
+    for piece in pieces(reply.text):
+        delta = {"type": "text_delta", "text": piece}
+        yield named_event("content_block_delta", {"index": 0, "delta": delta})
+    yield named_event("content_block_stop", {"index": 0})
+    ended = {"stop_reason": _stop(reply), "stop_sequence": None}
+    usage = {"output_tokens": reply.completion_tokens}
+    yield named_event("message_delta", {"delta": ended, "usage": usage})
+    yield named_event("message_stop", {})

@@ -1,0 +1,190 @@
+"""The `aws` wire: Bedrock's Converse, by API key or by a signature that is worked out again."""
+
+import hashlib
+import hmac
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import quote
+from uuid import UUID
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from toolkit.sandbox import SANDBOX_KEYS
+from toolkit.sandbox._chat import Turn, respond
+from toolkit.sandbox._state import SandboxState, bill, request_digest
+from toolkit.sandbox._wire import JsonObject, NotJsonError, answer, bearer, fits, read_object
+
+ACCESS_KEY = "SANDBOXACCESSKEY"
+SIGNING_KEY = "sandbox-aws-secret"
+MODELS = (
+    "amazon.nova-2-lite-v1:0",
+    "amazon.nova-micro-v1:0",
+    "anthropic.claude-haiku-5-5",
+    "openai.gpt-oss-120b-1:0",
+)
+PREFIXES = ("us.", "eu.", "global.")
+FIELDS = {
+    "messages": "array",
+    "system": "array|null",
+    "inferenceConfig": "object|null",
+    "outputConfig": "object|null",
+    "toolConfig": "object|null",
+    "guardrailConfig": "object|null",
+    "additionalModelRequestFields": "object|null",
+    "additionalModelResponseFieldPaths": "array|null",
+    "requestMetadata": "object|null",
+    "performanceConfig": "object|null",
+}
+CONFIG = {
+    "maxTokens": "integer|null",
+    "temperature": "number|null",
+    "topP": "number|null",
+    "stopSequences": "array|null",
+}
+_ALGORITHM = "AWS4-HMAC-SHA256"
+
+
+@dataclass(slots=True)
+class RefusalError(Exception):
+    """An error in the vendor's shape: its name stands in a header."""
+
+    status: int
+    name: str
+    message: str
+
+    def response(self, request_id: str) -> Response:
+        """The answer that carries it."""
+        headers = {"x-amzn-errortype": self.name, "x-amzn-requestid": request_id}
+        return answer({"message": self.message}, self.status, headers)
+
+
+def routes(state: SandboxState) -> list[BaseRoute]:
+    """The vendor's path."""
+
+    async def converse(request: Request) -> Response:
+        digest = state.fresh("aws", request_digest(request))
+        request_id = str(UUID(digest[:32]))
+        try:
+            await _check_caller(request)
+            reply = await _converse(request)
+        except RefusalError as refusal:
+            return refusal.response(request_id)
+        reply.headers["x-amzn-requestid"] = request_id
+        return reply
+
+    return [Route("/model/{model:path}/converse", converse, methods=["POST"])]
+
+
+async def _check_caller(request: Request) -> None:
+    key = bearer(request)
+    if key is not None:
+        if key != SANDBOX_KEYS["AWS_BEARER_TOKEN_BEDROCK"]:
+            raise RefusalError(403, "AccessDeniedException", "Authentication failed: bad API key.")
+        return
+    given = request.headers.get("authorization", "")
+    if not given.startswith(_ALGORITHM):
+        raise RefusalError(403, "AccessDeniedException", "Missing Authentication Token")
+    parts = dict(
+        part.strip().partition("=")[::2] for part in given[len(_ALGORITHM) :].strip().split(",")
+    )
+    access_key, _, scope = parts.get("Credential", "").partition("/")
+    if access_key != ACCESS_KEY:
+        raise RefusalError(
+            403, "UnrecognizedClientException", "The security token in the request is invalid."
+        )
+    signed = parts.get("SignedHeaders", "").split(";")
+    wanted = _signature(request, await request.body(), scope, signed)
+    if not hmac.compare_digest(wanted, parts.get("Signature", "")):
+        message = "The request signature we calculated does not match the one you provided."
+        raise RefusalError(403, "InvalidSignatureException", message)
+
+
+def _signature(request: Request, body: bytes, scope: str, signed: list[str]) -> str:
+    """Signature Version 4 of a request, worked out from what arrived."""
+    # The path that was signed is encoded twice: once for the wire, and once more.
+    raw = bytes(request.scope.get("raw_path") or request.url.path.encode()).decode("ascii")
+    headers: Mapping[str, str] = request.headers
+    canonical = "\n".join(
+        (
+            request.method,
+            quote(raw.partition("?")[0], safe="/-_.~"),
+            request.url.query,
+            "".join(f"{name}:{' '.join(headers.get(name, '').split())}\n" for name in signed),
+            ";".join(signed),
+            hashlib.sha256(body).hexdigest(),
+        )
+    )
+    digest = hashlib.sha256(canonical.encode()).hexdigest()
+    text = "\n".join((_ALGORITHM, headers.get("x-amz-date", ""), scope, digest))
+    key = f"AWS4{SIGNING_KEY}".encode()
+    for part in scope.split("/"):
+        key = hmac.new(key, part.encode(), hashlib.sha256).digest()
+    return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
+
+
+async def _converse(request: Request) -> Response:
+    model = str(request.path_params["model"])
+    bare = next((model.removeprefix(p) for p in PREFIXES if model.startswith(p)), model)
+    if bare not in MODELS:
+        raise RefusalError(400, "ValidationException", "The provided model identifier is invalid.")
+    try:
+        body = await read_object(request)
+    except NotJsonError:
+        raise RefusalError(400, "SerializationException", "The body is not JSON.") from None
+    _check(body, FIELDS, "")
+    config = body.get("inferenceConfig") or {}
+    _check(config, CONFIG, "inferenceConfig.")
+    if config.get("temperature") is not None and "claude" in bare:
+        message = "temperature is not supported by this model."
+        raise RefusalError(400, "ValidationException", message)
+    turns = [_turn(one, place) for place, one in enumerate(body.get("messages") or ())]
+    if not turns:
+        raise RefusalError(400, "ValidationException", "messages: at least one is required.")
+    for one in body.get("system") or ():
+        turns.insert(0, Turn("system", str(one.get("text", ""))))
+    schema = _wanted_schema(body)
+    reply = respond(turns, schema=schema, max_tokens=config.get("maxTokens"))
+    bill(request)
+    said = {"role": "assistant", "content": [{"text": reply.text}]}
+    return answer(
+        {
+            "output": {"message": said},
+            "stopReason": "max_tokens" if reply.finish == "length" else "end_turn",
+            "usage": {
+                "inputTokens": reply.prompt_tokens,
+                "outputTokens": reply.completion_tokens,
+                "totalTokens": reply.prompt_tokens + reply.completion_tokens,
+            },
+            "metrics": {"latencyMs": 1},
+        }
+    )
+
+
+def _check(body: JsonObject, known: Mapping[str, str], where: str) -> None:
+    for name, value in body.items():
+        if name not in known or not fits(value, known[name]):
+            raise RefusalError(400, "ValidationException", f"{where}{name} is not valid.")
+
+
+def _turn(one: object, place: int) -> Turn:
+    if not isinstance(one, dict) or one.get("role") not in ("user", "assistant"):
+        raise RefusalError(400, "ValidationException", f"messages.{place}.role is not valid.")
+    blocks = one.get("content")
+    if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
+        raise RefusalError(400, "ValidationException", f"messages.{place}.content is not valid.")
+    return Turn(one["role"], "\n".join(str(block.get("text", "")) for block in blocks))
+
+
+def _wanted_schema(body: JsonObject) -> JsonObject | None:
+    wanted = (body.get("outputConfig") or {}).get("textFormat")
+    if wanted is None:
+        return None
+    try:
+        schema = json.loads(wanted["structure"]["jsonSchema"]["schema"])
+    except (KeyError, TypeError, ValueError):
+        message = "outputConfig.textFormat.structure.jsonSchema.schema is no JSON schema."
+        raise RefusalError(400, "ValidationException", message) from None
+    return schema if isinstance(schema, dict) else None

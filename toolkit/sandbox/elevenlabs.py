@@ -1,0 +1,216 @@
+"""The `elevenlabs` wire: speech, voices and voice clones."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from toolkit.sandbox import SANDBOX_KEYS
+from toolkit.sandbox._audio import measure
+from toolkit.sandbox._speech import Voicing, speak
+from toolkit.sandbox._state import SandboxState, bill, request_digest
+from toolkit.sandbox._wire import JsonObject, NotJsonError, answer, fits, read_object
+
+Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
+
+MODELS = {
+    "eleven_flash_v2_5": 40_000,
+    "eleven_multilingual_v2": 10_000,
+    "eleven_v3": 5_000,
+    "eleven_v4": 10_000,
+    "eleven_v4_turbo": 40_000,
+}
+VOICES = {"21m00Tcm4TlvDq8ikWAM": "Rachel", "AZnzlk1XvdvUeBnXmlld": "Domi"}
+FORMATS = {"mp3_44100_128": 128_000, "mp3_44100_64": 64_000, "mp3_44100_32": 32_000}
+FIELDS = {
+    "text": "string",
+    "model_id": "string|null",
+    "voice_settings": "object|null",
+    "language_code": "string|null",
+    "seed": "integer|null",
+    "previous_text": "string|null",
+    "next_text": "string|null",
+    "apply_text_normalization": "string|null",
+}
+SETTINGS = {
+    "stability": (0.0, 1.0),
+    "similarity_boost": (0.0, 1.0),
+    "style": (0.0, 1.0),
+    "speed": (0.7, 1.2),
+}
+
+
+@dataclass(slots=True)
+class RefusalError(Exception):
+    """An error in the vendor's shape: an object in `detail`, or a list for a wrong field."""
+
+    status: int
+    code: str
+    message: str
+    where: tuple[str, ...] = ()
+
+    def response(self) -> Response:
+        """The answer that carries it."""
+        if self.where:
+            detail: object = [{"loc": list(self.where), "msg": self.message, "type": self.code}]
+        else:
+            detail = {"status": self.code, "message": self.message}
+        return answer({"detail": detail}, self.status)
+
+
+@dataclass(slots=True)
+class _Store:
+    """The voices that this account made."""
+
+    clones: dict[str, str] = field(default_factory=dict)
+
+
+class _Wire:
+    def __init__(self, state: SandboxState) -> None:
+        self._state = state
+        self._clones = state.shelf(_Store).clones
+
+    async def speech(self, request: Request) -> Response:
+        voice = str(request.path_params["voice"])
+        body = await _read(request)
+        model = body.get("model_id") or "eleven_multilingual_v2"
+        if model not in MODELS:
+            raise RefusalError(400, "model_not_found", f"A model with ID {model} does not exist.")
+        if voice not in VOICES and voice not in self._clones:
+            raise RefusalError(
+                404, "voice_not_found", f"A voice for the voice_id {voice} was not found."
+            )
+        text = body["text"]
+        if not text.strip():
+            raise RefusalError(400, "invalid_text", "The text is empty.")
+        if len(text) > MODELS[model]:
+            message = f"A single request can have {MODELS[model]} characters at most."
+            raise RefusalError(400, "max_character_limit_exceeded", message)
+        form = request.query_params.get("output_format", "mp3_44100_128")
+        if form not in FORMATS:
+            raise RefusalError(422, "enum", "Unknown format", ("query", "output_format"))
+        speed = _settings(body.get("voice_settings") or {}).get("speed", 1.0)
+        voicing = Voicing(
+            voice,
+            speed=speed,
+            volume=1.0,
+            pitch=0,
+            form="mp3",
+            sample_rate=44100,
+            bitrate=FORMATS[form],
+            channels=1,
+        )
+        audio, _ = await run_in_threadpool(speak, text, voicing)
+        bill(request)
+        headers = {
+            "character-cost": str(len(text)),
+            "request-id": self._state.fresh("elevenlabs", request_digest(request))[:20],
+        }
+        return Response(audio, media_type="audio/mpeg", headers=headers)
+
+    async def add_voice(self, request: Request) -> Response:
+        try:
+            async with request.form() as form:
+                name = form.get("name")
+                files = [one for one in form.getlist("files") if isinstance(one, UploadFile)]
+                recordings = [measure(await one.read()) for one in files]
+        except HTTPException:
+            raise RefusalError(422, "missing", "Field required", ("body", "files")) from None
+        if not isinstance(name, str) or not name:
+            raise RefusalError(422, "missing", "Field required", ("body", "name"))
+        if not recordings:
+            raise RefusalError(422, "missing", "Field required", ("body", "files"))
+        if any(recording is None for recording in recordings):
+            raise RefusalError(400, "invalid_content", "A file is no audio that can be read.")
+        digest = self._state.fresh("elevenlabs-voice", request_digest(request))
+        voice = digest[:20]
+        self._clones[voice] = name
+        bill(request)
+        return answer({"voice_id": voice, "requires_verification": False})
+
+    async def voices(self, _request: Request) -> Response:
+        known = {**VOICES, **self._clones}
+        return answer({"voices": [self._voice(voice, name) for voice, name in known.items()]})
+
+    def _voice(self, voice: str, name: str) -> JsonObject:
+        category = "cloned" if voice in self._clones else "premade"
+        return {"voice_id": voice, "name": name, "category": category, "labels": {}}
+
+    async def delete_voice(self, request: Request) -> Response:
+        voice = str(request.path_params["voice"])
+        if voice not in self._clones:
+            raise RefusalError(400, "voice_does_not_exist", "This voice is not yours.")
+        del self._clones[voice]
+        return answer({"status": "ok"})
+
+    async def models(self, _request: Request) -> Response:
+        return answer(
+            [
+                {
+                    "model_id": name,
+                    "name": f"{name} (sandbox)",
+                    "can_do_text_to_speech": True,
+                    "maximum_text_length_per_request": limit,
+                }
+                for name, limit in MODELS.items()
+            ]
+        )
+
+
+def routes(state: SandboxState) -> list[BaseRoute]:
+    """The vendor's paths."""
+    wire = _Wire(state)
+
+    def guarded(handler: Handler) -> Handler:
+        async def endpoint(request: Request) -> Response:
+            try:
+                _check_key(request)
+                return await handler(request)
+            except RefusalError as refusal:
+                return refusal.response()
+
+        return endpoint
+
+    return [
+        Route("/v1/text-to-speech/{voice}", guarded(wire.speech), methods=["POST"]),
+        Route("/v1/voices/add", guarded(wire.add_voice), methods=["POST"]),
+        Route("/v1/voices", guarded(wire.voices), methods=["GET"]),
+        Route("/v1/voices/{voice}", guarded(wire.delete_voice), methods=["DELETE"]),
+        Route("/v1/models", guarded(wire.models), methods=["GET"]),
+    ]
+
+
+def _check_key(request: Request) -> None:
+    key = request.headers.get("xi-api-key")
+    if key is None:
+        raise RefusalError(401, "needs_authorization", "Neither key nor token was sent.")
+    if key != SANDBOX_KEYS["ELEVENLABS_API_KEY"]:
+        raise RefusalError(401, "invalid_api_key", "Invalid API key")
+
+
+async def _read(request: Request) -> JsonObject:
+    try:
+        body = await read_object(request)
+    except NotJsonError:
+        raise RefusalError(422, "json_invalid", "JSON decode error", ("body",)) from None
+    if body.get("text") is None:
+        raise RefusalError(422, "missing", "Field required", ("body", "text"))
+    for name, value in body.items():
+        if name in FIELDS and not fits(value, FIELDS[name]):
+            raise RefusalError(422, "type_error", "Input has a wrong type", ("body", name))
+    return body
+
+
+def _settings(given: JsonObject) -> dict[str, float]:
+    for name, (low, high) in SETTINGS.items():
+        value = given.get(name)
+        if value is not None and not (fits(value, "number") and low <= value <= high):
+            message = f"Invalid setting for {name}: {low} to {high}."
+            raise RefusalError(400, "invalid_voice_settings", message)
+    return {name: float(given[name]) for name in SETTINGS if given.get(name) is not None}

@@ -1,0 +1,268 @@
+"""The `google` wire: generateContent, countTokens and models, as the Gemini API has them."""
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import BaseRoute, Route
+
+from toolkit.sandbox import SANDBOX_KEYS
+from toolkit.sandbox._chat import Reply, Turn, event, pieces, respond
+from toolkit.sandbox._state import SandboxState, bill, request_digest
+from toolkit.sandbox._wire import JsonObject, NotJsonError, answer, fits, read_object
+
+Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
+
+SUFFIX = "-sandbox"
+MODELS = (
+    "gemini-3.8-flash",
+    "gemini-3.5-flash-lite",
+    "gemini-3.1-flash-lite",
+    "gemini-2.5-flash",
+)
+ALIASES = {"gemini-flash-latest": "gemini-3.8-flash"}
+FIELDS = {
+    "contents": "array",
+    "systemInstruction": "object|null",
+    "generationConfig": "object|null",
+    "safetySettings": "array|null",
+    "tools": "array|null",
+    "toolConfig": "object|null",
+    "cachedContent": "string|null",
+    "labels": "object|null",
+}
+CONFIG = {
+    "temperature": "number|null",
+    "topP": "number|null",
+    "topK": "number|null",
+    "maxOutputTokens": "integer|null",
+    "candidateCount": "integer|null",
+    "stopSequences": "array|null",
+    "responseMimeType": "string|null",
+    "responseJsonSchema": "object|null",
+    "responseSchema": "object|null",
+    "seed": "integer|null",
+    "thinkingConfig": "object|null",
+}
+_STATUSES = {400: "INVALID_ARGUMENT", 403: "PERMISSION_DENIED", 404: "NOT_FOUND"}
+
+
+@dataclass(slots=True)
+class RefusalError(Exception):
+    """An error in the vendor's shape."""
+
+    status: int
+    message: str
+    reason: str = ""
+    details: list[JsonObject] = field(default_factory=list)
+
+    def response(self) -> Response:
+        """The answer that carries it."""
+        details = [*self.details]
+        if self.reason:
+            kind = "type.googleapis.com/google.rpc.ErrorInfo"
+            domain = "googleapis.com"
+            details.append({"@type": kind, "reason": self.reason, "domain": domain})
+        error: JsonObject = {
+            "code": self.status,
+            "message": self.message,
+            "status": _STATUSES[self.status],
+        }
+        return answer(
+            {"error": {**error, **({"details": details} if details else {})}}, self.status
+        )
+
+
+def routes(state: SandboxState) -> list[BaseRoute]:
+    """The vendor's paths, in both versions."""
+    del state  # ids come from the request's digest, which holds the seed
+    handlers = {
+        "generateContent": _generate,
+        "streamGenerateContent": _stream,
+        "countTokens": _count,
+    }
+
+    async def act(request: Request) -> Response:
+        name, _, action = str(request.path_params["action"]).partition(":")
+        handler = handlers.get(action)
+        if handler is None:
+            raise RefusalError(404, f"Method {action!r} is not found.")
+        return await handler(request, _known(name, str(request.path_params["version"])))
+
+    return [
+        Route("/{version:str}/models", _guarded(_models), methods=["GET"]),
+        Route("/{version:str}/models/{model}", _guarded(_one), methods=["GET"]),
+        Route("/{version:str}/models/{action}", _guarded(act), methods=["POST"]),
+    ]
+
+
+def _guarded(handler: Handler) -> Handler:
+    async def endpoint(request: Request) -> Response:
+        try:
+            if request.path_params["version"] not in ("v1", "v1beta"):
+                raise RefusalError(404, "Not found.")
+            _check_key(request)
+            return await handler(request)
+        except RefusalError as refusal:
+            return refusal.response()
+
+    return endpoint
+
+
+def _check_key(request: Request) -> None:
+    key = request.headers.get("x-goog-api-key") or request.query_params.get("key")
+    if not key:
+        raise RefusalError(403, "Method doesn't allow unregistered callers.")
+    if key != SANDBOX_KEYS["GEMINI_API_KEY"]:
+        # A bad key is an invalid argument to this vendor, and not 401.
+        message = "API key not valid. Please pass a valid API key."
+        raise RefusalError(400, message, "API_KEY_INVALID")
+
+
+async def _models(_request: Request) -> Response:
+    return answer({"models": [_model(name) for name in MODELS]})
+
+
+async def _one(request: Request) -> Response:
+    name = _known(str(request.path_params["model"]), str(request.path_params["version"]))
+    return answer(_model(name))
+
+
+def _model(name: str) -> JsonObject:
+    return {
+        "name": f"models/{name}",
+        "version": "sandbox",
+        "displayName": f"{name} (sandbox)",
+        "inputTokenLimit": 1_048_576,
+        "outputTokenLimit": 65_536,
+        "supportedGenerationMethods": ["generateContent", "countTokens"],
+    }
+
+
+def _known(name: str, version: str) -> str:
+    bare = ALIASES.get(name, name) if version == "v1beta" else name
+    if bare not in MODELS:
+        raise RefusalError(
+            404, f"models/{name} is not found for API version {version}, or is not supported."
+        )
+    return bare
+
+
+async def _asked(request: Request) -> tuple[JsonObject, list[Turn], JsonObject | None, bool]:
+    """The body, its turns, the schema that is wanted, and whether any JSON is."""
+    try:
+        body = await read_object(request)
+    except NotJsonError:
+        raise RefusalError(400, "Invalid JSON payload received.") from None
+    _check(body, FIELDS, "")
+    if not body.get("contents"):
+        raise RefusalError(400, "* GenerateContentRequest.contents: contents is not specified")
+    config = body.get("generationConfig") or {}
+    _check(config, CONFIG, "generation_config")
+    turns = [_turn(content, place) for place, content in enumerate(body["contents"])]
+    if body.get("systemInstruction"):
+        turns.insert(0, Turn("system", _text(body["systemInstruction"])))
+    schema = config.get("responseJsonSchema") or config.get("responseSchema")
+    wants_json = config.get("responseMimeType") == "application/json"
+    if schema is not None and not wants_json:
+        raise RefusalError(400, "response_schema needs response_mime_type application/json")
+    return body, turns, _lowered(schema), wants_json
+
+
+def _check(body: JsonObject, known: dict[str, str], where: str) -> None:
+    for name, value in body.items():
+        if name not in known:
+            place = f" at '{where}'" if where else ""
+            raise RefusalError(
+                400,
+                f'Invalid JSON payload received. Unknown name "{name}"{place}: Cannot find field.',
+            )
+        if not fits(value, known[name]):
+            raise RefusalError(400, f"Invalid value at '{where or 'request'}.{name}'.")
+
+
+def _turn(content: object, place: int) -> Turn:
+    if not isinstance(content, dict) or not isinstance(content.get("parts"), list):
+        raise RefusalError(400, f"* contents[{place}].parts: contents.parts must not be empty.")
+    role = content.get("role") or "user"
+    if role not in ("user", "model"):
+        raise RefusalError(400, "Please use a valid role: user, model.")
+    return Turn("assistant" if role == "model" else "user", _text(content))
+
+
+def _text(content: JsonObject) -> str:
+    parts = [part for part in content.get("parts") or () if isinstance(part, dict)]
+    return "\n".join(str(part.get("text", "")) for part in parts)
+
+
+def _lowered(schema: JsonObject | None) -> JsonObject | None:
+    """The SDK writes types in capitals (`OBJECT`), JSON Schema does not."""
+    if schema is None:
+        return None
+
+    def lowered(value: object, key: str = "") -> object:
+        if isinstance(value, dict):
+            return {name: lowered(held, name) for name, held in value.items()}
+        if isinstance(value, list):
+            return [lowered(held) for held in value]
+        return value.lower() if key == "type" and isinstance(value, str) else value
+
+    made = lowered(schema)
+    return made if isinstance(made, dict) else None
+
+
+async def _answered(request: Request) -> Reply:
+    body, turns, schema, wants_json = await _asked(request)
+    config = body.get("generationConfig") or {}
+    limit = config.get("maxOutputTokens")
+    reply = respond(turns, schema=schema, want_json=wants_json, max_tokens=limit)
+    bill(request)
+    return reply
+
+
+async def _generate(request: Request, model: str) -> Response:
+    reply = await _answered(request)
+    finish = "MAX_TOKENS" if reply.finish == "length" else "STOP"
+    return answer(_chunk(request, model, reply, reply.text, finish))
+
+
+async def _stream(request: Request, model: str) -> Response:
+    reply = await _answered(request)
+    finish = "MAX_TOKENS" if reply.finish == "length" else "STOP"
+    steps = list(pieces(reply.text)) or [""]
+    chunks = [
+        _chunk(request, model, reply, step, finish if place == len(steps) else None)
+        for place, step in enumerate(steps, start=1)
+    ]
+    if request.query_params.get("alt") != "sse":
+        return Response(json.dumps(chunks), media_type="application/json")
+
+    async def events() -> AsyncIterator[str]:
+        for chunk in chunks:
+            yield event(chunk)
+
+    return StreamingResponse(events(), media_type="text/event-stream")
+
+
+async def _count(request: Request, _model_name: str) -> Response:
+    _, turns, _, _ = await _asked(request)
+    return answer({"totalTokens": respond(turns).prompt_tokens})
+
+
+def _chunk(request: Request, model: str, reply: Reply, text: str, finish: str | None) -> JsonObject:
+    candidate: JsonObject = {"content": {"role": "model", "parts": [{"text": text}]}, "index": 0}
+    if finish is not None:
+        candidate["finishReason"] = finish
+    return {
+        "candidates": [candidate],
+        "usageMetadata": {
+            "promptTokenCount": reply.prompt_tokens,
+            "candidatesTokenCount": reply.completion_tokens,
+            "totalTokenCount": reply.prompt_tokens + reply.completion_tokens,
+        },
+        "modelVersion": model + SUFFIX,
+        "responseId": request_digest(request)[:22],
+    }

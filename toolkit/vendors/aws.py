@@ -1,0 +1,222 @@
+"""AWS (V6): text by Bedrock's Converse, with an API key or signed requests."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from urllib.parse import quote
+
+import httpx
+
+from toolkit.contract.errors import ErrorCode
+from toolkit.plugins import Access, Flow, TextReply, TextRequest, Vendor, VendorFault, send
+from toolkit.vendors import _chat
+from toolkit.vendors._http import (
+    KEY_REFUSED,
+    OUT_OF_CREDIT,
+    REFUSED,
+    Answer,
+    Json,
+    Verdict,
+    bearer,
+    inner,
+    number,
+    plain,
+)
+from toolkit.vendors._prices import models
+
+REGION = "us-east-1"
+BASE_URL = f"https://bedrock-runtime.{REGION}.amazonaws.com"
+SERVICE = "bedrock"
+_FINISH = {"max_tokens": "length", "model_context_window_exceeded": "length"}
+_BLOCKED = frozenset(("guardrail_intervened", "content_filtered"))
+_BUSY: Verdict = (ErrorCode.PROVIDER_UNAVAILABLE, None)
+# By the error's name, where the HTTP status alone would mislead.
+_VERDICTS: dict[str, Verdict] = {
+    "AccessDeniedException": KEY_REFUSED,
+    "UnrecognizedClientException": KEY_REFUSED,
+    "InvalidSignatureException": KEY_REFUSED,
+    "ExpiredTokenException": KEY_REFUSED,
+    "ServiceQuotaExceededException": OUT_OF_CREDIT,
+    "ThrottlingException": (ErrorCode.PROVIDER_RATE_LIMITED, None),
+    "ModelNotReadyException": _BUSY,
+    "ModelErrorException": _BUSY,
+    "ModelTimeoutException": (ErrorCode.PROVIDER_TIMEOUT, None),
+    "ValidationException": REFUSED,
+}
+# The spellings in which tools write credentials down.
+_SPELLINGS = {
+    "access_key": ("access_key_id", "aws_access_key_id", "accesskeyid", "access_key"),
+    "secret_key": ("secret_access_key", "aws_secret_access_key", "secretaccesskey", "secret_key"),
+    "token": ("session_token", "aws_session_token", "sessiontoken", "token"),
+    "region": ("region", "aws_region", "aws_default_region", "region_name"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """What a request is made with: a Bedrock API key, or credentials to sign with."""
+
+    bearer: str = field(default="", repr=False)
+    access_key: str = field(default="", repr=False)
+    secret_key: str = field(default="", repr=False)
+    token: str | None = field(default=None, repr=False)
+    region: str | None = None
+
+
+def text(operation: TextRequest, access: Access) -> Flow[TextReply]:
+    """Generate text by Converse.
+
+    A schema that the model refuses goes into the prompt instead, once.
+
+    Raises:
+        VendorFault: as the error table of the vendor's documents has it; `SECRET_UNRESOLVED` for
+            a secret that is neither an API key nor credentials.
+    """
+    keys = parsed(access.secret)
+    answer = yield from _asked(access, keys, _body(operation, access, native=True))
+    if answer.status == 400 and operation.schema is not None and _is_about_schema(answer):
+        answer = yield from _asked(access, keys, _body(operation, access, native=False))
+    said = answer.json()
+    if answer.failed:
+        raise _failure(answer, said)
+    return _reply(answer, said, operation)
+
+
+def parsed(secret: str) -> Keys:
+    """The credentials that a secret holds: a JSON object, or else it is an API key itself.
+
+    >>> parsed("bedrock-api-key").region is None
+    True
+
+    Raises:
+        VendorFault: `SECRET_UNRESOLVED` for JSON that holds no credentials; nothing is quoted.
+    """
+    if not secret.lstrip().startswith("{"):
+        return Keys(bearer=secret)
+    try:
+        value = json.loads(secret)
+    except (ValueError, RecursionError):
+        value = {}
+    given = {str(name).lower(): held for name, held in value.items()} if value else {}
+    found = {part: _first(given, names) for part, names in _SPELLINGS.items()}
+    if not found["access_key"] or not found["secret_key"]:
+        raise VendorFault(
+            ErrorCode.SECRET_UNRESOLVED,
+            "The secret is JSON without `access_key_id` and `secret_access_key`.",
+        )
+    return Keys(
+        access_key=found["access_key"],
+        secret_key=found["secret_key"],
+        token=found["token"] or None,
+        region=found["region"] or None,
+    )
+
+
+def _first(given: Mapping[str, object], names: tuple[str, ...]) -> str:
+    held = (given.get(name) for name in names)
+    return next((value.strip() for value in held if isinstance(value, str)), "")
+
+
+def _body(operation: TextRequest, access: Access, *, native: bool) -> Json:
+    prompt = operation.prompt if native else _chat.prompt_with_schema(operation)
+    config: Json = {"maxTokens": operation.max_tokens}
+    if operation.temperature is not None and "claude" not in access.model:
+        config["temperature"] = operation.temperature
+    fields: Json = {
+        "messages": [{"role": "user", "content": [{"text": prompt}]}],
+        "inferenceConfig": config,
+    }
+    if operation.system:
+        fields["system"] = [{"text": operation.system}]
+    if native and operation.schema is not None:
+        schema = {"schema": json.dumps(operation.schema), "name": "answer"}
+        fields["outputConfig"] = {
+            "textFormat": {"type": "json_schema", "structure": {"jsonSchema": schema}}
+        }
+    return fields
+
+
+def _asked(access: Access, keys: Keys, fields: Json) -> Flow[Answer]:
+    base = access.base_urls["api"].rstrip("/")
+    if base == BASE_URL and keys.region is not None:
+        base = base.replace(REGION, keys.region)
+    # `:` stands in many model ids, and is signed and sent as %3A.
+    url = f"{base}/model/{quote(access.model, safe='')}/converse"
+    content = json.dumps(fields).encode()
+    headers = {"content-type": "application/json", "accept": "application/json"}
+    headers |= bearer(replace(access, secret=keys.bearer)) or _signed(url, content, headers, keys)
+    request = httpx.Request("POST", url, content=content, headers=headers)
+    # What is sent, and could be echoed, is the API key or the id of the access key.
+    shown = replace(access, secret=keys.bearer or keys.access_key)
+    return Answer("aws", shown, (yield from send(request)))
+
+
+def _signed(url: str, content: bytes, headers: Mapping[str, str], keys: Keys) -> dict[str, str]:
+    """The headers of a signed request (Signature Version 4)."""
+    try:
+        # Slow to import, and needed by those alone who sign.
+        auth = import_module("botocore.auth")
+        request = import_module("botocore.awsrequest")
+        credentials = import_module("botocore.credentials")
+    except ImportError:
+        raise VendorFault(
+            ErrorCode.SECRET_UNRESOLVED,
+            "Signing needs botocore: install `capability-toolkit[aws]`, or use a Bedrock API key.",
+        ) from None
+    asked = request.AWSRequest(method="POST", url=url, data=content, headers=dict(headers))
+    held = credentials.Credentials(keys.access_key, keys.secret_key, keys.token)
+    auth.SigV4Auth(held, SERVICE, keys.region or _region_of(url)).add_auth(asked)
+    return {str(name).lower(): str(value) for name, value in asked.headers.items()}
+
+
+def _region_of(url: str) -> str:
+    """The region that a host names: `bedrock-runtime.{region}.amazonaws.com`."""
+    host = httpx.URL(url).host.split(".")
+    return host[1] if len(host) > 3 and host[0].startswith("bedrock") else REGION
+
+
+def _is_about_schema(answer: Answer) -> bool:
+    """Whether a 400 names the schema as the trouble; the prompt can carry it as well."""
+    words = str(answer.json().get("message")).lower()
+    return "outputconfig" in words or "schema" in words or "textformat" in words
+
+
+def _failure(answer: Answer, said: Json) -> VendorFault:
+    named = answer.response.headers.get("x-amzn-errortype") or said.get("__type") or ""
+    name = str(named).partition(":")[0].rpartition("#")[2]
+    words = said.get("message") or said.get("Message")
+    verdict = _VERDICTS.get(name)
+    if verdict is None and answer.status == 424:
+        verdict = _BUSY
+    return answer.failure(words, verdict=verdict)
+
+
+def _reply(answer: Answer, said: Json, operation: TextRequest) -> TextReply:
+    stopped = str(said.get("stopReason"))
+    if stopped in _BLOCKED:
+        raise answer.fault(REFUSED, f"aws refused to answer this: {stopped}.")
+    blocks = inner(inner(said, "output"), "message").get("content")
+    if not isinstance(blocks, list) or stopped.startswith("malformed"):
+        raise answer.fault(
+            (ErrorCode.PROVIDER_BAD_RESPONSE, None), "The answer of aws has no message in it."
+        )
+    texts = [plain(block.get("text")) or "" for block in blocks if isinstance(block, dict)]
+    usage = inner(said, "usage")
+    given, made = number(usage.get("inputTokens")), number(usage.get("outputTokens"))
+    known = given is not None and made is not None
+    units = {"input_tokens": given or 0.0, "output_tokens": made or 0.0} if known else {}
+    finish = _FINISH.get(stopped, "stop")
+    whole = "".join(texts).strip()
+    return _chat.finished(answer, operation, whole, finish, units, answer.request_id)
+
+
+VENDOR = Vendor(
+    id="aws",
+    label="V6",
+    title="AWS Bedrock",
+    variable="AWS_BEARER_TOKEN_BEDROCK",
+    base_urls={"api": BASE_URL},
+    operations={TextRequest: text},
+    models=models("aws"),
+)

@@ -1,0 +1,162 @@
+"""Google (V3): text by the Gemini API."""
+
+from urllib.parse import quote
+
+import httpx
+
+from toolkit.contract.errors import ErrorCode
+from toolkit.plugins import Access, Flow, TextReply, TextRequest, Vendor, VendorFault, send
+from toolkit.vendors import _chat
+from toolkit.vendors._http import (
+    KEY_REFUSED,
+    OUT_OF_CREDIT,
+    REFUSED,
+    Answer,
+    Json,
+    carried,
+    inner,
+    number,
+    plain,
+)
+from toolkit.vendors._prices import models
+
+_FINISH = {"STOP": "stop", "MAX_TOKENS": "length"}
+# What ends an answer for what it says; a reason that is not known yet is no refusal.
+_BLOCKED = frozenset(
+    ("SAFETY", "RECITATION", "PROHIBITED_CONTENT", "BLOCKLIST", "SPII", "LANGUAGE", "IMAGE_SAFETY")
+)
+
+
+def text(operation: TextRequest, access: Access) -> Flow[TextReply]:
+    """Generate text by generateContent.
+
+    A schema that the vendor refuses goes into the prompt instead, once.
+
+    Raises:
+        VendorFault: as the error table of the vendor's documents has it.
+    """
+    answer = yield from _asked(access, _body(operation, native=True))
+    if answer.status == 400 and operation.schema is not None and _is_about_schema(answer):
+        answer = yield from _asked(access, _body(operation, native=False))
+    said = answer.json()
+    if answer.failed:
+        raise _failure(answer, said)
+    return _reply(answer, said, operation)
+
+
+def probe(access: Access) -> Flow[None]:
+    """List the models: free, and only for who has a key.
+
+    Raises:
+        VendorFault: `PROVIDER_AUTH_FAILED` when the key is refused.
+    """
+    request = httpx.Request("GET", access.url("/v1/models"), headers=_headers(access))
+    answer = Answer("google", access, (yield from send(request)))
+    said = answer.json()
+    if answer.failed:
+        raise _failure(answer, said)
+
+
+def _headers(access: Access) -> dict[str, str]:
+    return {"x-goog-api-key": carried(access.secret)}
+
+
+def _body(operation: TextRequest, *, native: bool) -> Json:
+    prompt = operation.prompt if native else _chat.prompt_with_schema(operation)
+    config: Json = {"maxOutputTokens": operation.max_tokens}
+    if operation.temperature is not None:
+        config["temperature"] = operation.temperature
+    if native and operation.schema is not None:
+        config["responseMimeType"] = "application/json"
+        config["responseJsonSchema"] = operation.schema
+    fields: Json = {
+        "contents": [{"role": "user", "parts": [{"text": prompt}]}],
+        "generationConfig": config,
+    }
+    if operation.system:
+        fields["systemInstruction"] = {"parts": [{"text": operation.system}]}
+    return fields
+
+
+def _asked(access: Access, fields: Json) -> Flow[Answer]:
+    # Aliases that move on to newer models are known to the beta version alone.
+    version = "v1beta" if access.model.endswith("-latest") else "v1"
+    path = f"/{version}/models/{quote(access.model, safe='')}:generateContent"
+    request = httpx.Request("POST", access.url(path), json=fields, headers=_headers(access))
+    return Answer("google", access, (yield from send(request)))
+
+
+def _is_about_schema(answer: Answer) -> bool:
+    """Whether a 400 names the schema as the trouble; the prompt can carry it as well."""
+    words = str(inner(answer.json(), "error").get("message")).lower()
+    return "schema" in words or "responsemimetype" in words or "response_mime_type" in words
+
+
+def _failure(answer: Answer, said: Json) -> VendorFault:
+    error = inner(said, "error")
+    details = error.get("details")
+    reasons = (
+        [d.get("reason") for d in details or () if isinstance(d, dict)]
+        if (isinstance(details, list))
+        else []
+    )
+    verdict = None
+    if "API_KEY_INVALID" in reasons:  # a bad key is an invalid argument to this vendor
+        verdict = KEY_REFUSED
+    elif error.get("status") == "FAILED_PRECONDITION":
+        verdict = OUT_OF_CREDIT
+    return answer.failure(error.get("message"), verdict=verdict)
+
+
+def _reply(answer: Answer, said: Json, operation: TextRequest) -> TextReply:
+    request_id = answer.label(said.get("responseId")) or answer.request_id
+    blocked = answer.quoted(inner(said, "promptFeedback").get("blockReason"))
+    choices = said.get("candidates")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    reason = str(choice.get("finishReason")) if isinstance(choice, dict) else ""
+    if blocked or reason in _BLOCKED:
+        raise answer.fault(
+            REFUSED, f"google refused to answer this: {blocked or reason}.", request_id=request_id
+        )
+    if not isinstance(choice, dict):
+        raise answer.fault(
+            (ErrorCode.PROVIDER_BAD_RESPONSE, None),
+            "The answer of google has no candidate in it.",
+            request_id=request_id,
+        )
+    parts = inner(choice, "content").get("parts")
+    texts = [
+        plain(part.get("text")) or ""
+        for part in (parts if isinstance(parts, list) else ())
+        if isinstance(part, dict) and part.get("thought") is not True
+    ]
+    return _chat.finished(
+        answer,
+        operation,
+        "".join(texts).strip(),
+        _FINISH.get(reason, "stop"),
+        _units(inner(said, "usageMetadata")),
+        request_id,
+        answer.label(said.get("modelVersion")),
+    )
+
+
+def _units(usage: Json) -> dict[str, float]:
+    """The tokens that were billed, thoughts included; none unless the prompt's are told."""
+    given, made = number(usage.get("promptTokenCount")), number(usage.get("candidatesTokenCount"))
+    thoughts = number(usage.get("thoughtsTokenCount"))
+    if given is None or (made is None and thoughts is None):
+        return {}
+    return {"input_tokens": given, "output_tokens": (made or 0.0) + (thoughts or 0.0)}
+
+
+VENDOR = Vendor(
+    id="google",
+    label="V3",
+    title="Google Gemini",
+    variable="GEMINI_API_KEY",
+    base_urls={"api": "https://generativelanguage.googleapis.com"},
+    operations={TextRequest: text},
+    models=models("google"),
+    probe=probe,
+)
