@@ -92,3 +92,19 @@ def test_what_is_set_here_is_discovered(bare: Client, monkeypatch: pytest.Monkey
     found = bare.connections.discover().to_frame().set_index("provider")
     assert list(found.index[found["connected"]]) == ["openai"]
     assert "not-looked-at" not in found.to_string()
+
+
+def test_an_llm_at_an_endpoint_of_ones_own(client: Client) -> None:
+    """Given an endpoint, then text is generated there when it is pinned, and never by itself."""
+    with pytest.raises(RequestError) as refused:
+        client.runs.create("llm.generate", ASKED, provider="runpod")
+    assert refused.value.details[0].path == "options.endpoint_id"
+    endpoint = client.endpoints.create(name="llm")
+    pinned = {"provider": "runpod", "endpoint_id": endpoint.id}
+    run = client.runs.create("llm.generate", ASKED, **pinned).wait()
+    assert (run.provider, run.output["text"] != "") == ("runpod", True)
+    assert run.cost_usd is None  # its GPU is billed by the second
+    unpinned = client.runs.create("llm.generate", ASKED, endpoint_id=endpoint.id).wait()
+    assert unpinned.provider == "minimax"
+    reasons = {c.provider: c.reason for c in unpinned.routing.candidates}
+    assert reasons["runpod"].startswith("needs an endpoint of yours")

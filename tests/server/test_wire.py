@@ -61,7 +61,7 @@ async def test_the_capabilities_come_in_registry_order(wire: Wire) -> None:
     }  # fmt: skip
     assert llm["source"]["routing"]["default_provider"] == "minimax"
     assert llm["source"]["routing"]["allowed_connections"] == [
-        "openai", "anthropic", "google", "minimax", "aws",
+        "openai", "anthropic", "google", "minimax", "aws", "runpod",
     ]  # fmt: skip
     assert (llm["async"], llm["invoke"]) == (True, "POST /v1/runs")
     assert by_id["research.gather"]["source"]["providers"] == [

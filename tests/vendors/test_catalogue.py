@@ -26,7 +26,7 @@ HALF = Decimal("0.5")
         ("minimax", "V4", {"text", "speech", "clone"}),
         ("elevenlabs", "V5", {"speech", "clone"}),
         ("aws", "V6", {"text"}),
-        ("runpod", "V7", {"image"}),
+        ("runpod", "V7", {"image", "text"}),
     ],
 )
 def test_built_in_vendors(vendor: str, label: str, kinds: set[str]) -> None:

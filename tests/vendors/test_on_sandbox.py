@@ -166,6 +166,18 @@ async def test_speech_by_a_cloned_voice_of_elevenlabs(cloud: Cloud) -> None:
     assert refused.value.code is ErrorCode.PROVIDER_REJECTED
 
 
+async def test_text_at_an_endpoint_of_ones_own(cloud: Cloud) -> None:
+    """Given an endpoint, its OpenAI-compatible worker is asked for the model that it serves."""
+    made = await cloud.run("runpod", EndpointCreation(name="llm", gpu_pool="ADA_24"))
+    asked = TextRequest(prompt="Write a sentence about tides.")
+    reply = await cloud.run("runpod", asked, endpoint=made.vendor_id)
+    assert reply.text
+    assert reply.model.endswith("-sandbox")
+    assert reply.cost.units["output_tokens"] > 0
+    with pytest.raises(VendorFault, match="endpoint_id"):
+        await cloud.run("runpod", asked)
+
+
 async def test_aws_by_a_signature(cloud: Cloud) -> None:
     """Given credentials, requests are signed as AWS works it out; a wrong one is refused."""
     keys = {"access_key_id": ACCESS_KEY, "secret_access_key": SIGNING_KEY, "region": "eu-west-1"}

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from toolkit.contract.connections import Connection
-from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.jobs import Candidate, Options, Routing
 from toolkit.engine.health import Condition
 from toolkit.plugins import Capability, Model, Operation, Vendor
@@ -69,7 +69,15 @@ def check(capability: Capability, options: Options, backends: Backends) -> None:
             ErrorCode.PROVIDER_NOT_ALLOWED,
             f"`{capability.name}` cannot be served by the provider that was pinned.{offer}",
         )
-    wanted = [options.provider] if options.provider is not None else allowed
+    kind = capability.operation.kind if capability.operation else ""
+    usable = [vendor.id for vendor in backends.vendors if _usable(vendor, kind, options)]
+    if options.provider is not None and options.provider not in usable:
+        raise RequestError(
+            ErrorCode.PROVIDER_NOT_ALLOWED,
+            f"`{options.provider}` does this at an endpoint of yours alone.",
+            details=[Detail("options.endpoint_id", "is required with this provider")],
+        )
+    wanted = [options.provider] if options.provider is not None else usable
     if options.provider is None and not capability.needs_connection:
         return
     if not any(vendor in backends.connections for vendor in wanted):
@@ -77,6 +85,11 @@ def check(capability: Capability, options: Options, backends: Backends) -> None:
             ErrorCode.CREDENTIALS_MISSING,
             f"`{capability.name}` needs a connection: register one of {', '.join(wanted)}.",
         )
+
+
+def _usable(vendor: Vendor, kind: str, options: Options) -> bool:
+    pinned, endpoint = options.provider == vendor.id, options.endpoint_id is not None
+    return vendor.serves(kind, pinned=pinned, endpoint=endpoint)
 
 
 def route(
@@ -197,12 +210,15 @@ def _candidate(
     default = (backends.models.get(vendor.id) or (None,))[0]
     asked = options.optimize_for is not None or model is default
     failed = connection is not None and connection.id in backends.failed
+    usable = model is None or _usable(vendor, model.kind, options)
     healthy = condition.wait_s <= 0
     reason = "connected"
     if connection is None:
         reason = "not connected"
     elif not allowed:
         reason = "another provider is pinned"
+    elif not usable:
+        reason = "needs an endpoint of yours: options.provider with options.endpoint_id"
     elif failed:
         reason = "failed this job before"
     elif not healthy:
@@ -217,8 +233,8 @@ def _candidate(
         provider=vendor.id,
         model=model.id if model else None,
         reason=reason,
-        excluded=connection is None or not allowed or failed or not healthy or not asked,
-        allowed=allowed and not failed and asked,
+        excluded=not all((connection, allowed, usable, not failed, healthy, asked)),
+        allowed=allowed and usable and not failed and asked,
         connected=connection is not None,
         healthy=healthy,
         connection_id=connection.id if connection else None,

@@ -71,6 +71,8 @@ class Vendor:
         base_urls: default hosts by name; settings may change each.
         operations: the flow that carries out each kind of operation.
         models: what it offers, with list prices.
+        on_endpoint: the kinds of operation that it carries out at an endpoint of the caller's
+            alone; they need `provider` and `endpoint_id`.
         probe: asks the vendor for something free, to find out whether it takes the key.
     """
 
@@ -82,7 +84,18 @@ class Vendor:
     models: tuple[Model, ...]
     label: str | None = None
     infrastructure: Mapping[str, OperationFlow] = field(default_factory=dict)
+    on_endpoint: frozenset[str] = frozenset()
     probe: ProbeFlow | None = None
+
+    def serves(self, kind: str, *, pinned: bool, endpoint: bool) -> bool:
+        """Whether it can be asked for a kind of operation as a request stands.
+
+        Args:
+            kind: of the operation.
+            pinned: whether the request names this vendor.
+            endpoint: whether it names an endpoint.
+        """
+        return kind not in self.on_endpoint or (pinned and endpoint)
 
     def model_for(self, kind: str) -> Model | None:
         """The default model for a kind of operation, or the only one there is."""

@@ -11,8 +11,9 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from toolkit.sandbox import SANDBOX_KEYS
+from toolkit.sandbox._chat import respond, turns_of
 from toolkit.sandbox._pictures import draw
-from toolkit.sandbox._state import SandboxState, bill, price_factor, request_digest
+from toolkit.sandbox._state import EPOCH, SandboxState, bill, price_factor, request_digest
 from toolkit.sandbox._wire import JsonObject, NotJsonError, answer, fits, read_object
 from toolkit.sandbox.runpod import Account
 
@@ -31,6 +32,9 @@ _NUMBERS = {
     "seed": "integer|null",
     "num_images": "integer",
 }
+
+
+SERVED_MODEL = "meta-llama/Llama-4-sandbox"
 
 
 @dataclass(slots=True)
@@ -121,6 +125,39 @@ class _Wire:
         workers |= {"running": busy, "throttled": 0, "unhealthy": 0}
         return answer({"jobs": jobs, "workers": workers})
 
+    async def models(self, request: Request) -> Response:
+        self._worker(request.path_params["endpoint"])
+        served = {"id": SERVED_MODEL, "object": "model", "created": EPOCH, "owned_by": "vllm"}
+        return answer({"object": "list", "data": [served]})
+
+    async def chat(self, request: Request) -> Response:
+        """What a worker answers that speaks the OpenAI-compatible wire; any endpoint has one."""
+        self._worker(request.path_params["endpoint"])
+        try:
+            body = await read_object(request)
+        except NotJsonError:
+            raise _RefusalError(400, "the body is not a JSON object") from None
+        if not fits(body.get("messages"), "array") or body.get("model") != SERVED_MODEL:
+            raise _RefusalError(400, "messages and the served model are required")
+        limit = body.get("max_tokens") or body.get("max_completion_tokens")
+        reply = respond(turns_of(body["messages"]), max_tokens=limit)
+        bill(request)
+        message = {"role": "assistant", "content": reply.text}
+        return answer(
+            {
+                "id": f"chatcmpl-{request_digest(request)[:29]}",
+                "object": "chat.completion",
+                "created": EPOCH,
+                "model": SERVED_MODEL,
+                "choices": [{"index": 0, "message": message, "finish_reason": reply.finish}],
+                "usage": {
+                    "prompt_tokens": reply.prompt_tokens,
+                    "completion_tokens": reply.completion_tokens,
+                    "total_tokens": reply.prompt_tokens + reply.completion_tokens,
+                },
+            }
+        )
+
     async def _submit(self, request: Request, via: str) -> Job:
         endpoint = request.path_params["endpoint"]
         worker = self._worker(endpoint)
@@ -204,6 +241,8 @@ def routes(state: SandboxState) -> list[BaseRoute]:
         Route(f"{at}/cancel/{{job}}", _guarded(wire.cancel), methods=["POST"]),
         Route(f"{at}/retry/{{job}}", _guarded(wire.retry), methods=["POST"]),
         Route(f"{at}/health", _guarded(wire.health), methods=["GET"]),
+        Route(f"{at}/openai/v1/models", _guarded(wire.models), methods=["GET"]),
+        Route(f"{at}/openai/v1/chat/completions", _guarded(wire.chat), methods=["POST"]),
     ]
 
 

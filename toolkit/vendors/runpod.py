@@ -1,4 +1,4 @@
-"""RunPod (V7): images by serverless workers, and the endpoints they run on."""
+"""RunPod (V7): images and text by serverless workers, and the endpoints they run on."""
 
 from contextlib import suppress
 from decimal import Decimal
@@ -12,6 +12,8 @@ from toolkit.plugins import (
     Flow,
     ImageReply,
     ImageRequest,
+    TextReply,
+    TextRequest,
     Vendor,
     VendorFault,
     compute,
@@ -25,6 +27,7 @@ from toolkit.plugins.infrastructure import (
     EndpointReading,
     GpuListing,
 )
+from toolkit.vendors import _chat
 from toolkit.vendors._http import REFUSED, Answer, Json, Verdict, inner, number, quoted
 from toolkit.vendors._pictures import embedded, links, media_type
 from toolkit.vendors._prices import models
@@ -41,6 +44,7 @@ from toolkit.vendors._runpod import (
 )
 
 FLUX = "black-forest-labs-flux"  # the public endpoints of that family
+SERVED = "served-by-the-endpoint"
 # The only hosts that results are fetched from: over https, and without the key.
 RESULT_HOSTS = frozenset({"image.runpod.ai"})
 
@@ -89,6 +93,31 @@ def image(operation: ImageRequest, access: Access) -> Flow[ImageReply]:
         vendor_request_id=job,
         cost=_cost(operation, access, done),
     )
+
+
+def text(operation: TextRequest, access: Access) -> Flow[TextReply]:
+    """Generate text at an endpoint of one's own whose worker speaks the OpenAI-compatible wire.
+
+    The model is the one the endpoint serves: it is asked for unless the operator named one.
+
+    Raises:
+        VendorFault: as the worker's status says; `PROVIDER_REJECTED` without an endpoint.
+    """
+    if access.endpoint is None:
+        raise VendorFault(
+            ErrorCode.PROVIDER_REJECTED,
+            "runpod generates text at an endpoint of yours alone: name it by options.endpoint_id.",
+        )
+    at = f"/{segment(access.endpoint)}/openai/v1"
+    model = access.model
+    if model == SERVED:
+        listed = (yield from asked(access, "GET", f"{at}/models")).json().get("data")
+        first = listed[0] if isinstance(listed, list) and listed else None
+        model = str(first.get("id")) if isinstance(first, dict) else ""
+    fields = _chat.body(operation, model, schema_in_prompt=True)
+    fields["max_tokens"] = fields.pop("max_completion_tokens")  # workers know the older name
+    answer = yield from asked(access, "POST", f"{at}/chat/completions", fields)
+    return _chat.reply(answer, answer.json(), operation)
 
 
 def _worker_input(operation: ImageRequest, endpoint: str) -> Json:
@@ -243,7 +272,8 @@ VENDOR = Vendor(
     title="RunPod",
     variable="RUNPOD_API_KEY",
     base_urls={"api": "https://api.runpod.io/v2", "jobs": "https://api.runpod.ai/v2"},
-    operations={ImageRequest: image},
+    operations={ImageRequest: image, TextRequest: text},
+    on_endpoint=frozenset({"text"}),
     infrastructure={
         EndpointCreation.kind: create_endpoint,
         EndpointReading.kind: read_endpoint,
