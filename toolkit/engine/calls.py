@@ -3,7 +3,9 @@
 import asyncio
 import random
 import time
+from collections import Counter
 from contextlib import suppress
+from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -13,17 +15,17 @@ import httpx
 from toolkit.contract.base import ErrorInfo, now
 from toolkit.contract.connections import Connection
 from toolkit.contract.errors import ErrorCode, ToolkitError, WorkError
-from toolkit.contract.jobs import Attempt, Candidate, Options, Routing
+from toolkit.contract.jobs import Attempt, Candidate, Options
 from toolkit.engine.budget import Reservation, reserve
 from toolkit.engine.core import Core
 from toolkit.engine.driver import Hooks, OutcomeUnknown
 from toolkit.engine.health import Pass
 from toolkit.engine.lanes import CoolingDown, Lane
-from toolkit.engine.router import Backends, route, soonest
+from toolkit.engine.router import route, soonest
 from toolkit.engine.work import Work
 from toolkit.plugins import Operation, Reply, Submitted, VendorFault
 from toolkit.plugins.pricing import price
-from toolkit.settings import Timeouts
+from toolkit.settings import Settings, Timeouts
 from toolkit.store import Update
 
 BACKOFF_CAP_S = 8.0
@@ -36,93 +38,70 @@ class Calls:
         self._core = core
 
     async def operate(self, work: Work, operation: Operation[Any]) -> Reply:
-        """Have the best backend carry out `operation`, falling back to the next ones.
-
-        Where all that is left cools down, it waits for the soonest, inside its patience.
+        """Have the best backend carry out `operation`, again while it is worth it, or the next.
 
         Raises:
             VendorFault: the last backend's failure; `PROVIDER_UNAVAILABLE` when nothing may be
                 called soon enough.
             WorkError: `CREDENTIALS_MISSING`, `BUDGET_EXCEEDED`.
         """
-        failed: set[str] = set()
-        last: VendorFault | None = None
-        until = time.monotonic() + self._core.settings.patience_s
+        search = _Search(time.monotonic() + self._core.settings.patience_s)
+        while True:
+            candidate, connection = await self._choice(work, operation, search)
+            lane = self._core.lanes.of(connection)
+            while True:
+                try:
+                    async with lane.turn(work.lease.root_id) as leave:
+                        return await self._call(work, candidate, connection, lane, leave, operation)
+                except CoolingDown:
+                    break  # it was well when it was chosen, and no longer when its turn came
+                except VendorFault as fault:
+                    delay_s = self._again(fault, connection, lane, operation, search)
+                    if delay_s is None:
+                        if not search.goes_on(fault, connection, operation, work.job.options):
+                            raise
+                        break
+                self._show(work, "retrying")
+                await asyncio.sleep(delay_s)
+
+    async def _choice(
+        self, work: Work, operation: Operation[Any], search: "_Search"
+    ) -> tuple[Candidate, Connection]:
+        """The backend to call next; where all cool down, wait for the soonest."""
         while True:
             backends = await self._core.backends(work.account_id, work.capability)
-            backends = backends.without(frozenset(failed))
+            backends = backends.without(frozenset(search.over | search.resting))
             routing = route(work.capability, work.job.options, operation, backends)
-            candidate = next((c for c in routing.candidates if not c.excluded), None)
-            if candidate is None:
-                await self._wait(work, routing, backends, until, last)
-                continue
-            if not failed:
+            if work.job.routing is None or not search.tries:
                 work.job.routing = routing
-            connection = backends.connections[candidate.provider]
-            try:
-                return await self._try(work, candidate, connection, operation)
-            except CoolingDown:
-                continue  # it was well when it was chosen, and no longer when its turn came
-            except VendorFault as fault:
-                if not _falls_back(fault, operation, work.job.options):
-                    raise
-                failed.add(connection.id)
-                last = fault
+            candidate = next((c for c in routing.candidates if not c.excluded), None)
+            if candidate is not None:
+                return candidate, backends.connections[candidate.provider]
+            self._show(work, "waiting_capacity")
+            await asyncio.sleep(search.wait_s(soonest(routing, backends), self._core.settings))
 
-    async def _wait(
+    def _again(
         self,
-        work: Work,
-        routing: Routing,
-        backends: Backends,
-        until: float,
-        last: VendorFault | None,
-    ) -> None:
-        """Wait until one of the connections that cool down may be called again."""
-        wait_s = soonest(routing, backends)
-        if wait_s is None:
-            raise last or WorkError(
-                ErrorCode.CREDENTIALS_MISSING,
-                f"`{work.capability.name}` has no connection left to use.",
-            )
-        if time.monotonic() + wait_s > until:
-            work.job.routing = routing
-            raise last or VendorFault(
-                ErrorCode.PROVIDER_UNAVAILABLE,
-                f"Every connection that could do this is failing; the first may be called again"
-                f" in {wait_s:.1f} s.",
-            )
-        self._show(work, "waiting_capacity")
-        # A little apart, so that those who wait do not all come at once.
-        await asyncio.sleep(wait_s + random.uniform(0, 0.1 * wait_s))  # noqa: S311 - no secret
-
-    async def _try(
-        self,
-        work: Work,
-        candidate: Candidate,
+        fault: VendorFault,
         connection: Connection,
+        lane: Lane,
         operation: Operation[Any],
-    ) -> Reply:
-        """Call one backend, again while it is worth it."""
-        settings, lane = self._core.settings, self._core.lanes.of(connection)
-        for retry in range(settings.retries + 1):
-            try:
-                async with lane.turn(work.lease.root_id) as leave:
-                    return await self._call(work, candidate, connection, lane, leave, operation)
-            except VendorFault as fault:
-                left = retry < settings.retries and _retries(fault, operation)
-                if not left or not lane.retries.take():
-                    raise
-                delay = _backoff(retry, fault.retry_after, settings.retry_base_s)
-                if delay > settings.retry_cap_s:
-                    raise
-                known = fault
-            except CoolingDown:
-                if retry == 0:
-                    raise
-                raise known from None  # others found out meanwhile that it is down
-            self._show(work, "retrying")
-            await asyncio.sleep(delay)
-        raise AssertionError("the last retry returns or raises")
+        search: "_Search",
+    ) -> float | None:
+        """Seconds after which the same backend is called once more; none if it is not."""
+        settings = self._core.settings
+        search.tries[connection.id] += 1
+        worth = _retries(fault, operation) and search.tries[connection.id] <= settings.retries
+        delay_s = _backoff(
+            search.tries[connection.id] - 1, fault.retry_after, settings.retry_base_s
+        )
+        if not worth or delay_s > settings.retry_cap_s:
+            search.over.add(connection.id)
+            return None
+        if not lane.retries.take():
+            search.resting.add(connection.id)
+            return None
+        return delay_s
 
     def _show(self, work: Work, detail: str | None) -> None:
         """Tell of what a job waits for, once."""
@@ -274,6 +253,53 @@ class Calls:
         if row is None or row["account_id"] != work.account_id or row["status"] != "ready":
             raise WorkError(ErrorCode.NOT_FOUND, f"The endpoint `{endpoint_id}` is not ready.")
         return str(row["vendor_id"])
+
+
+@dataclass(slots=True)
+class _Search:
+    """How far one operation has come in looking for a backend that carries it out.
+
+    Attributes:
+        until: when its patience ends, by the monotonic clock.
+        tries: the calls made, by connection.
+        over: the connections that are not called again.
+        resting: those whose retries are used up for now; called again once nobody else is left.
+    """
+
+    until: float
+    tries: Counter[str] = field(default_factory=Counter)
+    over: set[str] = field(default_factory=set)
+    resting: set[str] = field(default_factory=set)
+    last: VendorFault | None = None
+
+    def goes_on(
+        self,
+        fault: VendorFault,
+        connection: Connection,
+        operation: Operation[Any],
+        options: Options,
+    ) -> bool:
+        """Whether anything is left to try after a failure."""
+        self.last = fault
+        return connection.id in self.resting or _falls_back(fault, operation, options)
+
+    def wait_s(self, soonest_s: float | None, settings: Settings) -> float:
+        """Seconds until something may be called; raises where nothing may in good time."""
+        if self.resting:
+            self.resting.clear()
+            soonest_s = settings.retry_base_s
+        if soonest_s is None:
+            raise self.last or WorkError(
+                ErrorCode.CREDENTIALS_MISSING, "No connection is left that could do this."
+            )
+        if time.monotonic() + soonest_s > self.until:
+            raise self.last or VendorFault(
+                ErrorCode.PROVIDER_UNAVAILABLE,
+                f"Every connection that could do this is failing; the first may be called again"
+                f" in {soonest_s:.1f} s.",
+            )
+        # A little apart, so that those who wait do not all come at once.
+        return soonest_s + random.uniform(0, 0.1 * soonest_s)  # noqa: S311 - no secret
 
 
 def _retries(fault: VendorFault, operation: Operation[Any]) -> bool:

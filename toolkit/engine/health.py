@@ -78,7 +78,8 @@ class Pass:
 class Health:
     """Watches the calls of one connection.
 
-    The breaker opens after `failures` in a row, or when half of the last 20 calls failed. It then
+    The breaker opens after `failures` in a row, or when half of the last 20 calls failed; a limit
+    that was reached is no such failure, as the vendor is there. It then
     lets nothing through for `cooldown_s`, and after that a single probe, whose success closes it;
     each probe that fails doubles the wait, up to a minute.
 
@@ -110,6 +111,7 @@ class Health:
         self._in_a_row = 0
         self._probe: Pass | None = None
         self._outcomes = deque(saved.outcomes, maxlen=OUTCOMES_KEPT)
+        self._against: deque[bool] = deque(maxlen=OUTCOMES_KEPT)
         self._latency_ms = {
             model: deque(taken, maxlen=LATENCIES_KEPT) for model, taken in saved.latency_ms.items()
         }
@@ -120,6 +122,11 @@ class Health:
         if not self._open:
             return "closed"
         return "open" if self._until > self._clock() else "half_open"
+
+    @property
+    def known(self) -> bool:
+        """Whether it has ever answered."""
+        return bool(self._latency_ms)
 
     def condition(self) -> Condition:
         """What the router is told, as of now."""
@@ -166,6 +173,7 @@ class Health:
         self._open, self._probe = False, None
         self._in_a_row = self._cooldowns = 0
         self._outcomes.append(True)
+        self._against.append(False)
         kept = self._latency_ms.setdefault(model, deque(maxlen=LATENCIES_KEPT))
         kept.append(round(took_ms, 1))
         return changed
@@ -176,7 +184,8 @@ class Health:
         if fault.code in _SAYS_NOTHING:
             return False
         against = fault.code in _AGAINST
-        self._outcomes.append(not against and fault.code is not ErrorCode.PROVIDER_RATE_LIMITED)
+        self._outcomes.append(fault.code is ErrorCode.PROVIDER_REJECTED)
+        self._against.append(against)
         if fault.retry_after is not None and fault.retryable:
             # The vendor speaks to everyone who uses this connection.
             self._until = max(self._until, self._clock() + fault.retry_after)
@@ -192,15 +201,16 @@ class Health:
         return fault.retry_after is not None
 
     def _tripped(self) -> bool:
-        many = len(self._outcomes) == OUTCOMES_KEPT
-        return self._in_a_row >= self._failures or (many and (self._error_rate() or 0.0) >= 0.5)
+        many = len(self._against) == OUTCOMES_KEPT
+        half = many and self._against.count(True) >= OUTCOMES_KEPT / 2
+        return self._in_a_row >= self._failures or half
 
     def _trip(self) -> None:
         wait_s = min(self._cooldown_s * 2**self._cooldowns, MOST_COOLDOWN_S)
         self._open = True
         self._cooldowns += 1
         self._until = max(self._until, self._clock() + wait_s)
-        self._outcomes.clear()  # once it is closed again, it starts afresh
+        self._against.clear()  # once it is closed again, it starts afresh
 
     def saved(self) -> Saved:
         """What is worth keeping for the next process."""

@@ -15,6 +15,9 @@ from toolkit.plugins import VendorFault
 from toolkit.settings import Settings
 from toolkit.store import Store, Update
 
+# A connection that has never answered may be a wrong key or a vendor that is down: few calls find
+# that out as well as many.
+AT_FIRST = 2
 # What only changes a statistic is written down at most this often.
 SAVE_EVERY_S = 1.0
 
@@ -34,14 +37,15 @@ class Lane:
         self,
         connection_id: str,
         health: Health,
-        limiter: FairLimiter,
+        at_once: int,
         retries: RetryBudget,
         store: Store,
     ) -> None:
         self.retries = retries
         self._connection_id = connection_id
         self._health = health
-        self._limiter = limiter
+        first = at_once if health.known else min(AT_FIRST, at_once)
+        self._limiter, self._held_back = FairLimiter(first), at_once - first
         self._store = store
         self._saved_at = 0.0
 
@@ -71,6 +75,8 @@ class Lane:
     def succeeded(self, model: str, took_ms: float) -> None:
         """A call of this lane went well."""
         self.retries.refund()
+        self._limiter.widen(self._held_back)
+        self._held_back = 0
         self._save(urgent=self._health.succeeded(model, took_ms))
 
     def failed(self, fault: VendorFault, leave: Pass) -> None:
@@ -110,9 +116,9 @@ class Lanes:
                 cooldown_s=self._settings.breaker_cooldown_s,
                 saved=_read(saved),
             )
-            limiter = FairLimiter(self._settings.calls_at_once(connection.provider))
+            at_once = self._settings.calls_at_once(connection.provider)
             budget = self._budgets[connection.provider]
-            lane = Lane(connection.id, health, limiter, budget, self._store)
+            lane = Lane(connection.id, health, at_once, budget, self._store)
             self._lanes[connection.id] = lane
         return lane
 

@@ -18,7 +18,7 @@ from toolkit.contract.capabilities import (
 from toolkit.contract.errors import Detail, ErrorCode, RequestError, not_found
 from toolkit.plugins import Capability, Vendor
 
-POLICY = "default provider when connected, else the first allowed connection"
+POLICY = "the default provider while it is well, else the best of the other allowed connections"
 
 
 class Registry:
