@@ -1,7 +1,7 @@
 """Bad weather: 200 jobs, 20 % of calls 429, 10 % 5xx, and the default vendor down.
 
 Run `python -m benchmarks.resilience`. No job may be lost, vendor calls must stay under 1.5 times
-the jobs, and no connection may have more calls under way than its limit. All of it is counted in the
+the jobs, and no connection may have more calls under way than its limit. All is counted in the
 simulated cloud's own log, by each of nine seeds.
 
 The floor is what a caller would need that knew which vendor is down: a call for each job and one
