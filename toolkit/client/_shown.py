@@ -26,7 +26,7 @@ COLUMNS = (
 )  # fmt: skip
 ROUTE_COLUMNS = (
     "provider", "model", "score", "estimated_cost_usd", "latency_p50_ms", "latency_p95_ms",
-    "quality", "breaker", "excluded", "reason",
+    "quality", "breaker", "kept", "reason",
 )  # fmt: skip
 
 
@@ -146,7 +146,10 @@ class RouteView(Shown[Route]):
         return f"<Route {self.record.capability} to {choice}, {kept} of {len(self.candidates)} fit>"
 
     def _html(self) -> str:
-        rows = [c.model_dump(mode="json") for c in self.candidates]
+        rows = [
+            {**c.model_dump(mode="json"), "score": f"{c.score or 0:.3f}", "kept": not c.excluded}
+            for c in self.candidates
+        ]
         return html.table(rows, ROUTE_COLUMNS, caption=repr(self)[1:-1])
 
 

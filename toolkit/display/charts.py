@@ -1,26 +1,32 @@
-"""Figures: what a router weighed, as matplotlib draws it."""
+"""Figures: what a router weighed, as matplotlib draws it; slow to import, so only for drawing."""
 
-from typing import TYPE_CHECKING
+import io
+
+from matplotlib.figure import Figure
 
 from toolkit.contract.jobs import Candidate
 from toolkit.contract.runs import Route
 from toolkit.display.text import money
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 KEPT, DROPPED, CHOSEN = "#2f6f8f", "#b8b8b8", "#c8553d"
 
 
-def candidates_chart(route: Route) -> "Figure":
+class Chart(Figure):
+    """A figure that shows itself in a notebook, whichever backend is chosen."""
+
+    def _repr_png_(self) -> bytes:
+        file = io.BytesIO()
+        self.savefig(file, format="png", dpi=100)
+        return file.getvalue()
+
+
+def candidates_chart(route: Route) -> Chart:
     """The candidates of a route: expected cost and median latency, a bar each, the best on top.
 
     What is unknown has no bar and says so; what was dropped is grey; the choice stands out.
     """
-    from matplotlib.figure import Figure
-
     shown = list(reversed(route.candidates))
-    figure = Figure(figsize=(9, 1.2 + 0.32 * max(1, len(shown))), layout="constrained")
+    figure = Chart(figsize=(9, 1.2 + 0.32 * max(1, len(shown))), layout="constrained")
     cost_axis, latency_axis = figure.subplots(1, 2, sharey=True)
     names = [f"{c.provider}\n{c.model}" if c.model else c.provider for c in shown]
     colours = [_colour(c, route) for c in shown]
@@ -43,7 +49,8 @@ def candidates_chart(route: Route) -> "Figure":
     latency_axis.set_xlabel("median latency, ms")
     for axis in (cost_axis, latency_axis):
         axis.spines[["top", "right"]].set_visible(False)
-        axis.margins(x=0.25)
+        widest = max((bar.get_width() for bar in axis.patches), default=0.0)
+        axis.set_xlim(0, 1.3 * widest or 1)
     figure.suptitle(f"{route.capability}, policy {route.policy}", fontsize=10, x=0.01, ha="left")
     return figure
 

@@ -119,7 +119,9 @@ def route(
         is_default = candidate.provider == capability.default_provider
         led = options.optimize_for is None and is_default
         scored = -(candidate.score or 0.0)
-        name = (not is_default, candidate.provider, candidate.model or "")
+        default = (backends.models.get(candidate.provider) or (None,))[0]
+        second = default is None or candidate.model != default.id
+        name = (not is_default, candidate.provider, second, candidate.model or "")
         return candidate.excluded, not led, scored, *name
 
     ranked = sorted(candidates, key=rank)
@@ -224,7 +226,7 @@ def _candidate(
     elif not healthy:
         reason = condition.why
     elif not asked:
-        reason = "not the vendor's default model, and no wish to optimize for"
+        reason = "not its default model"
     elif options.provider is not None:
         reason = "pinned by the request"
     elif condition.state == "half_open":
