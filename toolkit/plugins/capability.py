@@ -69,7 +69,6 @@ class Call(Generic[I]):
         blobs: the bytes of every artifact field, by field name.
         upstream: every upstream artifact, in the order of `depends_on`.
         services: base URLs of public services, such as the encyclopedia, by name.
-        seed: a number that is the same for the same input, for work that wants one.
     """
 
     input: I

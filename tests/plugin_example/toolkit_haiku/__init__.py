@@ -1,0 +1,1 @@
+"""Haiku for the capability toolkit, and a vendor who writes them."""

@@ -1,0 +1,53 @@
+"""`haiku.write`: three lines on a topic, by whichever text vendor the router picks."""
+
+from pydantic import Field
+
+from toolkit.contract.base import Record, Request
+from toolkit.plugins import Blob, Call, Capability, Flow, Result, Take, TextRequest, operate
+
+
+class HaikuInput(Request):
+    """What it takes."""
+
+    topic: str = Field(
+        min_length=1,
+        max_length=200,
+        description="what the haiku is about",
+        json_schema_extra={"x-role": "topic"},
+    )
+    context: str = Field(default="", max_length=20_000, description="material; upstream fills it")
+
+
+class HaikuOutput(Record):
+    """What it answers."""
+
+    lines: list[str]
+
+
+def request(given: HaikuInput) -> TextRequest:
+    """What a vendor is asked for; the same for the estimate and for the call."""
+    prompt = f"Write a haiku about {given.topic}: three lines, nothing else."
+    return TextRequest(prompt=f"{prompt}\n\n{given.context}".strip(), max_tokens=60)
+
+
+def write(call: Call[HaikuInput]) -> Flow[Result]:
+    """Ask for a haiku and keep its first three lines."""
+    reply = yield from operate(request(call.input))
+    lines = [line.strip() for line in reply.text.splitlines() if line.strip()][:3]
+    return Result({"lines": lines}, Blob("\n".join(lines).encode(), "text/plain"))
+
+
+CAPABILITY = Capability(
+    id="haiku.write",
+    title="Write a haiku",
+    description="Three lines on a topic.",
+    input_model=HaikuInput,
+    output_model=HaikuOutput,
+    flow=write,
+    operation=TextRequest,
+    default_provider="verse_club",
+    takes={"context": Take(("text/*", "application/json"), "text")},
+    yields="text/plain",
+    estimate=request,
+    keywords=("haiku",),
+)
