@@ -169,7 +169,10 @@ class Driver:
             raise VendorFault(
                 ErrorCode.PROVIDER_BAD_RESPONSE, f"The answer of {host} could not be decoded."
             ) from _bare(error)
-        except httpx.TransportError as error:
+        except VendorFault:
+            raise
+        except Exception as error:
+            # Transports have errors of their own beside httpx's, such as for what is no HTTP.
             raise OutcomeUnknown(
                 ErrorCode.PROVIDER_UNAVAILABLE, f"The connection to {host} was lost."
             ) from _bare(error)

@@ -1,0 +1,192 @@
+"""What a network can do to a call, on real sockets and over the transport that is used for real."""
+
+import asyncio
+import gzip
+import json
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from toolkit.contract.connections import ConnectionCreate
+from toolkit.contract.runs import Run, RunCreate
+from toolkit.engine import Engine
+from toolkit.secrets import MappingResolver
+from toolkit.settings import Settings, Timeouts, VendorSettings
+
+Reader, Writer = asyncio.StreamReader, asyncio.StreamWriter
+Conduct = Callable[[Reader, Writer], Awaitable[None]]
+GOOD = json.dumps(
+    {
+        "id": "chatcmpl-1",
+        "model": "m",
+        "choices": [{"message": {"content": "Tides turn."}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 3, "completion_tokens": 3},
+    }
+).encode()
+
+
+def head(status: str, length: int, *lines: str) -> bytes:
+    """The head of an answer."""
+    fields = ["content-type: application/json", f"content-length: {length}", *lines]
+    return "\r\n".join([f"HTTP/1.1 {status}", *fields, "", ""]).encode()
+
+
+async def answered(_: Reader, writer: Writer) -> None:
+    """Answer as one should."""
+    writer.write(head("200 OK", len(GOOD)) + GOOD)
+
+
+async def silent(_: Reader, __: Writer) -> None:
+    """Never answer."""
+    await asyncio.sleep(30)
+
+
+async def dripping(_: Reader, writer: Writer) -> None:
+    """Answer by a byte every 50 ms, which no limit per read would notice."""
+    writer.write(head("200 OK", len(GOOD)))
+    for byte in GOOD:
+        writer.write(bytes([byte]))
+        await writer.drain()
+        await asyncio.sleep(0.05)
+
+
+async def cut_off(_: Reader, writer: Writer) -> None:
+    """Close in the middle of the answer."""
+    writer.write(head("200 OK", len(GOOD)) + GOOD[:20])
+
+
+async def closed(_: Reader, writer: Writer) -> None:
+    """Close without an answer."""
+    writer.close()
+
+
+async def no_http(_: Reader, writer: Writer) -> None:
+    """Answer with what is no HTTP."""
+    writer.write(b"SSH-2.0-OpenSSH_9.9\r\n")
+
+
+async def swollen(_: Reader, writer: Writer) -> None:
+    """Answer with little that unpacks to a lot."""
+    body = gzip.compress(b'{"a": "' + b" " * 40_000_000 + b'"}')
+    writer.write(head("200 OK", len(body), "content-encoding: gzip") + body)
+
+
+async def no_gzip(_: Reader, writer: Writer) -> None:
+    """Answer with what does not unpack."""
+    writer.write(head("200 OK", len(GOOD), "content-encoding: gzip") + GOOD)
+
+
+async def elsewhere(_: Reader, writer: Writer) -> None:
+    """Send the caller, and its key, to another host."""
+    writer.write(head("307 Temporary Redirect", 0, "location: http://evil.invalid/v1"))
+
+
+@asynccontextmanager
+async def serving(conduct: Conduct) -> AsyncIterator[tuple[str, list[bytes]]]:
+    """A server that reads a request and then conducts itself so; its URL, and what it was sent."""
+    seen: list[bytes] = []
+
+    async def serve(reader: Reader, writer: Writer) -> None:
+        try:
+            start = await reader.readuntil(b"\r\n\r\n")
+            seen.append(start)
+            await conduct(reader, writer)
+            await writer.drain()
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass  # the caller gave up
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    try:
+        yield f"http://127.0.0.1:{port}", seen
+    finally:
+        server.close()
+
+
+async def run_at(url: str, folder: Path, **settings: object) -> Run:
+    """A run whose only vendor is at this address."""
+    vendors = {"openai": VendorSettings(base_urls={"api": url}, timeouts=Timeouts(total_s=0.5))}
+    engine = await Engine.open(
+        Settings(data_dir=folder, vendors=vendors, retries=0, patience_s=0, **settings),
+        resolver=MappingResolver({"OPENAI_API_KEY": "sk-network-test"}),
+    )
+    try:
+        account, _ = await engine.accounts.local()
+        pointer = ConnectionCreate(
+            provider="openai", connection_type="environment", secret_ref="OPENAI_API_KEY"
+        )
+        await engine.connections.create(account.id, pointer)
+        body = {"name": "llm.generate", "input": {"objective": "Tea"}}
+        run = await engine.runs.create(account.id, RunCreate.model_validate(body))
+        await engine.wait(account.id, run.id, 10)
+        return await engine.runs.get(account.id, run.id)
+    finally:
+        await engine.close(0)
+
+
+async def test_a_good_answer_is_read(tmp_path: Path) -> None:
+    """Given a server that answers, then the key is in its header, and the run completes."""
+    async with serving(answered) as (url, seen):
+        run = await run_at(url, tmp_path)
+    assert run.status == "completed", run.error
+    assert b"authorization: bearer sk-network-test" in seen[0].lower()
+
+
+@pytest.mark.parametrize(
+    ("conduct", "code"),
+    [
+        (silent, "PROVIDER_TIMEOUT"),
+        (dripping, "PROVIDER_TIMEOUT"),
+        (cut_off, "PROVIDER_UNAVAILABLE"),
+        (closed, "PROVIDER_UNAVAILABLE"),
+        (no_http, "PROVIDER_UNAVAILABLE"),
+        (swollen, "PROVIDER_BAD_RESPONSE"),
+        (no_gzip, "PROVIDER_BAD_RESPONSE"),
+        (elsewhere, "PROVIDER_BAD_RESPONSE"),
+    ],
+    ids=lambda given: getattr(given, "__name__", None),
+)
+async def test_what_goes_wrong_becomes_our_code(
+    tmp_path: Path, conduct: Conduct, code: str
+) -> None:
+    """Given a server that misbehaves, then the run fails in time, by the code that it means."""
+    async with serving(conduct) as (url, seen):
+        async with asyncio.timeout(5):
+            run = await run_at(url, tmp_path, reply_limit_bytes=1_000_000)
+    assert (run.status, run.error and run.error.code) == ("failed", code)
+    assert len(seen) == 1
+    assert run.error is not None
+    assert "sk-network-test" not in run.error.message
+
+
+async def test_nobody_listens(tmp_path: Path) -> None:
+    """Given an address where nobody listens, then nothing was sent, and nothing is spent."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+        run = await run_at(url, tmp_path)
+    assert (run.error and run.error.code) == "PROVIDER_UNAVAILABLE"
+    assert run.cost_incurred_usd == 0
+
+
+async def test_a_certificate_that_is_none(tmp_path: Path) -> None:
+    """Given a server that speaks no TLS where TLS is due, then the key does not leave."""
+    seen: list[bytes] = []
+
+    async def plain(reader: Reader, writer: Writer) -> None:
+        seen.append(await reader.read(4096))
+        writer.write(head("400 Bad Request", 0))
+        writer.close()
+
+    server = await asyncio.start_server(plain, "127.0.0.1", 0)
+    run = await run_at(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}", tmp_path)
+    server.close()
+    assert (run.error and run.error.code) == "PROVIDER_UNAVAILABLE"
+    assert seen
+    assert all(b"sk-network-test" not in start for start in seen)
+    assert run.cost_incurred_usd == 0
