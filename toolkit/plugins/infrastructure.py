@@ -6,8 +6,11 @@ All ids here are the vendor's own: what they are called on our side is the engin
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import Literal, TypeAlias
 
 from toolkit.plugins.operations import Operation, Reply
+
+PodStatus: TypeAlias = Literal["creating", "running", "stopped", "failed", "terminated"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,3 +114,159 @@ class GpuListing(Operation[GpuCatalog]):
     """Ask for the vendor's catalogue of GPUs."""
 
     kind = "gpus.list"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodState(Reply):
+    """A GPU machine as its vendor describes it.
+
+    Attributes:
+        vendor_id: the vendor's id of it.
+        status: where it stands.
+        usd_per_hour: what it costs while it runs; none where the vendor does not say.
+    """
+
+    model: str = "pod"
+    vendor_id: str
+    name: str = ""
+    status: PodStatus
+    usd_per_hour: Decimal | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodCreation(Operation[PodState]):
+    """Ask for a GPU machine; it is billed from then until it is terminated.
+
+    Attributes:
+        gpu_id: of the vendor's catalogue (`GpuOffer.id`).
+        image: the container to run when there is no template.
+        template_id: the vendor's id of a template to run.
+        volume_ids: the vendor's ids of network volumes to attach.
+        env: variables of the container; no place for secrets, as the vendor shows them.
+    """
+
+    kind = "pod.create"
+
+    name: str
+    gpu_id: str
+    gpu_count: int = 1
+    image: str = ""
+    template_id: str | None = None
+    volume_ids: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodReading(Operation[PodState]):
+    """Ask how a machine stands."""
+
+    kind = "pod.read"
+
+    vendor_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodAction(Operation[PodState]):
+    """Start, stop, restart or terminate a machine; one that is gone counts as terminated."""
+
+    kind = "pod.act"
+
+    vendor_id: str
+    action: Literal["start", "stop", "restart", "terminate"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TemplateState(Reply):
+    """A template: the container that pods or endpoints run."""
+
+    model: str = "template"
+    vendor_id: str
+    name: str = ""
+    image: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Templates(Reply):
+    """The account's templates at a vendor."""
+
+    model: str = "template"
+    templates: tuple[TemplateState, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TemplateCreation(Operation[TemplateState]):
+    """Ask for a template.
+
+    Attributes:
+        serverless: whether endpoints run it, and not pods.
+        env: variables of the container; no place for secrets, as the vendor shows them.
+    """
+
+    kind = "template.create"
+
+    name: str
+    image: str
+    serverless: bool = False
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TemplateListing(Operation[Templates]):
+    """Ask for the account's templates."""
+
+    kind = "templates.list"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TemplateDeletion(Operation[Reply]):
+    """Ask for a template to be deleted; one that is gone counts as deleted."""
+
+    kind = "template.delete"
+
+    vendor_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VolumeState(Reply):
+    """A network volume."""
+
+    model: str = "volume"
+    vendor_id: str
+    name: str = ""
+    size_gb: int | None = None
+    data_center: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Volumes(Reply):
+    """The account's network volumes at a vendor."""
+
+    model: str = "volume"
+    volumes: tuple[VolumeState, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VolumeCreation(Operation[VolumeState]):
+    """Ask for a network volume, billed until it is deleted."""
+
+    kind = "volume.create"
+
+    name: str
+    size_gb: int
+    data_center: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VolumeListing(Operation[Volumes]):
+    """Ask for the account's network volumes."""
+
+    kind = "volumes.list"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VolumeDeletion(Operation[Reply]):
+    """Ask for a volume to be deleted, with all on it; one that is gone counts as deleted."""
+
+    kind = "volume.delete"
+
+    vendor_id: str

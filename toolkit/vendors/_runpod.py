@@ -95,7 +95,7 @@ def create_endpoint(operation: EndpointCreation, access: Access) -> Flow[Endpoin
         if operation.template_id is None:
             # The vendor keeps a template that is in use: an endpoint made after all stays whole.
             with suppress(VendorFault):
-                yield from _deleted(access, f"/templates/{template}")
+                yield from deleted(access, f"/templates/{template}")
         raise
 
 
@@ -128,9 +128,9 @@ def delete_endpoint(operation: EndpointDeletion, access: Access) -> Flow[Reply]:
                 raise
         else:
             template = state.template_id if state.hidden_template else None
-    yield from _deleted(access, f"/serverless/{segment(operation.vendor_id)}")
+    yield from deleted(access, f"/serverless/{segment(operation.vendor_id)}")
     if template is not None:
-        yield from _deleted(access, f"/templates/{segment(template)}")
+        yield from deleted(access, f"/templates/{segment(template)}")
     return Reply(model="serverless")
 
 
@@ -206,7 +206,7 @@ def _state(answer: Answer, template: str | None, *, hidden: bool) -> EndpointSta
     )
 
 
-def _deleted(access: Access, path: str) -> Flow[None]:
+def deleted(access: Access, path: str) -> Flow[None]:
     try:
         yield from asked(access, "DELETE", path, host="api")
     except VendorFault as fault:

@@ -26,6 +26,15 @@ from toolkit.plugins.infrastructure import (
     EndpointDeletion,
     EndpointReading,
     GpuListing,
+    PodAction,
+    PodCreation,
+    PodReading,
+    TemplateCreation,
+    TemplateDeletion,
+    TemplateListing,
+    VolumeCreation,
+    VolumeDeletion,
+    VolumeListing,
 )
 from toolkit.vendors import _chat
 from toolkit.vendors._http import REFUSED, Answer, Json, Verdict, inner, number, quoted
@@ -41,6 +50,17 @@ from toolkit.vendors._runpod import (
     read_endpoint,
     segment,
     to,
+)
+from toolkit.vendors._runpod_stock import (
+    act_on_pod,
+    create_pod,
+    create_template,
+    create_volume,
+    delete_template,
+    delete_volume,
+    list_templates,
+    list_volumes,
+    read_pod,
 )
 
 FLUX = "black-forest-labs-flux"  # the public endpoints of that family
@@ -279,6 +299,15 @@ VENDOR = Vendor(
         EndpointReading.kind: read_endpoint,
         EndpointDeletion.kind: delete_endpoint,
         GpuListing.kind: list_gpus,
+        PodCreation.kind: create_pod,
+        PodReading.kind: read_pod,
+        PodAction.kind: act_on_pod,
+        TemplateCreation.kind: create_template,
+        TemplateListing.kind: list_templates,
+        TemplateDeletion.kind: delete_template,
+        VolumeCreation.kind: create_volume,
+        VolumeListing.kind: list_volumes,
+        VolumeDeletion.kind: delete_volume,
     },
     models=models("runpod"),
     probe=probe,

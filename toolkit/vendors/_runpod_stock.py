@@ -1,0 +1,196 @@
+"""RunPod's management API beside endpoints: pods, templates and network volumes."""
+
+from decimal import Decimal
+
+from toolkit.plugins import Access, Flow, Reply, VendorFault
+from toolkit.plugins.infrastructure import (
+    PodAction,
+    PodCreation,
+    PodReading,
+    PodState,
+    PodStatus,
+    TemplateCreation,
+    TemplateDeletion,
+    TemplateListing,
+    Templates,
+    TemplateState,
+    VolumeCreation,
+    VolumeDeletion,
+    VolumeListing,
+    Volumes,
+    VolumeState,
+)
+from toolkit.vendors._http import Answer, Json, number
+from toolkit.vendors._runpod import asked, bad, deleted, segment
+
+# What is not in here is new to this file, and on its way as far as anyone can tell.
+_STATUSES: dict[str, PodStatus] = {
+    "PROVISIONING": "creating",
+    "STARTING": "creating",
+    "RUNNING": "running",
+    "EXITED": "stopped",
+    "ERROR": "failed",
+    "TERMINATED": "terminated",
+}
+
+
+def create_pod(operation: PodCreation, access: Access) -> Flow[PodState]:
+    """Rent a GPU machine.
+
+    Raises:
+        VendorFault: what the vendor says, such as that no such GPU is free.
+    """
+    fields: Json = {
+        "name": operation.name,
+        "gpu": {"id": operation.gpu_id, "count": operation.gpu_count},
+    }
+    if operation.template_id is not None:
+        fields["templateId"] = operation.template_id
+    else:
+        fields["image"] = operation.image
+    if operation.volume_ids:
+        fields["networkVolumes"] = list(operation.volume_ids)
+    if operation.env:
+        fields["env"] = dict(operation.env)
+    return _pod((yield from asked(access, "POST", "/pods", fields, host="api")))
+
+
+def read_pod(operation: PodReading, access: Access) -> Flow[PodState]:
+    """How a machine stands.
+
+    Raises:
+        VendorFault: what the vendor says; its status is 404 for one that is gone.
+    """
+    path = f"/pods/{segment(operation.vendor_id)}"
+    return _pod((yield from asked(access, "GET", path, host="api")))
+
+
+def act_on_pod(operation: PodAction, access: Access) -> Flow[PodState]:
+    """Start, stop, restart or terminate a machine; one that is gone counts as terminated.
+
+    Raises:
+        VendorFault: what the vendor says.
+    """
+    vendor_id = segment(operation.vendor_id)
+    if operation.action == "terminate":
+        yield from deleted(access, f"/pods/{vendor_id}")
+        return PodState(vendor_id=vendor_id, status="terminated")
+    body = {"action": operation.action}
+    return _pod((yield from asked(access, "POST", f"/pods/{vendor_id}/action", body, host="api")))
+
+
+def create_template(operation: TemplateCreation, access: Access) -> Flow[TemplateState]:
+    """Make a template.
+
+    Raises:
+        VendorFault: what the vendor says, such as that the name is taken.
+    """
+    fields: Json = {
+        "name": operation.name,
+        "image": operation.image,
+        "serverless": operation.serverless,
+    }
+    if operation.env:
+        fields["env"] = dict(operation.env)
+    answer = yield from asked(access, "POST", "/templates", fields, host="api")
+    return _template(answer.json(), answer)
+
+
+def list_templates(operation: TemplateListing, access: Access) -> Flow[Templates]:  # noqa: ARG001
+    """The account's templates.
+
+    Raises:
+        VendorFault: what the vendor says.
+    """
+    answer = yield from asked(access, "GET", "/templates", host="api")
+    rows = [_template(row, answer) for row in _rows(answer, "templates")]
+    return Templates(templates=tuple(rows), vendor_request_id=answer.request_id)
+
+
+def delete_template(operation: TemplateDeletion, access: Access) -> Flow[Reply]:
+    """Delete a template.
+
+    Raises:
+        VendorFault: what the vendor says, such as that it is in use.
+    """
+    yield from deleted(access, f"/templates/{segment(operation.vendor_id)}")
+    return Reply(model="template")
+
+
+def create_volume(operation: VolumeCreation, access: Access) -> Flow[VolumeState]:
+    """Rent a network volume.
+
+    Raises:
+        VendorFault: what the vendor says, such as that the size is not offered.
+    """
+    fields = {
+        "name": operation.name,
+        "size": operation.size_gb,
+        "dataCenter": operation.data_center,
+    }
+    answer = yield from asked(access, "POST", "/network-volumes", fields, host="api")
+    return _volume(answer.json(), answer)
+
+
+def list_volumes(operation: VolumeListing, access: Access) -> Flow[Volumes]:  # noqa: ARG001
+    """The account's network volumes.
+
+    Raises:
+        VendorFault: what the vendor says.
+    """
+    answer = yield from asked(access, "GET", "/network-volumes", host="api")
+    rows = [_volume(row, answer) for row in _rows(answer, "networkVolumes")]
+    return Volumes(volumes=tuple(rows), vendor_request_id=answer.request_id)
+
+
+def delete_volume(operation: VolumeDeletion, access: Access) -> Flow[Reply]:
+    """Delete a network volume, with all that is on it.
+
+    Raises:
+        VendorFault: what the vendor says, such as that it is in use.
+    """
+    yield from deleted(access, f"/network-volumes/{segment(operation.vendor_id)}")
+    return Reply(model="volume")
+
+
+def _rows(answer: Answer, name: str) -> list[Json]:
+    rows = answer.json().get(name)
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+
+
+def _pod(answer: Answer) -> PodState:
+    said = answer.json()
+    cost, status = number(said.get("cost")), said.get("status")
+    if not isinstance(status, str):
+        raise _no_state(answer)
+    return PodState(
+        vendor_id=segment(said.get("id")),
+        name=answer.quoted(said.get("name")),
+        status=_STATUSES.get(status, "creating"),
+        usd_per_hour=None if cost is None else Decimal(str(cost)),
+        vendor_request_id=answer.request_id,
+    )
+
+
+def _template(said: Json, answer: Answer) -> TemplateState:
+    return TemplateState(
+        vendor_id=segment(said.get("id")),
+        name=answer.quoted(said.get("name")),
+        image=answer.quoted(said.get("image")),
+        vendor_request_id=answer.request_id,
+    )
+
+
+def _volume(said: Json, answer: Answer) -> VolumeState:
+    size = number(said.get("size"))
+    return VolumeState(
+        vendor_id=segment(said.get("id")),
+        name=answer.quoted(said.get("name")),
+        size_gb=None if size is None else int(size),
+        data_center=answer.quoted(said.get("dataCenter")),
+        vendor_request_id=answer.request_id,
+    )
+
+
+def _no_state(answer: Answer) -> VendorFault:
+    return bad("runpod described a pod without its status.", answer.request_id)
