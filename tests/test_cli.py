@@ -55,3 +55,38 @@ def test_a_field_that_is_none_is_said_in_one_line(tmp_path: Path, field: str) ->
             catch_exceptions=False,
         )
     assert "\n" not in str(refused.value)
+
+
+def test_variables_are_discovered_and_connected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a variable that is set, then it is found, and connected when picked; never shown."""
+    monkeypatch.setenv("OPENAI_API_KEY", "not-to-be-shown")
+    where = ["--data-dir", str(tmp_path)]
+    shown = runner.invoke(app, ["connections", "discover", *where], catch_exceptions=False)
+    assert "toolkit connections discover --connect openai" in shown.stdout
+    picked = ["connections", "discover", "--connect", "all", "--json", *where]
+    rows = json.loads(runner.invoke(app, picked, catch_exceptions=False).stdout)
+    assert [row["provider"] for row in rows if row["connected"]] == ["openai"]
+    assert "not-to-be-shown" not in shown.stdout + json.dumps(rows)
+
+
+def test_a_connection_is_tried(tmp_path: Path) -> None:
+    """Given the sandbox, then a connected vendor works, and one that is not there is named."""
+    where = ["--sandbox", "--data-dir", str(tmp_path)]
+    shown = runner.invoke(app, ["connections", "test", "openai", *where], catch_exceptions=False)
+    assert (shown.exit_code, "works" in shown.stdout) == (0, True)
+    with pytest.raises(ToolkitError, match="not connected"):
+        runner.invoke(app, ["connections", "test", "nobody", *where], catch_exceptions=False)
+
+
+def test_a_script_of_faults_that_is_none(tmp_path: Path) -> None:
+    """Given a file that is no script of faults, then the server says so and does not start."""
+    path = tmp_path / "storm.toml"
+    path.write_text("[[fault]]\nvendor = 'openai'\ncolour = 1\n", encoding="utf-8")
+    with pytest.raises(ToolkitError, match="colour"):
+        runner.invoke(
+            app,
+            ["serve", "--faults", str(path), "--data-dir", str(tmp_path)],
+            catch_exceptions=False,
+        )

@@ -1,5 +1,6 @@
 """The sandbox on a real socket, for the vendors' official SDKs: the proof that it is honest."""
 
+import gc
 import socket
 import threading
 from collections.abc import Iterator
@@ -20,6 +21,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
             ignored = "ignore::pytest.PytestUnraisableExceptionWarning"
             item.add_marker(pytest.mark.filterwarnings(ignored))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _collected() -> Iterator[None]:
+    """What an SDK leaves behind is collected here, and not in somebody else's test."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture(scope="session")
