@@ -2,11 +2,12 @@
 
 import json
 import re
+from collections.abc import Callable, Sequence
 
 import httpx
 
 from toolkit.contract.errors import ErrorCode
-from toolkit.plugins import Access, Cost, TextReply, TextRequest
+from toolkit.plugins import Access, Cost, Flow, TextReply, TextRequest
 from toolkit.vendors._http import REFUSED, Answer, Json, bearer, inner, number, plain
 
 _THOUGHTS = re.compile(r"\A\s*<think>.*?</think>\s*", re.S)
@@ -45,6 +46,25 @@ def prompt_with_schema(operation: TextRequest) -> str:
     schema = json.dumps(operation.schema, ensure_ascii=False)
     lead = "Answer with JSON only, no fences, matching this JSON schema:"
     return f"{operation.prompt}\n\n{lead}\n{schema}"
+
+
+def natively_or_in_the_prompt(
+    operation: TextRequest, asked: Callable[[bool], Flow[Answer]], refused: Sequence[str]
+) -> Flow[Answer]:
+    """Ask with the schema in the wire's own form; once more in the prompt, if that is refused.
+
+    Args:
+        operation: what is asked for.
+        asked: sends the request, natively or not.
+        refused: words by which a 400 names the schema as the trouble, in lower case.
+    """
+    answer = yield from asked(True)
+    if answer.status == 400 and operation.schema is not None:
+        said = answer.json()
+        words = str(inner(said, "error").get("message") or said.get("message")).lower()
+        if any(word in words for word in refused):
+            answer = yield from asked(False)
+    return answer
 
 
 def request(access: Access, path: str, fields: Json) -> httpx.Request:

@@ -4,6 +4,7 @@ import json
 import math
 import re
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC
 from email.utils import parsedate_to_datetime
@@ -12,7 +13,7 @@ from typing import Any, TypeAlias
 import httpx
 
 from toolkit.contract.errors import ErrorCode
-from toolkit.plugins import Access, VendorFault
+from toolkit.plugins import Access, Flow, VendorFault, send
 
 Json: TypeAlias = dict[str, Any]
 # Our code for a failure, and whether it is worth a retry where that is not what the code says.
@@ -189,6 +190,12 @@ def inner(body: Json, name: str) -> Json:
     """A member that is an object; an empty one where it is missing or something else."""
     value = body.get(name)
     return value if isinstance(value, dict) else {}
+
+
+def probed(vendor: str, access: Access, path: str, headers: Mapping[str, str]) -> Flow[Answer]:
+    """Read something that is free, and only for who has a key."""
+    request = httpx.Request("GET", access.url(path), headers=dict(headers))
+    return Answer(vendor, access, (yield from send(request)))
 
 
 def bearer(access: Access) -> dict[str, str]:

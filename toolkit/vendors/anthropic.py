@@ -14,6 +14,7 @@ from toolkit.vendors._http import (
     inner,
     number,
     plain,
+    probed,
 )
 from toolkit.vendors._prices import models
 
@@ -21,6 +22,7 @@ from toolkit.vendors._prices import models
 VERSION = "2026-10-21"
 _FINISH = {"max_tokens": "length", "model_context_window_exceeded": "length"}
 _INPUT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+_SCHEMA_REFUSED = ("output_config", "schema")
 
 
 def text(operation: TextRequest, access: Access) -> Flow[TextReply]:
@@ -31,9 +33,11 @@ def text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     Raises:
         VendorFault: as the error table of the vendor's documents has it.
     """
-    answer = yield from _asked(access, _body(operation, access, native=True))
-    if answer.status == 400 and operation.schema is not None and _is_about_schema(answer):
-        answer = yield from _asked(access, _body(operation, access, native=False))
+    answer = yield from _chat.natively_or_in_the_prompt(
+        operation,
+        lambda native: _asked(access, _body(operation, access, native=native)),
+        _SCHEMA_REFUSED,
+    )
     said = answer.json()
     if answer.failed:
         raise _failure(answer, said)
@@ -46,8 +50,7 @@ def probe(access: Access) -> Flow[None]:
     Raises:
         VendorFault: `PROVIDER_AUTH_FAILED` when the key is refused.
     """
-    request = httpx.Request("GET", access.url("/v1/models"), headers=_headers(access))
-    answer = Answer("anthropic", access, (yield from send(request)))
+    answer = yield from probed("anthropic", access, "/v1/models", _headers(access))
     said = answer.json()
     if answer.failed:
         raise _failure(answer, said)
@@ -78,12 +81,6 @@ def _asked(access: Access, fields: Json) -> Flow[Answer]:
         "POST", access.url("/v1/messages"), json=fields, headers=_headers(access)
     )
     return Answer("anthropic", access, (yield from send(request)))
-
-
-def _is_about_schema(answer: Answer) -> bool:
-    """Whether a 400 names the schema as the trouble; the prompt can carry it as well."""
-    words = str(inner(answer.json(), "error").get("message")).lower()
-    return "output_config" in words or "schema" in words
 
 
 def _failure(answer: Answer, said: Json) -> VendorFault:

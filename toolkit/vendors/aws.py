@@ -30,6 +30,7 @@ BASE_URL = f"https://bedrock-runtime.{REGION}.amazonaws.com"
 SERVICE = "bedrock"
 _FINISH = {"max_tokens": "length", "model_context_window_exceeded": "length"}
 _BLOCKED = frozenset(("guardrail_intervened", "content_filtered"))
+_SCHEMA_REFUSED = ("outputconfig", "textformat", "schema")
 _BUSY: Verdict = (ErrorCode.PROVIDER_UNAVAILABLE, None)
 # By the error's name, where the HTTP status alone would mislead.
 _VERDICTS: dict[str, Verdict] = {
@@ -74,9 +75,11 @@ def text(operation: TextRequest, access: Access) -> Flow[TextReply]:
             a secret that is neither an API key nor credentials.
     """
     keys = parsed(access.secret)
-    answer = yield from _asked(access, keys, _body(operation, access, native=True))
-    if answer.status == 400 and operation.schema is not None and _is_about_schema(answer):
-        answer = yield from _asked(access, keys, _body(operation, access, native=False))
+    answer = yield from _chat.natively_or_in_the_prompt(
+        operation,
+        lambda native: _asked(access, keys, _body(operation, access, native=native)),
+        _SCHEMA_REFUSED,
+    )
     said = answer.json()
     if answer.failed:
         raise _failure(answer, said)
@@ -174,12 +177,6 @@ def _region_of(url: str) -> str:
     """The region that a host names: `bedrock-runtime.{region}.amazonaws.com`."""
     host = httpx.URL(url).host.split(".")
     return host[1] if len(host) > 3 and host[0].startswith("bedrock") else REGION
-
-
-def _is_about_schema(answer: Answer) -> bool:
-    """Whether a 400 names the schema as the trouble; the prompt can carry it as well."""
-    words = str(answer.json().get("message")).lower()
-    return "outputconfig" in words or "schema" in words or "textformat" in words
 
 
 def _failure(answer: Answer, said: Json) -> VendorFault:

@@ -27,6 +27,7 @@ from toolkit.vendors._http import (
     carried,
     inner,
     number,
+    probed,
 )
 from toolkit.vendors._prices import models
 
@@ -127,8 +128,7 @@ def probe(access: Access) -> Flow[None]:
     Raises:
         VendorFault: `PROVIDER_AUTH_FAILED` when the key is refused.
     """
-    request = httpx.Request("GET", access.url("/v1/voices"), headers=_headers(access))
-    answer = Answer("elevenlabs", access, (yield from send(request)))
+    answer = yield from probed("elevenlabs", access, "/v1/voices", _headers(access))
     if answer.failed:
         raise _failure(answer)
 

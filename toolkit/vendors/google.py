@@ -17,6 +17,7 @@ from toolkit.vendors._http import (
     inner,
     number,
     plain,
+    probed,
 )
 from toolkit.vendors._prices import models
 
@@ -25,6 +26,7 @@ _FINISH = {"STOP": "stop", "MAX_TOKENS": "length"}
 _BLOCKED = frozenset(
     ("SAFETY", "RECITATION", "PROHIBITED_CONTENT", "BLOCKLIST", "SPII", "LANGUAGE", "IMAGE_SAFETY")
 )
+_SCHEMA_REFUSED = ("schema", "mimetype", "mime_type")
 
 
 def text(operation: TextRequest, access: Access) -> Flow[TextReply]:
@@ -35,9 +37,9 @@ def text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     Raises:
         VendorFault: as the error table of the vendor's documents has it.
     """
-    answer = yield from _asked(access, _body(operation, native=True))
-    if answer.status == 400 and operation.schema is not None and _is_about_schema(answer):
-        answer = yield from _asked(access, _body(operation, native=False))
+    answer = yield from _chat.natively_or_in_the_prompt(
+        operation, lambda native: _asked(access, _body(operation, native=native)), _SCHEMA_REFUSED
+    )
     said = answer.json()
     if answer.failed:
         raise _failure(answer, said)
@@ -50,8 +52,7 @@ def probe(access: Access) -> Flow[None]:
     Raises:
         VendorFault: `PROVIDER_AUTH_FAILED` when the key is refused.
     """
-    request = httpx.Request("GET", access.url("/v1/models"), headers=_headers(access))
-    answer = Answer("google", access, (yield from send(request)))
+    answer = yield from probed("google", access, "/v1/models", _headers(access))
     said = answer.json()
     if answer.failed:
         raise _failure(answer, said)
@@ -84,12 +85,6 @@ def _asked(access: Access, fields: Json) -> Flow[Answer]:
     path = f"/{version}/models/{quote(access.model, safe='')}:generateContent"
     request = httpx.Request("POST", access.url(path), json=fields, headers=_headers(access))
     return Answer("google", access, (yield from send(request)))
-
-
-def _is_about_schema(answer: Answer) -> bool:
-    """Whether a 400 names the schema as the trouble; the prompt can carry it as well."""
-    words = str(inner(answer.json(), "error").get("message")).lower()
-    return "schema" in words or "responsemimetype" in words or "response_mime_type" in words
 
 
 def _failure(answer: Answer, said: Json) -> VendorFault:

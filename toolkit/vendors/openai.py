@@ -1,10 +1,8 @@
 """OpenAI (V1), and any server that speaks its chat wire, by base URL: text."""
 
-import httpx
-
 from toolkit.plugins import Access, Flow, TextReply, TextRequest, Vendor, VendorFault, send
 from toolkit.vendors import _chat
-from toolkit.vendors._http import OUT_OF_CREDIT, Answer, Json, bearer, inner
+from toolkit.vendors._http import OUT_OF_CREDIT, Answer, Json, bearer, inner, probed
 from toolkit.vendors._prices import models
 
 PATH = "/chat/completions"
@@ -54,8 +52,7 @@ def probe(access: Access) -> Flow[None]:
     Raises:
         VendorFault: `PROVIDER_AUTH_FAILED` when the key is refused.
     """
-    request = httpx.Request("GET", access.url("/models"), headers=bearer(access))
-    answer = Answer("openai", access, (yield from send(request)))
+    answer = yield from probed("openai", access, "/models", bearer(access))
     said = answer.json()
     if answer.failed:
         raise _failure(answer, said)
