@@ -1,6 +1,7 @@
 """Workflows on the engine itself, where a test can look in between two steps of the loop."""
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator
 
 import pytest
@@ -84,3 +85,21 @@ async def test_a_chain_of_naps_leaves_the_loop_its_turns(engine: Engine, account
             workflow = await engine.workflows.get(account_id, workflow.id)
     assert workflow.status == "completed"
     assert turns > len(nodes)
+
+
+async def test_a_store_that_was_locked_for_a_while(
+    engine: Engine, account_id: str, settings: Settings
+) -> None:
+    """Given a database that is locked as a workflow ends, then it is taken up once it is free."""
+    engine._core.store._writer._connection.execute("PRAGMA busy_timeout=20")
+    request = WorkflowCreate(name="w", nodes=[nap("a", 0.1), nap("b", after="a")])
+    workflow = await engine.workflows.create(account_id, request)
+    blocker = sqlite3.connect(settings.data_dir / "state.db", isolation_level=None)
+    blocker.execute("BEGIN IMMEDIATE")
+    await asyncio.sleep(1.5)
+    blocker.execute("ROLLBACK")
+    blocker.close()
+    done = await ended(engine, account_id, workflow)
+    assert done.status == "completed"
+    jobs = [await engine.jobs.get(account_id, node.job_id or "") for node in done.nodes]
+    assert {job.status for job in jobs} == {"completed"}

@@ -27,6 +27,8 @@ class Roots:
         self._handlers: dict[str, Handler] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
         self._keeper: asyncio.Task[None] | None = None
+        # Leases that the store did not take back: until it does, nobody can claim their roots.
+        self._unreleased: set[Lease] = set()
 
     def handle(self, kind: str, handler: Handler) -> None:
         """Say who carries out roots of a kind: `run`, `workflow` or `task`."""
@@ -87,15 +89,26 @@ class Roots:
             log.exception("%s stopped; it is taken up again later", lease.root_id)
         finally:
             self._running.pop(lease.root_id, None)
-            try:
-                await self._core.store.release(lease, done=done)
-            except (LeaseLost, ToolkitError) as error:
-                log.warning("the lease of %s was not given back: %s", lease.root_id, error)
+            await self._release(lease, done)
+
+    async def _release(self, lease: Lease, done: bool) -> None:
+        try:
+            await self._core.store.release(lease, done=done)
+        except ToolkitError as error:
+            log.warning("the lease of %s is given back later: %s", lease.root_id, error)
+            self._unreleased.add(lease)
+            return
+        except LeaseLost:
+            log.warning("the lease of %s was another process's by then", lease.root_id)
+        self._unreleased.discard(lease)
 
     async def _keep(self) -> None:
         while True:
             await asyncio.sleep(min(1.0, self._core.settings.lease_s / 5))
             try:
+                for lease in list(self._unreleased):
+                    # What could not be written is not known to be done: it is taken up again.
+                    await self._release(lease, done=False)
                 if self._running:
                     await self._core.store.renew()
                     for root_id in await self._core.store.cancel_requested():

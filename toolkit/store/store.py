@@ -24,6 +24,7 @@ from toolkit.store.tables import roots
 from toolkit.store.writer import Writer
 
 POLL_S = 0.2
+CHANGE_TIMEOUT_MS = 200
 
 
 def _driver(connection: Connection) -> sqlite3.Connection:
@@ -281,6 +282,8 @@ class Store:
     def _change(self, statement: UpdateStatement) -> int:
         """Make one small change of leases at once; how many rows it hit."""
         with translated(), self._engine.connect() as connection:
+            # This is made in the loop, and whoever asks for it will ask again.
+            connection.exec_driver_sql(f"PRAGMA busy_timeout={CHANGE_TIMEOUT_MS}")
             connection.exec_driver_sql("BEGIN IMMEDIATE")
             hit = connection.execute(statement).rowcount
             connection.commit()
