@@ -122,6 +122,8 @@ def test_half_of_the_calls_failing_opens_it(health: Health) -> None:
     [
         VendorFault(ErrorCode.PROVIDER_REJECTED, "no"),
         VendorFault(ErrorCode.PROVIDER_RATE_LIMITED, "slow down"),
+        VendorFault(ErrorCode.PROVIDER_AUTH_FAILED, "wrong key"),
+        VendorFault(ErrorCode.PROVIDER_BAD_RESPONSE, "raise max_tokens", retryable=False),
         VendorFault(ErrorCode.SECRET_UNRESOLVED, "no such variable"),
     ],
     ids=lambda fault: fault.code.name,

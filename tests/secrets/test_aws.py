@@ -115,3 +115,27 @@ async def test_boto3_is_used_where_it_is(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setitem(sys.modules, "boto3", boto3)
     assert await SecretsManagerResolver(None).resolve(TYPE, ARN) == "sk-test"
     assert asked == [("secretsmanager", "eu-central-1")]
+
+
+async def test_a_secret_is_kept_for_a_while_and_forgotten_on_demand() -> None:
+    """Given a secret that was read, then it is kept a minute, unless a vendor refuses it."""
+    values, asked, now = ["first", "second", "third"], [], [0.0]
+
+    class Manager:
+        def get_secret_value(self, *, SecretId: str) -> Mapping[str, Any]:  # noqa: N803
+            asked.append(SecretId)
+            return {"SecretString": values[len(asked) - 1]}
+
+    resolver = SecretsManagerResolver(
+        None, lambda _region: Manager(), keep_s=60.0, clock=lambda: now[0]
+    )
+
+    async def read() -> str:
+        return await resolver.resolve("aws_secrets_manager", "team/key")
+
+    assert [await read(), await read()] == ["first", "first"]
+    now[0] = 60.0
+    assert await read() == "second"
+    resolver.forget("aws_secrets_manager", "team/key")
+    assert await read() == "third"
+    assert "third" not in repr(resolver)

@@ -20,15 +20,9 @@ MOST_COOLDOWN_S = 60.0
 # While another job is finding out whether a connection has recovered.
 PROBE_WAIT_S = 0.25
 
-# What speaks against a connection; that an input was refused, or a limit reached, does not.
-_AGAINST = frozenset(
-    {
-        ErrorCode.PROVIDER_UNAVAILABLE,
-        ErrorCode.PROVIDER_TIMEOUT,
-        ErrorCode.PROVIDER_BAD_RESPONSE,
-        ErrorCode.PROVIDER_AUTH_FAILED,
-    }
-)
+# What says that a vendor is down. A refused input or key, or a limit that was reached, says that it
+# is there: whoever asked is told at once, and a rotated key works at once.
+_DOWN = frozenset({ErrorCode.PROVIDER_UNAVAILABLE, ErrorCode.PROVIDER_TIMEOUT})
 _SAYS_NOTHING = frozenset({ErrorCode.SECRET_UNRESOLVED, ErrorCode.NOT_FOUND})
 
 
@@ -183,7 +177,8 @@ class Health:
         probing = self._probe is leave
         if fault.code in _SAYS_NOTHING:
             return False
-        against = fault.code in _AGAINST
+        garbled = fault.code is ErrorCode.PROVIDER_BAD_RESPONSE and fault.retryable
+        against = fault.code in _DOWN or garbled
         self._outcomes.append(fault.code is ErrorCode.PROVIDER_REJECTED)
         self._against.append(against)
         if fault.retry_after is not None and fault.retryable:
@@ -191,8 +186,8 @@ class Health:
             self._until = max(self._until, self._clock() + fault.retry_after)
         if not against:
             self._in_a_row = 0
-            if self._open and fault.code is ErrorCode.PROVIDER_REJECTED:
-                self._open, self._cooldowns = False, 0  # it refused, so it is there
+            if probing and fault.code is not ErrorCode.PROVIDER_RATE_LIMITED:
+                self._open, self._cooldowns = False, 0  # it answered, so it is there
             return probing or fault.retry_after is not None
         self._in_a_row += 1
         if probing or (not self._open and self._tripped()):

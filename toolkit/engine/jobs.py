@@ -18,6 +18,7 @@ from toolkit.engine.calls import Calls
 from toolkit.engine.core import Core
 from toolkit.engine.driver import NO_HOOKS, Hooks
 from toolkit.engine.registry import validate_input
+from toolkit.engine.router import servable
 from toolkit.engine.work import Ended, Work
 from toolkit.plugins import Blob, Call, Capability, Result, Upstream, VendorFault
 from toolkit.store import Insert, LeaseLost
@@ -153,7 +154,7 @@ class JobRunner:
         operable = True
         if capability.operation is not None and not capability.operation_required:
             backends = await self._core.backends(work.account_id, capability)
-            operable = any(vendor.id in backends.connections for vendor in backends.vendors)
+            operable = servable(capability, work.job.options, backends)
         return Call(
             input=value,
             blobs=await self._blobs(work, value),

@@ -87,6 +87,15 @@ def check(capability: Capability, options: Options, backends: Backends) -> None:
         )
 
 
+def servable(capability: Capability, options: Options, backends: Backends) -> bool:
+    """Whether any connection could carry out the operation that a capability makes do without."""
+    kind = capability.operation.kind if capability.operation else ""
+    return any(
+        vendor.id in backends.connections and _usable(vendor, kind, options)
+        for vendor in backends.vendors
+    )
+
+
 def _usable(vendor: Vendor, kind: str, options: Options) -> bool:
     pinned, endpoint = options.provider == vendor.id, options.endpoint_id is not None
     return vendor.serves(kind, pinned=pinned, endpoint=endpoint)
