@@ -78,6 +78,9 @@ class Settings(BaseSettings):
     )
     encyclopedia_url: str = "https://en.wikipedia.org"
     zim_path: Path | None = None
+    contact: str = Field(
+        default="", max_length=200, description="email or page of the operator, for public services"
+    )
     allow_env: frozenset[str] = Field(
         default=frozenset(), description="variables that a server's callers may point to"
     )

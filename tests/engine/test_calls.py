@@ -1,6 +1,7 @@
 """Calls to vendors that go wrong: tried again, handed to the next one, or left alone."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 
 import httpx
@@ -28,6 +29,8 @@ class Weather(httpx.AsyncBaseTransport):
         self.slow_s = 0.0
         self.calls: list[str] = []
         self.inside = self.most = 0
+        self.inside_at: Counter[str] = Counter()
+        self.most_at: Counter[str] = Counter()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Let one request through, or not."""
@@ -35,10 +38,13 @@ class Weather(httpx.AsyncBaseTransport):
         self.calls.append(vendor)
         self.inside += 1
         self.most = max(self.most, self.inside)
+        self.inside_at[vendor] += 1
+        self.most_at[vendor] = max(self.most_at[vendor], self.inside_at[vendor])
         try:
             await asyncio.sleep(self.slow_s)
         finally:
             self.inside -= 1
+            self.inside_at[vendor] -= 1
         if vendor in self.down:
             return httpx.Response(503, json={}, request=request)
         if self.ahead.get(vendor):
@@ -164,6 +170,7 @@ async def test_a_bad_key_falls_back_and_is_not_tried_again(bench: Bench) -> None
     assert [a.provider for a in run.attempts] == ["minimax", "anthropic"]
     assert run.attempts[0].error is not None
     assert run.attempts[0].error.code == "PROVIDER_AUTH_FAILED"
+    assert (run.attempts[0].http_status, run.attempts[1].http_status) == (401, None)
 
 
 async def test_a_node_is_retried_as_often_as_it_may(bench: Bench) -> None:
@@ -358,3 +365,47 @@ async def test_an_answer_that_does_not_begin_in_time(
     bench.weather.slow_s = slow_s
     run = await bench.run(provider="minimax")
     assert (run.status, run.error and run.error.code) == ("failed", "PROVIDER_TIMEOUT")
+
+
+async def test_a_public_service_has_three_calls_at_once(bench: Bench) -> None:
+    """Given many who look something up, then the encyclopedia has three of them at a time."""
+    bench.weather.slow_s = 0.01
+    topics = ["Tea", "Jazz", "Chess", "Bread", "Moon", "Soil", "Clock", "Coffee"]
+    runs = [
+        await bench.engine.runs.create(
+            bench.account_id,
+            RunCreate.model_validate({"name": "research.gather", "input": {"topic": topic}}),
+        )
+        for topic in topics
+    ]
+    for run in runs:
+        await bench.engine.wait(bench.account_id, run.id, 20)
+    assert "encyclopedia" in bench.weather.calls
+    assert bench.weather.most_at["encyclopedia"] == 3
+
+
+async def test_public_services_are_told_whom_to_contact(settings: Settings) -> None:
+    """Given an operator's contact, then the encyclopedia is told it, and no vendor is."""
+    seen: dict[str, str] = {}
+
+    class Listener(Weather):
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            seen[request.url.path.split("/")[1]] = request.headers.get("user-agent", "")
+            return await super().handle_async_request(request)
+
+    engine = await Engine.open(
+        settings.model_copy(
+            update={
+                "contact": "ops@example.org",
+                "encyclopedia_url": f"{SANDBOX_URL}/encyclopedia",
+            }
+        ),
+        transport=Listener(),
+        resolver=MappingResolver(sandbox.SANDBOX_KEYS),
+    )
+    account, _ = await engine.accounts.local()
+    body = {"name": "research.gather", "input": {"topic": "Tea"}}
+    run = await engine.runs.create(account.id, RunCreate.model_validate(body))
+    await engine.wait(account.id, run.id, 20)
+    await engine.close(0)
+    assert "(ops@example.org)" in seen["encyclopedia"]

@@ -80,7 +80,11 @@ class Routing(Record):
 
 
 class Attempt(Record):
-    """One try at a vendor (or on this machine's CPU)."""
+    """One try at a vendor (or on this machine's CPU).
+
+    Attributes:
+        http_status: what the vendor answered with, where it failed with an answer.
+    """
 
     n: int
     provider: str | None = None
@@ -88,6 +92,7 @@ class Attempt(Record):
     status: AttemptStatus
     error: ErrorInfo | None = None
     vendor_request_id: str | None = None
+    http_status: int | None = None
     cost_usd: Usd | None = None
     started_at: Timestamp
     ended_at: Timestamp | None = None

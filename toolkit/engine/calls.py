@@ -134,6 +134,7 @@ class Calls:
             self._settle(work, attempt, held, spent)
             attempt.status = "failed"
             attempt.vendor_request_id = fault.vendor_request_id
+            attempt.http_status = fault.status
             attempt.error = ErrorInfo(code=fault.code.name, message=fault.message)
             raise
         except BaseException:

@@ -95,6 +95,8 @@ class Core:
     def services(self) -> dict[str, str]:
         """Base URLs of public services, and the ZIM file if there is one, by name."""
         services = {"encyclopedia": self.settings.encyclopedia_url}
+        if self.settings.contact:
+            services["contact"] = self.settings.contact
         if self.settings.zim_path is not None:
             services["zim"] = str(self.settings.zim_path)
         return services

@@ -1,6 +1,7 @@
 """The one driver of flows: it alone sends, waits, reads, times out and redacts."""
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -46,6 +47,8 @@ class Hooks:
 
 NO_HOOKS = Hooks()
 NO_TIMEOUTS = Timeouts()
+# Public services are nobody's vendor: the encyclopedia asks for three requests at once at most.
+PUBLIC_AT_ONCE = 3
 
 
 class Driver:
@@ -67,6 +70,9 @@ class Driver:
         self._pool = pool
         self.reply_limit = reply_limit
         self._clients: dict[str, httpx.AsyncClient] = {}
+        self._public: defaultdict[str, asyncio.Semaphore] = defaultdict(
+            lambda: asyncio.Semaphore(PUBLIC_AT_ONCE)
+        )
 
     def _client(self, via: str) -> httpx.AsyncClient:
         client = self._clients.get(via)
@@ -90,7 +96,7 @@ class Driver:
             flow: the generator.
             hooks: see `Hooks`.
             timeouts: of each request.
-            via: whose pool of connections to use: a vendor's id.
+            via: whose pool of connections to use: a vendor's id; none for a public service.
 
         Raises:
             VendorFault: whatever the flow raised or did not catch.
@@ -141,6 +147,12 @@ class Driver:
                 an answer over the limit or one that cannot be decoded.
             OutcomeUnknown: when the request was sent and the answer did not come.
         """
+        if via:
+            return await self._sent(request, timeouts, via)
+        async with self._public[request.url.host]:
+            return await self._sent(request, timeouts, via)
+
+    async def _sent(self, request: httpx.Request, timeouts: Timeouts, via: str) -> httpx.Response:
         host = request.url.host
         # httpx's own limits are per read, so a dripping answer passes them: the clock is ours.
         request.extensions = {
