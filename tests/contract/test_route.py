@@ -92,6 +92,9 @@ def test_what_is_set_here_is_discovered(bare: Client, monkeypatch: pytest.Monkey
     found = bare.connections.discover().to_frame().set_index("provider")
     assert list(found.index[found["connected"]]) == ["openai"]
     assert "not-looked-at" not in found.to_string()
+    with pytest.raises(RequestError, match="Connect one of openai"):
+        bare.connections.connect("google", "nobody")
+    assert len(bare.connections.list()) == 1  # all of them, or none
 
 
 def test_an_llm_at_an_endpoint_of_ones_own(client: Client) -> None:

@@ -16,6 +16,7 @@ from toolkit.client._shown import (
 )
 from toolkit.contract.account import Account, AccountCreated, ApiKey
 from toolkit.contract.connections import ConnectionTest
+from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.events import Event
 from toolkit.contract.health import Provider
 
@@ -115,10 +116,10 @@ class AsyncConnections(AsyncArea[handles.AsyncConnection]):
             RequestError: `INVALID_REQUEST` for a vendor that is not in the catalogue.
         """
         known = {row.record.provider: row.record.variable for row in await self.discover()}
-        made = [
-            await self.create(provider, "environment", known.get(provider, "UNKNOWN"))
-            for provider in providers
-        ]
+        for provider in providers:
+            if provider not in known:
+                raise RequestError(ErrorCode.INVALID_REQUEST, f"Connect one of {', '.join(known)}.")
+        made = [await self.create(name, "environment", known[name]) for name in providers]
         return Collection(made, "connections")
 
     async def test(self, id: str) -> ConnectionTestView:  # noqa: A002
