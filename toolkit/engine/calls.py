@@ -220,7 +220,7 @@ class Calls:
         except ToolkitError as error:
             raise VendorFault(error.code, error.message, retryable=False) from None
         flow = vendor.operations[type(operation)](operation, access)
-        timeouts = core.settings.timeouts_of(vendor.id, work.capability.id)
+        timeouts = core.timeouts(vendor.id, work.capability.id)
         hooks = Hooks(submitted=keep, pausing=partial(self._show, work))
         try:
             reply: Reply = await core.driver.run(flow, hooks, timeouts=timeouts, via=vendor.id)

@@ -83,7 +83,7 @@ class Connections:
         result.resolved = True
         if vendor.probe is None:
             return result
-        timeouts = self._core.settings.timeouts_of(vendor.id)
+        timeouts = self._core.timeouts(vendor.id)
         started = time.monotonic()
         try:
             await self._core.driver.run(

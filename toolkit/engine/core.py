@@ -1,6 +1,6 @@
 """What every part of the engine is given: one value, made once when the engine opens."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from toolkit.contract.connections import Connection
@@ -11,7 +11,7 @@ from toolkit.engine.registry import Registry
 from toolkit.engine.router import Backends
 from toolkit.plugins import Access, Capability, Model, Vendor
 from toolkit.secrets import SecretResolver
-from toolkit.settings import TIERS, Settings
+from toolkit.settings import TIERS, Settings, Timeouts
 from toolkit.store import Store
 
 
@@ -27,6 +27,15 @@ class Core:
     slots: FairLimiter
     lanes: Lanes
     draining: bool = False
+    _timeouts: dict[tuple[str, str], Timeouts] = field(default_factory=dict)
+
+    def timeouts(self, vendor_id: str, capability_id: str = "") -> Timeouts:
+        """How long a call may take; worked out once, as every job asks."""
+        found = self._timeouts.get((vendor_id, capability_id))
+        if found is None:
+            found = self.settings.timeouts_of(vendor_id, capability_id)
+            self._timeouts[vendor_id, capability_id] = found
+        return found
 
     async def backends(self, account_id: str, capability: Capability) -> Backends:
         """What the router weighs for a capability and an account, as of now."""

@@ -143,6 +143,6 @@ class Endpoints:
     ) -> Reply:
         access: Access = await self._core.access(vendor, connection, "")
         flow = vendor.infrastructure[operation.kind](operation, access)
-        timeouts = self._core.settings.timeouts_of(vendor.id)
+        timeouts = self._core.timeouts(vendor.id)
         reply: Reply = await self._core.driver.run(flow, NO_HOOKS, timeouts=timeouts, via=vendor.id)
         return reply

@@ -110,7 +110,7 @@ class JobRunner:
         if capability.operation is not None:
             hooks = Hooks(operation=partial(self._calls.operate, work))
         flow = capability.flow(await self._call(work))
-        timeouts = self._core.settings.timeouts_of("", capability.id)
+        timeouts = self._core.timeouts("", capability.id)
         result = await self._core.driver.run(flow, hooks, timeouts=timeouts)
         artifact_id = self._artifacts.new_id()
         if "artifact_id" in capability.output_model.model_fields:
