@@ -72,13 +72,16 @@ def test_models(client: Any) -> None:
         ({"max_tokens": 0}, "BadRequestError"),
         ({"messages": []}, "BadRequestError"),
         ({"extra_body": {"surprise": 1}}, "BadRequestError"),
+        ({"messages": [{"role": "user", "content": [7]}]}, "BadRequestError"),
+        ({"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "BadRequestError"),
+        ({"extra_headers": {"anthropic-version": "2020-01-01"}}, "BadRequestError"),
     ],
 )
 def test_refusals(client: Any, change: dict[str, Any], raised: str) -> None:
     """Given what the vendor refuses, then the SDK raises its own exception."""
     with pytest.raises(getattr(anthropic, raised)) as refused:
         client.messages.create(**{**ASKED, **change})
-    assert refused.value.request_id
+    assert refused.value.request_id == refused.value.body["request_id"]
 
 
 def test_sampling_belongs_to_the_older_version(client: Any) -> None:
@@ -109,3 +112,4 @@ def test_faults(client: Any, order: Order, status: int) -> None:
     assert failed.value.status_code == status
     kinds = {429: "rate_limit_error", 503: "api_error", 529: "overloaded_error"}
     assert failed.value.body["error"]["type"] == kinds[status]
+    assert failed.value.request_id == failed.value.body["request_id"]

@@ -1,6 +1,7 @@
 """What is particular to each wire: bodies, answers, refusals, and what is billed."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -287,3 +288,20 @@ def test_the_region_of_aws(drive: Drive) -> None:
     del keys["Region"]
     drive(flow("aws", TEXT, secret=json.dumps(keys), base_urls=base_urls), ok(CONVERSED))
     assert "/ap-south-1/bedrock/" in drive.requests[1].headers["authorization"]
+
+
+@pytest.mark.parametrize("voice", [".", ".."])
+def test_a_voice_is_no_path(drive: Drive, voice: str) -> None:
+    """Given a voice that would name another path, then nothing is sent."""
+    with pytest.raises(VendorFault, match="dots alone"):
+        drive(flow("elevenlabs", replace(SPEECH, voice=voice)))
+    assert drive.requests == []
+
+
+@pytest.mark.parametrize("speed", [0.5, 2.0])
+def test_a_speed_that_is_not_offered_is_refused(drive: Drive, speed: float) -> None:
+    """Given a speed outside of what elevenlabs speaks at, then it is refused, not changed."""
+    with pytest.raises(VendorFault, match=r"0\.7 to 1\.2") as refused:
+        drive(flow("elevenlabs", replace(SPEECH, speed=speed)))
+    assert refused.value.code is ErrorCode.PROVIDER_REJECTED
+    assert drive.requests == []

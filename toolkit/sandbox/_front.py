@@ -16,6 +16,8 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 
+# The header of a request's id, where a vendor does not call it as most do.
+_REQUEST_ID = {"anthropic": b"request-id", "elevenlabs": b"request-id"}
 HANG_S = 24 * 3600.0
 DRIPS = 20
 
@@ -100,7 +102,8 @@ class FrontDoor:
                 call.status = int(message["status"])
                 call.took_ms = round((self._state.faults.opened_for() - call.at_s) * 1000, 2)
                 present = {name.lower() for name, _ in message["headers"]}
-                extra = [(b"x-request-id", f"req_{request_id}".encode())]
+                name = _REQUEST_ID.get(vendor, b"x-request-id")
+                extra = [(name, f"req_{request_id}".encode())]
                 if vendor == "minimax":
                     extra.append((b"trace-id", request_id.encode()))
                 message["headers"] = [

@@ -192,6 +192,16 @@ def _check_turns(messages: list[object]) -> None:
             raise RefusalError(400, f'{where}.role: Input should be "user" or "assistant"')
         if not fits(one.get("content"), "string|array") or not one["content"]:
             raise RefusalError(400, f"{where}.content: must be a non-empty string or array")
+        if isinstance(one["content"], list):
+            _check_blocks(f"{where}.content", one["content"])
+
+
+def _check_blocks(where: str, blocks: list[object]) -> None:
+    for place, block in enumerate(blocks):
+        if not isinstance(block, dict) or not fits(block.get("type"), "string"):
+            raise RefusalError(400, f"{where}.{place}.type: Field required")
+        if block["type"] == "text" and not (fits(block.get("text"), "string") and block["text"]):
+            raise RefusalError(400, f"{where}.{place}.text.text: must be non-empty")
 
 
 def _wanted_schema(body: JsonObject) -> JsonObject | None:

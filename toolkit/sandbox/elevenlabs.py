@@ -1,5 +1,6 @@
 """The `elevenlabs` wire: speech, voices and voice clones."""
 
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -117,13 +118,17 @@ class _Wire:
     async def add_voice(self, request: Request) -> Response:
         try:
             async with request.form() as form:
-                name = form.get("name")
+                name, labels = form.get("name"), form.get("labels")
                 files = [one for one in form.getlist("files") if isinstance(one, UploadFile)]
                 recordings = [measure(await one.read()) for one in files]
         except HTTPException:
             raise RefusalError(422, "missing", "Field required", ("body", "files")) from None
         if not isinstance(name, str) or not name:
             raise RefusalError(422, "missing", "Field required", ("body", "name"))
+        if labels is not None and not _is_object(labels):
+            raise RefusalError(
+                422, "value_error", "labels must be a JSON object", ("body", "labels")
+            )
         if not recordings:
             raise RefusalError(422, "missing", "Field required", ("body", "files"))
         if any(recording is None for recording in recordings):
@@ -161,6 +166,14 @@ class _Wire:
                 for name, limit in MODELS.items()
             ]
         )
+
+
+def _is_object(text: object) -> bool:
+    """Whether a form's field holds a JSON object, or null (which the SDK sends), as a string."""
+    try:
+        return isinstance(json.loads(str(text)), dict | None)
+    except ValueError:
+        return False
 
 
 def routes(state: SandboxState) -> list[BaseRoute]:

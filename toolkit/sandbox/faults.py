@@ -283,6 +283,8 @@ def own_words(vendor: str, status: int, request_id: str) -> tuple[bytes, dict[st
         return json.dumps(body).encode(), headers, 200
     if vendor == "anthropic":
         kind = _ANTHROPIC_TYPES.get(status, "api_error")
+        request_id = f"req_{request_id[:24]}"
+        headers["request-id"] = request_id
         body = {
             "type": "error",
             "error": {"type": kind, "message": words},

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Any, TypeAlias
+from urllib.parse import quote
 
 import httpx
 
@@ -196,6 +197,17 @@ def probed(vendor: str, access: Access, path: str, headers: Mapping[str, str]) -
     """Read something that is free, and only for who has a key."""
     request = httpx.Request("GET", access.url(path), headers=dict(headers))
     return Answer(vendor, access, (yield from send(request)))
+
+
+def in_path(name: str) -> str:
+    """A name as one segment of a path, whatever characters it has.
+
+    Raises:
+        VendorFault: `PROVIDER_REJECTED` for `.` and `..`, which would name another path.
+    """
+    if name in (".", ".."):
+        raise VendorFault(ErrorCode.PROVIDER_REJECTED, "No model or voice is named by dots alone.")
+    return quote(name, safe="")
 
 
 def bearer(access: Access) -> dict[str, str]:

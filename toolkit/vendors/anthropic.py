@@ -100,6 +100,7 @@ def _reply(answer: Answer, said: Json, operation: TextRequest) -> TextReply:
         raise answer.fault(
             REFUSED,
             f"anthropic refused to answer this{': ' + category if category else ''}.",
+            request_id=answer.request_id or answer.label(said.get("id")),
         )
     if not isinstance(blocks, list):
         raise answer.fault(

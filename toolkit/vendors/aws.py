@@ -4,7 +4,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from urllib.parse import quote
 
 import httpx
 
@@ -19,6 +18,7 @@ from toolkit.vendors._http import (
     Json,
     Verdict,
     bearer,
+    in_path,
     inner,
     number,
     plain,
@@ -145,7 +145,7 @@ def _asked(access: Access, keys: Keys, fields: Json) -> Flow[Answer]:
     if base == BASE_URL and keys.region is not None:
         base = base.replace(REGION, keys.region)
     # `:` stands in many model ids, and is signed and sent as %3A.
-    url = f"{base}/model/{quote(access.model, safe='')}/converse"
+    url = f"{base}/model/{in_path(access.model)}/converse"
     content = json.dumps(fields).encode()
     headers = {"content-type": "application/json", "accept": "application/json"}
     headers |= bearer(replace(access, secret=keys.bearer)) or _signed(url, content, headers, keys)

@@ -1,7 +1,5 @@
 """ElevenLabs (V5): speech and voice clones."""
 
-from urllib.parse import quote
-
 import httpx
 
 from toolkit.contract.errors import ErrorCode
@@ -25,6 +23,7 @@ from toolkit.vendors._http import (
     Json,
     Verdict,
     carried,
+    in_path,
     inner,
     number,
     probed,
@@ -53,11 +52,15 @@ def speech(operation: SpeechRequest, access: Access) -> Flow[SpeechReply]:
     Raises:
         VendorFault: as the vendor's errors say; `PROVIDER_BAD_RESPONSE` without audio.
     """
-    voice = quote(operation.voice or DEFAULT_VOICE, safe="")
+    voice = in_path(operation.voice or DEFAULT_VOICE)
     fields: Json = {"text": operation.text, "model_id": access.model}
+    if not _SLOWEST <= operation.speed <= _FASTEST:
+        raise VendorFault(
+            ErrorCode.PROVIDER_REJECTED,
+            f"elevenlabs speaks at {_SLOWEST} to {_FASTEST} times the usual speed.",
+        )
     if operation.speed != 1.0:
-        speed = min(_FASTEST, max(_SLOWEST, operation.speed))
-        fields["voice_settings"] = {"speed": speed}
+        fields["voice_settings"] = {"speed": operation.speed}
     request = httpx.Request(
         "POST",
         access.url(f"/v1/text-to-speech/{voice}"),
@@ -112,7 +115,9 @@ def clone(operation: CloneRequest, access: Access) -> Flow[CloneReply]:
         )
     if said.get("requires_verification") is True:
         raise answer.fault(
-            REFUSED, "elevenlabs wants this voice to be verified by a person, on its site."
+            REFUSED,
+            f"elevenlabs made the voice `{voice}`, but a person has to verify it on its site"
+            " before it can speak.",
         )
     return CloneReply(
         voice=voice,

@@ -1,7 +1,5 @@
 """Google (V3): text by the Gemini API."""
 
-from urllib.parse import quote
-
 import httpx
 
 from toolkit.contract.errors import ErrorCode
@@ -14,6 +12,7 @@ from toolkit.vendors._http import (
     Answer,
     Json,
     carried,
+    in_path,
     inner,
     number,
     plain,
@@ -82,7 +81,7 @@ def _body(operation: TextRequest, *, native: bool) -> Json:
 def _asked(access: Access, fields: Json) -> Flow[Answer]:
     # Aliases that move on to newer models are known to the beta version alone.
     version = "v1beta" if access.model.endswith("-latest") else "v1"
-    path = f"/{version}/models/{quote(access.model, safe='')}:generateContent"
+    path = f"/{version}/models/{in_path(access.model)}:generateContent"
     request = httpx.Request("POST", access.url(path), json=fields, headers=_headers(access))
     return Answer("google", access, (yield from send(request)))
 
