@@ -157,6 +157,6 @@ def test_import_is_light_and_alone() -> None:
 
 def test_door_names_every_wire() -> None:
     """Paths and keys are what the rest of the toolkit addresses."""
-    wires = "openai anthropic google minimax elevenlabs aws runpod runpod-jobs encyclopedia"
-    assert list(VENDOR_PATHS) == wires.split()
+    wires = "openai anthropic google minimax elevenlabs aws runpod runpod-jobs runpod-pods"
+    assert list(VENDOR_PATHS) == [*wires.split(), "encyclopedia"]
     assert all(value.startswith("sandbox-") for value in SANDBOX_KEYS.values())

@@ -312,3 +312,35 @@ def test_senseless_cost_is_not_reported(drive: Drive, cost: object) -> None:
     reply = drawn(drive, {"image_url": DATA_URI, "cost": cost})
     assert reply.cost.reported_usd is None
     assert reply.cost.units["megapixels"] > 0
+
+
+POD = "pod1"
+IN_POD = "https://pod1-8000.proxy.runpod.net/runsync"
+
+
+def test_a_pod_is_asked_until_it_is_up(drive: Drive) -> None:
+    """Given a pod whose worker is not up yet, the flow waits with a reason, then has the image."""
+    down = [httpx.Response(status, text="<html>") for status in (404, 502, 503)]
+    done = ok({"id": "test-1", "status": "COMPLETED", "output": {"images": [DATA_URI], "seed": 9}})
+    reply = drive(flow("runpod", IMAGE, pod=POD), *down, done)
+    assert {str(r.url) for r in drive.requests} == {IN_POD}
+    assert [p.detail for p in drive.pauses] == ["cold_start"] * 3
+    assert "width" in drive.body()["input"]
+    assert all("authorization" not in r.headers for r in drive.requests)
+    assert (reply.image, reply.seed, reply.cost.reported_usd) == (PNG, 9, Decimal(0))
+
+
+def test_a_pod_without_a_worker(drive: Drive) -> None:
+    """Given a pod in which nothing ever listens, the flow gives up, and says after how long."""
+    with pytest.raises(VendorFault, match="No image worker") as failed:
+        drive(flow("runpod", IMAGE, pod=POD), *[httpx.Response(502)] * 400)
+    assert failed.value.code is ErrorCode.PROVIDER_TIMEOUT
+    assert sum(p.seconds for p in drive.pauses) == pytest.approx(600, abs=3)
+
+
+@pytest.mark.parametrize("pod", ["a/b", "evil.example/", "", "x@y"])
+def test_a_pod_is_no_address(drive: Drive, pod: str) -> None:
+    """Given what is no id, nothing is sent anywhere."""
+    with pytest.raises(VendorFault, match="no id"):
+        drive(flow("runpod", IMAGE, pod=pod))
+    assert drive.requests == []

@@ -1,28 +1,9 @@
-"""Compute, storage, templates and the catalogue: records of what runs at the GPU cloud."""
+"""Storage, templates and the catalogue: records of what runs at the GPU cloud."""
 
 from pydantic import Field
 
 from toolkit.contract.base import Record, Request, Timestamp, Usd
 from toolkit.contract.endpoints import InfrastructureStatus
-
-
-class ComputeCreate(Request):
-    """`POST /v1/compute`: `gpu_type` is an id from the catalogue's GPU list."""
-
-    name: str = Field(min_length=1, max_length=191)
-    gpu_type: str = Field(min_length=1, max_length=128)
-
-
-class Compute(Record):
-    """A GPU pod."""
-
-    id: str
-    name: str
-    gpu_type: str
-    status: InfrastructureStatus = "creating"
-    cost_per_hour_usd: Usd | None = None
-    created_at: Timestamp
-    deleted: bool = False
 
 
 class StorageCreate(Request):

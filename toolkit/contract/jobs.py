@@ -22,6 +22,7 @@ class Options(Request):
         optimize_for: what the router favours; none means the capability's default provider.
         provider: a connection id that pins the backend; a pinned provider never falls back.
         endpoint_id: the `ep_` id of a serverless endpoint, for image generation.
+        compute_id: the `cmp_` id of a pod to use instead of an endpoint.
         max_cost_usd: refuse, or stop, rather than spend more than this.
         fallback_on_rejection: try the next connection even with an input that a vendor refused.
     """
@@ -29,12 +30,17 @@ class Options(Request):
     optimize_for: OptimizeFor | None = None
     provider: str | None = Field(default=None, min_length=1, max_length=64)
     endpoint_id: str | None = Field(default=None, max_length=64)
+    compute_id: str | None = Field(default=None, max_length=64)
     max_cost_usd: Usd | None = None
     fallback_on_rejection: bool = False
 
 
 class JobCreate(Request):
-    """`POST /v1/jobs`: work on a compute that the caller made."""
+    """`POST /v1/jobs`: work on a compute that the caller made.
+
+    Attributes:
+        type: what to do, by the `job.type` of a capability.
+    """
 
     type: str = Field(min_length=1, max_length=64)
     compute_id: str = Field(max_length=64)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from toolkit.contract.errors import ErrorCode, RequestError, not_found
+from toolkit.contract.errors import Detail, ErrorCode, RequestError, not_found
 from toolkit.contract.jobs import Options
 from toolkit.engine.artifacts import Artifacts
 from toolkit.engine.core import Core
@@ -34,7 +34,7 @@ class Gate:
         self._artifacts = artifacts
         self._account_id = account_id
         self._backends: dict[str, Backends] = {}
-        self._endpoints: set[str] = set()
+        self._places: set[str] = set()
 
     async def admit(
         self,
@@ -43,14 +43,14 @@ class Gate:
         options: Options,
         operation: Operation[Any] | None,
     ) -> Decimal | None:
-        """Check connections, named artifacts and endpoint.
+        """Check connections, named artifacts, and where it is to run.
 
         Returns:
             what the first choice is expected to cost; none where its price is unknown.
 
         Raises:
-            RequestError: `CREDENTIALS_MISSING`, `PROVIDER_NOT_ALLOWED`, or `NOT_FOUND` for an
-                artifact or endpoint.
+            RequestError: `CREDENTIALS_MISSING`, `PROVIDER_NOT_ALLOWED`, `NOT_FOUND` for an
+                artifact, endpoint or compute, or `INVALID_REQUEST` for both of the latter.
         """
         backends = self._backends.get(capability.name)
         if backends is None:
@@ -61,8 +61,7 @@ class Gate:
             named = given.get(field)
             if take.form == "artifact" and isinstance(named, str):
                 await self._artifacts.get(self._account_id, named)
-        if options.endpoint_id is not None and options.endpoint_id not in self._endpoints:
-            await self._find_endpoint(options.endpoint_id)
+        await self._check_place(options)
         if operation is None:
             return NOTHING
         routing = route(capability, options, operation, backends)
@@ -72,11 +71,39 @@ class Gate:
         known = first.estimated_cost_usd
         return None if known is None else Decimal(str(known))
 
-    async def _find_endpoint(self, endpoint_id: str) -> None:
-        row = await self._core.store.get("endpoints", endpoint_id)
-        if row is None or row["account_id"] != self._account_id or row["status"] == "deleted":
-            raise not_found("endpoint", endpoint_id)
-        self._endpoints.add(endpoint_id)
+    async def _check_place(self, options: Options) -> None:
+        """Refuse an endpoint or compute that is not there; what many nodes name is sought once."""
+        if options.endpoint_id is None and options.compute_id is None:
+            return
+        place = f"{options.endpoint_id} {options.compute_id}"
+        if place not in self._places:
+            await check_place(self._core, self._account_id, options.endpoint_id, options.compute_id)
+            self._places.add(place)
+
+
+async def check_place(
+    core: Core, account_id: str, endpoint_id: str | None, compute_id: str | None
+) -> None:
+    """Refuse a place to run that is not there, and two of them.
+
+    Raises:
+        RequestError: `NOT_FOUND`, `INVALID_REQUEST`.
+    """
+    if endpoint_id is not None and compute_id is not None:
+        raise RequestError(
+            ErrorCode.INVALID_REQUEST,
+            "GPU work runs on an endpoint or on a compute, not on both.",
+            details=[Detail("compute_id", "stands beside endpoint_id")],
+        )
+    for table, word, named in (
+        ("endpoints", "endpoint", endpoint_id),
+        ("compute", "compute", compute_id),
+    ):
+        if named is None:
+            continue
+        row = await core.store.get(table, named)
+        if row is None or row["account_id"] != account_id or row["status"] == "deleted":
+            raise not_found(word, named)
 
 
 def within_budget(limit: float | None, expected: Sequence[Decimal | None]) -> None:

@@ -214,7 +214,8 @@ class Calls:
                 vendor,
                 connection,
                 candidate.model or "",
-                endpoint=await self._endpoint(work),
+                endpoint=await self._place(work, "endpoints", work.job.options.endpoint_id),
+                pod=await self._place(work, "compute", work.job.options.compute_id),
                 resume=work.vendor_job_id,
             )
         except ToolkitError as error:
@@ -245,14 +246,16 @@ class Calls:
         except ToolkitError:
             return False
 
-    async def _endpoint(self, work: Work) -> str | None:
-        """The vendor's own id of the endpoint that the job names."""
-        endpoint_id = work.job.options.endpoint_id
-        if endpoint_id is None:
+    async def _place(self, work: Work, table: str, named: str | None) -> str | None:
+        """The vendor's own id of the endpoint or pod that the job names."""
+        if named is None:
             return None
-        row = await self._core.store.get("endpoints", endpoint_id)
-        if row is None or row["account_id"] != work.account_id or row["status"] != "ready":
-            raise WorkError(ErrorCode.NOT_FOUND, f"The endpoint `{endpoint_id}` is not ready.")
+        row = await self._core.store.get(table, named)
+        usable = row is not None and row["status"] in ("creating", "ready")
+        if row is None or not usable or row["account_id"] != work.account_id:
+            raise WorkError(ErrorCode.NOT_FOUND, f"`{named}` is not there to run this on any more.")
+        if row["vendor_id"] is None:
+            raise WorkError(ErrorCode.NOT_FOUND, f"`{named}` was never made at its vendor.")
         return str(row["vendor_id"])
 
 

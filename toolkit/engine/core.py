@@ -84,6 +84,7 @@ class Core:
         model: str,
         *,
         endpoint: str | None = None,
+        pod: str | None = None,
         resume: str | None = None,
     ) -> Access:
         """Resolve a connection's pointer and put together what a vendor's flow needs.
@@ -97,6 +98,7 @@ class Core:
             secret=await self.resolver.resolve(connection.connection_type, connection.secret_ref),
             model=model,
             endpoint=endpoint,
+            pod=pod,
             resume=resume,
         )
 

@@ -1,17 +1,12 @@
-"""Serverless endpoints: written down before the vendor is asked, so that none is orphaned."""
+"""Serverless endpoints: workers that scale to zero, at the GPU cloud the account has connected."""
 
-from typing import Any
-
-from toolkit.contract.base import ErrorInfo, now, rfc3339
-from toolkit.contract.connections import Connection
+from toolkit.contract.base import now
 from toolkit.contract.endpoints import Endpoint, EndpointCreate
-from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError, not_found
+from toolkit.contract.errors import ErrorCode, RequestError, not_found
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.engine.core import Core
-from toolkit.engine.driver import NO_HOOKS
-from toolkit.plugins import Access, Operation, Reply, Vendor, VendorFault
+from toolkit.engine.stock import Stock
 from toolkit.plugins.infrastructure import EndpointCreation, EndpointDeletion, EndpointState
-from toolkit.store import Insert, Update
 
 DEFAULT_POOL = "ADA_24"
 
@@ -20,7 +15,7 @@ class Endpoints:
     """`/v1/endpoints`."""
 
     def __init__(self, core: Core) -> None:
-        self._core = core
+        self._stock = Stock(core, "endpoints", "endpoint", Endpoint, EndpointCreation)
 
     async def create(self, account_id: str, request: EndpointCreate) -> Endpoint:
         """Create an endpoint at the GPU cloud that the account has connected.
@@ -35,23 +30,11 @@ class Endpoints:
             named = getattr(request, f"{what}_id")
             if named is not None:
                 raise not_found(what, named)
-        vendor, connection = await self._cloud(account_id)
         endpoint = Endpoint(
             id=new_id(Prefix.ENDPOINT),
             created_at=now(),
             **{**request.model_dump(), "gpu_ids": request.gpu_ids or DEFAULT_POOL},
         )
-        row: dict[str, object] = {
-            "id": endpoint.id,
-            "account_id": account_id,
-            "status": endpoint.status,
-            "vendor_id": None,
-            "connection_id": connection.id,
-            "created_at": rfc3339(endpoint.created_at),
-            "doc": endpoint.model_dump_json(),
-            "spec": "{}",
-        }
-        await self._core.store.write([Insert("endpoints", row)])
         creation = EndpointCreation(
             name=endpoint.name,
             gpu_pool=endpoint.gpu_ids,
@@ -60,15 +43,9 @@ class Endpoints:
             image=endpoint.image,
             reference=endpoint.id,
         )
-        try:
-            state = await self._ask(vendor, connection, creation)
-        except (VendorFault, ToolkitError) as error:
-            endpoint.error = ErrorInfo(code=error.code.name, message=error.message)
-            await self._save(endpoint, "failed")
-            return endpoint
-        if not isinstance(state, EndpointState):
-            raise TypeError(f"{vendor.id} answered a creation with {type(state).__name__}")
-        await self._save(endpoint, "ready", vendor_id=state.vendor_id)
+        state = await self._stock.create(account_id, endpoint, creation)
+        if isinstance(state, EndpointState):
+            await self._stock.save(endpoint, "ready", vendor_id=state.vendor_id)
         return endpoint
 
     async def get(self, account_id: str, endpoint_id: str) -> Endpoint:
@@ -77,72 +54,19 @@ class Endpoints:
         Raises:
             RequestError: `NOT_FOUND`, for one that was deleted too.
         """
-        return Endpoint.model_validate_json(str((await self._row(account_id, endpoint_id))["doc"]))
+        endpoint, _ = await self._stock.get(account_id, endpoint_id)
+        return endpoint
 
     async def list(self, account_id: str, limit: int, before: str | None) -> list[Endpoint]:
         """A page of endpoints, newest first."""
-        rows = await self._core.store.page("endpoints", account_id, limit=limit, before=before)
-        return [
-            Endpoint.model_validate_json(str(row["doc"]))
-            for row in rows
-            if row["status"] != "deleted"
-        ]
+        return await self._stock.page(account_id, limit, before)
 
     async def delete(self, account_id: str, endpoint_id: str) -> Endpoint:
         """Destroy an endpoint at its vendor; the answer is its last state.
 
         Raises:
-            RequestError: `NOT_FOUND`.
-            RequestError: also `CONFLICT` when the vendor did not do it.
+            RequestError: `NOT_FOUND`, or `CONFLICT` when the vendor did not do it.
         """
-        row = await self._row(account_id, endpoint_id)
-        endpoint = Endpoint.model_validate_json(str(row["doc"]))
-        if row["vendor_id"] is not None:
-            vendor, connection = await self._cloud(account_id)
-            await self._save(endpoint, "deleting")
-            deletion = EndpointDeletion(vendor_id=str(row["vendor_id"]))
-            try:
-                await self._ask(vendor, connection, deletion)
-            except VendorFault as error:
-                raise RequestError(
-                    ErrorCode.CONFLICT, f"The vendor did not delete it: {error.message}"
-                ) from None
-        endpoint.deleted = True
-        await self._save(endpoint, "deleted")
-        return endpoint
-
-    async def _row(self, account_id: str, endpoint_id: str) -> dict[str, object]:
-        row = await self._core.store.get("endpoints", endpoint_id)
-        if row is None or row["account_id"] != account_id or row["status"] == "deleted":
-            raise not_found("endpoint", endpoint_id)
-        return row
-
-    async def _save(self, endpoint: Endpoint, status: str, **columns: object) -> None:
-        endpoint.status = status  # type: ignore[assignment]  # callers pass the model's literals
-        values = {"status": status, "doc": endpoint.model_dump_json(), **columns}
-        await self._core.store.write([Update("endpoints", endpoint.id, values)])
-
-    async def _cloud(self, account_id: str) -> tuple[Vendor, Connection]:
-        """The vendor that offers endpoints, and the account's connection to it."""
-        offering = [
-            vendor
-            for vendor in self._core.registry.vendors.values()
-            if EndpointCreation.kind in vendor.infrastructure
-        ]
-        connections = await self._core.connections(account_id)
-        for vendor in offering:
-            if vendor.id in connections:
-                return vendor, connections[vendor.id]
-        names = ", ".join(vendor.id for vendor in offering)
-        raise RequestError(
-            ErrorCode.CREDENTIALS_MISSING, f"An endpoint needs a connection: register {names}."
+        return await self._stock.delete(
+            account_id, endpoint_id, lambda vendor_id: EndpointDeletion(vendor_id=vendor_id)
         )
-
-    async def _ask(
-        self, vendor: Vendor, connection: Connection, operation: Operation[Any]
-    ) -> Reply:
-        access: Access = await self._core.access(vendor, connection, "")
-        flow = vendor.infrastructure[operation.kind](operation, access)
-        timeouts = self._core.timeouts(vendor.id)
-        reply: Reply = await self._core.driver.run(flow, NO_HOOKS, timeouts=timeouts, via=vendor.id)
-        return reply

@@ -12,18 +12,21 @@ from toolkit.contract.health import Health
 from toolkit.engine.accounts import Accounts
 from toolkit.engine.admission import Admission
 from toolkit.engine.artifacts import Artifacts
+from toolkit.engine.compute import Computes
 from toolkit.engine.connections import Connections, Providers
 from toolkit.engine.core import Core
 from toolkit.engine.driver import Driver
 from toolkit.engine.endpoints import Endpoints
 from toolkit.engine.events import Events
-from toolkit.engine.jobs import JobRunner
+from toolkit.engine.jobs import Jobs
 from toolkit.engine.lanes import Lanes
 from toolkit.engine.limiter import FairLimiter
 from toolkit.engine.plans import Plans
 from toolkit.engine.registry import Registry
 from toolkit.engine.roots import Roots
-from toolkit.engine.runs import Jobs, Runs
+from toolkit.engine.runner import JobRunner
+from toolkit.engine.runs import Runs
+from toolkit.engine.solo import Solo
 from toolkit.engine.tasks import Tasks
 from toolkit.engine.workflows import Workflows
 from toolkit.secrets import EnvironmentResolver, SecretResolver
@@ -72,12 +75,14 @@ class Engine:
         self.connections = Connections(core)
         self.providers = Providers(core)
         self.capabilities = Capabilities(core.registry)
-        self.jobs = Jobs(core)
-        self.runs = Runs(core, self._roots, runner, admission)
+        solo = Solo(core, self._roots, runner, admission)
+        self.jobs = Jobs(core, solo)
+        self.runs = Runs(core, solo)
         self.workflows = Workflows(core, self._roots, runner, admission)
         self.plans = Plans(core)
         self.tasks = Tasks(core, self._roots, self.plans, self.workflows, self.artifacts)
         self.endpoints = Endpoints(core)
+        self.compute = Computes(core)
         self.events = Events(core)
 
     @classmethod

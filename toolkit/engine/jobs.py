@@ -1,218 +1,101 @@
-"""Jobs, the one unit of execution: from queued to an artifact, or to an error."""
+"""Jobs: the one unit of execution, whatever it is part of; and those asked for on a compute."""
 
-import asyncio
-import logging
-from collections.abc import Sequence
-from datetime import datetime
-from functools import partial
-from typing import Any
-
-from pydantic import BaseModel, ValidationError
-from pydantic_core import to_json
-
-from toolkit.contract.base import ErrorInfo, now
-from toolkit.contract.errors import ErrorCode, ToolkitError, WorkError
-from toolkit.contract.jobs import FINAL_STATUSES, Attempt, Job
-from toolkit.engine.artifacts import Artifacts, Kept
-from toolkit.engine.calls import Calls
+from toolkit.contract.errors import Detail, ErrorCode, RequestError, not_found
+from toolkit.contract.jobs import FINAL_STATUSES, Job, JobCreate
 from toolkit.engine.core import Core
-from toolkit.engine.driver import NO_HOOKS, Hooks
 from toolkit.engine.registry import validate_input
-from toolkit.engine.router import servable
-from toolkit.engine.work import Ended, Work
-from toolkit.plugins import Blob, Call, Capability, Result, Upstream, VendorFault
-from toolkit.store import Insert, LeaseLost
-
-log = logging.getLogger(__name__)
+from toolkit.engine.solo import Solo
+from toolkit.plugins import Capability
 
 
-class JobRunner:
-    """Executes jobs; runs and workflow nodes are the same to it."""
+class Jobs:
+    """`/v1/jobs`."""
 
-    def __init__(self, core: Core, artifacts: Artifacts) -> None:
+    def __init__(self, core: Core, solo: Solo) -> None:
         self._core = core
-        self._artifacts = artifacts
-        self._calls = Calls(core)
+        self._solo = solo
 
-    async def execute(self, work: Work) -> Ended:
-        """Carry a job out until it is in a final state.
-
-        Returns:
-            what came of it, once the final state is on its way to the store.
+    async def create(self, account_id: str, request: JobCreate) -> Job:
+        """Accept a job on a compute; it is durable and under way when this returns.
 
         Raises:
-            LeaseLost: another process has taken the job over; nothing more was written.
-            asyncio.CancelledError: the job is `cancelled`, or the engine is shutting down.
+            RequestError: `INVALID_REQUEST` for a type that no compute carries out or two different
+                computes, `NOT_FOUND` for a compute that is not there, and whatever admission
+                refuses.
         """
-        try:
-            if work.new and self._core.slots.full:
-                self._core.store.write(work.written(), lease=work.lease)
-            await self._core.slots.acquire(work.lease.root_id)
-            try:
-                self._start(work)
-                return await self._to_the_end(work)
-            finally:
-                self._core.slots.release()
-        except asyncio.CancelledError:
-            if not self._core.draining:
-                await self.cancel(work)
-            raise
-
-    async def _to_the_end(self, work: Work) -> Ended:
-        """Carry a job out, again while retries are left."""
-        while True:
-            try:
-                return await self._carry_out(work)
-            except LeaseLost:
-                raise
-            except Exception as error:
-                info, retryable = _explain(error)
-                if not retryable or work.job.retry_count >= work.max_retries:
-                    return self._fail(work, info)
-            self._again(work)
-
-    async def cancel(self, work: Work) -> None:
-        """Put a job into the state `cancelled`, keeping what was spent."""
-        if work.job.status in FINAL_STATUSES:
-            return  # its end is already on its way to the store: states only move forward
-        reason = ErrorInfo(code=ErrorCode.CANCELLED.name, message=ErrorCode.CANCELLED.hint)
-        await self._core.store.write(work.finish("cancelled", reason), lease=work.lease)
-
-    def _start(self, work: Work) -> None:
-        job, started = work.job, now()
-        job.status = "running"
-        if job.started_at is None:
-            job.started_at = started
-            job.queue_ms = int((started - job.created_at).total_seconds() * 1000)
-        if not work.capability.needs_connection:
-            self._local_attempt(job, started)
-        # Not waited for: it is written before whatever this job writes next.
-        self._core.store.write(work.written("running", started), lease=work.lease, eager=False)
-
-    def _again(self, work: Work) -> None:
-        """A node retry: the same job, once more."""
-        job, started = work.job, now()
-        job.retry_count += 1
-        job.status_detail = "retrying"
-        if not work.capability.needs_connection:
-            self._local_attempt(job, started)
-        self._core.store.write(work.written("running", started), lease=work.lease)
-
-    @staticmethod
-    def _local_attempt(job: Job, started: datetime) -> None:
-        for earlier in job.attempts:
-            if earlier.status == "running":
-                earlier.status, earlier.ended_at = "failed", started
-        job.attempts.append(Attempt(n=len(job.attempts) + 1, status="running", started_at=started))
-
-    async def _carry_out(self, work: Work) -> Ended:
-        capability, hooks = work.capability, NO_HOOKS
-        if capability.operation is not None:
-            hooks = Hooks(operation=partial(self._calls.operate, work))
-        flow = capability.flow(await self._call(work))
-        timeouts = self._core.timeouts("", capability.id)
-        result = await self._core.driver.run(flow, hooks, timeouts=timeouts)
-        artifact_id = self._artifacts.new_id()
-        if "artifact_id" in capability.output_model.model_fields:
-            result.output["artifact_id"] = artifact_id
-        _check_output(capability, result)
-        blob = result.artifact or Blob(to_json(result.output), "application/json")
-        kept, inserted = await self._artifacts.keep(
-            work.account_id, blob, job_id=work.job.id, artifact_id=artifact_id
-        )
-        return self._complete(work, result, kept, inserted)
-
-    def _complete(self, work: Work, result: Result, kept: Kept, inserted: Insert) -> Ended:
-        job = work.job
-        job.output, job.artifact_id = result.output, kept.artifact.id
-        if job.provider is None:
-            job.estimated_cost_usd, job.cost_usd, job.cost_source = 0.0, 0.0, "metered"
-        changes = [inserted, *work.finish("completed")]
-        # What was paid for is written down at once; a node that cost nothing waits for company.
-        paid = job.provider is not None or job.node_id is None
-        return Ended(kept, self._core.store.write(changes, lease=work.lease, eager=paid))
-
-    def _fail(self, work: Work, error: ErrorInfo) -> Ended:
-        changes = work.finish("failed", error)
-        if work.on_failure is not None:
-            changes += work.on_failure(work)
-        return Ended(None, self._core.store.write(changes, lease=work.lease))
-
-    async def _call(self, work: Work) -> Call[Any]:
-        """The validated input, with what upstream fills in and the bytes of artifact fields."""
-        capability, given = work.capability, dict(work.job.input)
-        upstream: tuple[Upstream, ...] = ()
-        if capability.takes and work.upstream:
-            upstream = tuple(
-                [
-                    Upstream(node_id, kept.artifact.id, await self._artifacts.blob(kept))
-                    for node_id, kept in work.upstream.items()
-                ]
+        capability = self._capability(request.type)
+        value = validate_input(capability, request.input, frozenset(), "input")
+        if request.options.compute_id not in (None, request.compute_id):
+            raise RequestError(
+                ErrorCode.INVALID_REQUEST,
+                "The request names two computes.",
+                details=[Detail("options.compute_id", "is not compute_id")],
             )
-            _fill(capability, given, upstream)
-        value = validate_input(capability, given, frozenset(), "input")
-        operable = True
-        if capability.operation is not None and not capability.operation_required:
-            backends = await self._core.backends(work.account_id, capability)
-            operable = servable(capability, work.job.options, backends)
-        return Call(
-            input=value,
-            blobs=await self._blobs(work, value),
-            upstream=upstream,
-            services=self._core.services,
-            has_operation=operable,
+        provider = await self._cloud(account_id, request.compute_id)
+        pinned = {"compute_id": request.compute_id, "provider": provider}
+        return await self._solo.accept(
+            account_id,
+            capability,
+            capability.estimate(value),
+            request.input,
+            request.options.model_copy(update=pinned),
         )
 
-    async def _blobs(self, work: Work, value: BaseModel | None) -> dict[str, Blob]:
-        blobs: dict[str, Blob] = {}
-        for field, take in work.capability.takes.items():
-            named = getattr(value, field, None)
-            if take.form == "artifact" and isinstance(named, str):
-                kept = await self._artifacts.find(work.account_id, named)
-                blobs[field] = await self._artifacts.blob(kept)
-        return blobs
+    async def get(self, account_id: str, job_id: str) -> Job:
+        """One job.
 
+        Raises:
+            RequestError: `NOT_FOUND`.
+        """
+        row = await self._core.store.get("jobs", job_id)
+        if row is None or row["account_id"] != account_id:
+            raise not_found("job", job_id)
+        return Job.model_validate_json(str(row["doc"]))
 
-def _check_output(capability: Capability, result: Result) -> None:
-    try:
-        capability.output_model.model_validate(result.output)
-    except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise WorkError(
-            ErrorCode.INVALID_OUTPUT, f"The output is not as its schema says: {where}."
-        ) from None
+    async def list(self, account_id: str, limit: int, before: str | None) -> list[Job]:
+        """A page of jobs, newest first."""
+        rows = await self._core.store.page("jobs", account_id, limit=limit, before=before)
+        return [Job.model_validate_json(str(row["doc"])) for row in rows]
 
+    async def cancel(self, account_id: str, job_id: str) -> Job:
+        """End a job asked for alone; one that has ended is answered as it is.
 
-def _fill(capability: Capability, given: dict[str, object], upstream: Sequence[Upstream]) -> None:
-    """Fill the fields that were left out from what upstream yielded."""
-    for field, take in capability.takes.items():
-        matching = [item for item in upstream if take.matches(item.blob.media_type)]
-        if field in given or not matching:
-            continue
-        if take.form == "artifact":
-            given[field] = matching[-1].artifact_id
-            continue
-        texts = [text for item in matching if (text := item.text)]
-        if texts:
-            longest = _longest(capability.input_model, field)
-            given[field] = "\n\n".join(texts)[:longest]
+        Raises:
+            RequestError: `NOT_FOUND`; `CONFLICT` for a workflow's node, which ends with it.
+        """
+        job = await self.get(account_id, job_id)
+        if job.status in FINAL_STATUSES:
+            return job
+        if job.workflow_id is not None:
+            raise RequestError(
+                ErrorCode.CONFLICT, f"It is a node of `{job.workflow_id}`: cancel that."
+            )
+        await self._solo.cancel(job.run_id or job.id)
+        return await self.get(account_id, job_id)
 
+    def _capability(self, job_type: str) -> Capability:
+        """The capability that a type of job is the work of."""
+        found = {
+            capability.type_of_job: capability
+            for capability in self._core.registry.newest()
+            if self._runs_in_pods(capability)
+        }
+        if job_type not in found:
+            raise RequestError(
+                ErrorCode.INVALID_REQUEST,
+                "No compute carries out jobs of this type.",
+                details=[Detail("type", f"must be one of {', '.join(sorted(found))}")],
+            )
+        return found[job_type]
 
-def _longest(model: type[BaseModel], field: str) -> int | None:
-    """How many characters a text field may have."""
-    limits = (getattr(rule, "max_length", None) for rule in model.model_fields[field].metadata)
-    return next((limit for limit in limits if isinstance(limit, int)), None)
+    def _runs_in_pods(self, capability: Capability) -> bool:
+        kind = capability.operation.kind if capability.operation else ""
+        return any(kind in vendor.in_pod for vendor in self._core.registry.backends(capability))
 
-
-def _explain(error: Exception) -> tuple[ErrorInfo, bool]:
-    """An error as the record shows it, and whether a node retry may help."""
-    match error:
-        case VendorFault():
-            return ErrorInfo(code=error.code.name, message=error.message), error.retryable
-        case ToolkitError():
-            return ErrorInfo.of(error), error.code.retryable
-    # A fault of a capability's own code: its text may hold anything, so only its kind is shown.
-    log.error("a job failed with %s", type(error).__name__, exc_info=error)
-    message = f"The capability's own code failed with {type(error).__name__}."
-    return ErrorInfo(code=ErrorCode.INTERNAL.name, message=message), True
+    async def _cloud(self, account_id: str, compute_id: str) -> str:
+        """The provider that a compute was rented at."""
+        row = await self._core.store.get("compute", compute_id)
+        if row is None or row["account_id"] != account_id or row["status"] == "deleted":
+            raise not_found("compute", compute_id)
+        connection = await self._core.store.get("connections", str(row["connection_id"]))
+        return "" if connection is None else str(connection["provider"])

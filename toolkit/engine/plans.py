@@ -8,6 +8,7 @@ from toolkit.contract.errors import ErrorCode, RequestError, not_found
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import Options
 from toolkit.contract.plans import CostRange, Plan, PlanCreate, PlanNode
+from toolkit.engine.admission import check_place
 from toolkit.engine.core import Core
 from toolkit.engine.planner import PlannerView, make_plan
 from toolkit.engine.registry import fillable_fields, validate_input
@@ -33,13 +34,8 @@ class Plans:
         """
         if not request.objective.strip():
             raise RequestError(ErrorCode.INVALID_REQUEST, "The objective is empty.")
-        endpoint_id = request.constraints.endpoint_id
-        if endpoint_id is not None:
-            row = await self._core.store.get("endpoints", endpoint_id)
-            if row is None or row["account_id"] != account_id or row["status"] == "deleted":
-                raise not_found("endpoint", endpoint_id)
-        if request.constraints.compute_id is not None:
-            raise not_found("compute", request.constraints.compute_id)
+        wanted = request.constraints
+        await check_place(self._core, account_id, wanted.endpoint_id, wanted.compute_id)
 
     async def create(self, account_id: str, request: PlanCreate) -> Plan:
         """Plan an objective and keep the plan; nothing is spent."""

@@ -128,7 +128,7 @@ class Registry:
             estimated_cost=capability.operation is not None,
             input_schema=_schema(capability.input_model),
             output_schema=_schema(capability.output_model),
-            job=JobForm(type=capability.job_type or capability.id.partition(".")[0]),
+            job=JobForm(type=capability.type_of_job),
             source=Source(
                 providers=providers,
                 routing=SourceRouting(

@@ -72,10 +72,14 @@ def check(capability: Capability, options: Options, backends: Backends) -> None:
     kind = capability.operation.kind if capability.operation else ""
     usable = [vendor.id for vendor in backends.vendors if _usable(vendor, kind, options)]
     if options.provider is not None and options.provider not in usable:
+        where, fault = "at an endpoint of yours alone", "is required with this provider"
+        named = "options.endpoint_id"
+        if options.compute_id is not None:
+            where, fault, named = "in no pod", "cannot be used for this", "options.compute_id"
         raise RequestError(
             ErrorCode.PROVIDER_NOT_ALLOWED,
-            f"`{options.provider}` does this at an endpoint of yours alone.",
-            details=[Detail("options.endpoint_id", "is required with this provider")],
+            f"`{options.provider}` does this {where}.",
+            details=[Detail(named, fault)],
         )
     wanted = [options.provider] if options.provider is not None else usable
     if options.provider is None and not capability.needs_connection:
@@ -97,8 +101,12 @@ def servable(capability: Capability, options: Options, backends: Backends) -> bo
 
 
 def _usable(vendor: Vendor, kind: str, options: Options) -> bool:
-    pinned, endpoint = options.provider == vendor.id, options.endpoint_id is not None
-    return vendor.serves(kind, pinned=pinned, endpoint=endpoint)
+    return vendor.serves(
+        kind,
+        pinned=options.provider == vendor.id,
+        endpoint=options.endpoint_id is not None,
+        pod=options.compute_id is not None,
+    )
 
 
 def route(
@@ -213,9 +221,7 @@ def _candidate(
 ) -> Candidate:
     connection = backends.connections.get(vendor.id)
     condition = backends.conditions.get(vendor.id) or Condition()
-    # What an endpoint of one's own costs depends on how long its GPU takes: nobody knows before.
-    own_gpu = options.endpoint_id is not None and bool(vendor.infrastructure)
-    estimate = None if own_gpu else estimate_usd(operation, model)
+    estimate = _estimate(vendor, model, options, operation)
     latency = condition.latency.get(model.id if model else "")
     allowed = options.provider in (None, vendor.id)
     default = (backends.models.get(vendor.id) or (None,))[0]
@@ -230,6 +236,8 @@ def _candidate(
         reason = "another provider is pinned"
     elif not usable:
         reason = "needs an endpoint of yours: options.provider with options.endpoint_id"
+        if options.compute_id is not None:
+            reason = "does not do this in a pod"
     elif failed:
         reason = "failed this job before"
     elif not healthy:
@@ -256,6 +264,17 @@ def _candidate(
         breaker=condition.state,
         quality=model.quality if model else None,
     )
+
+
+def _estimate(
+    vendor: Vendor, model: Model | None, options: Options, operation: Operation[Any] | None
+) -> Decimal | None:
+    """What a candidate is expected to cost where it is asked to run."""
+    if vendor.infrastructure and options.compute_id is not None:
+        return Decimal(0)  # a pod is billed by the hour, whatever it does
+    if vendor.infrastructure and options.endpoint_id is not None:
+        return None  # by the second of its GPU, and nobody knows how many before
+    return estimate_usd(operation, model)
 
 
 def _why_first(first: Candidate, capability: Capability, options: Options) -> str:

@@ -1,56 +1,24 @@
-"""Runs: a job asked for alone; and the reading of jobs of every kind."""
+"""Runs: one capability, asked for alone; and the choice that one would get."""
 
 from typing import Any
 
-from toolkit.contract.base import now
 from toolkit.contract.errors import ErrorCode, RequestError, not_found
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import FINAL_STATUSES, Job
 from toolkit.contract.runs import Route, Run, RunCreate
-from toolkit.engine.admission import Admission, within_budget
-from toolkit.engine.budget import spending
 from toolkit.engine.core import Core
-from toolkit.engine.jobs import JobRunner
 from toolkit.engine.registry import validate_input
-from toolkit.engine.roots import Roots
 from toolkit.engine.router import check, route
-from toolkit.engine.work import Work, interrupted
+from toolkit.engine.solo import Solo
 from toolkit.plugins import Capability, Operation
-from toolkit.store import Lease
-
-
-class Jobs:
-    """Reading jobs, whatever they are part of."""
-
-    def __init__(self, core: Core) -> None:
-        self._core = core
-
-    async def get(self, account_id: str, job_id: str) -> Job:
-        """One job.
-
-        Raises:
-            RequestError: `NOT_FOUND`.
-        """
-        row = await self._core.store.get("jobs", job_id)
-        if row is None or row["account_id"] != account_id:
-            raise not_found("job", job_id)
-        return Job.model_validate_json(str(row["doc"]))
-
-    async def list(self, account_id: str, limit: int, before: str | None) -> list[Job]:
-        """A page of jobs, newest first."""
-        rows = await self._core.store.page("jobs", account_id, limit=limit, before=before)
-        return [Job.model_validate_json(str(row["doc"])) for row in rows]
 
 
 class Runs:
     """`/v1/runs`."""
 
-    def __init__(self, core: Core, roots: Roots, runner: JobRunner, admission: Admission) -> None:
+    def __init__(self, core: Core, solo: Solo) -> None:
         self._core = core
-        self._roots = roots
-        self._runner = runner
-        self._admission = admission
-        roots.handle("run", self._carry_out)
+        self._solo = solo
 
     async def create(self, account_id: str, request: RunCreate) -> Run:
         """Accept a run; it is durable and under way when this returns.
@@ -59,24 +27,14 @@ class Runs:
             RequestError: whatever admission refuses, and `TARGET_UNSUPPORTED`.
         """
         capability, operation = self._asked(request)
-        expected = await self._admission.gate(account_id).admit(
-            capability, request.input, request.options, operation
+        job = await self._solo.accept(
+            account_id,
+            capability,
+            operation,
+            request.input,
+            request.options,
+            run_id=new_id(Prefix.RUN),
         )
-        within_budget(request.options.max_cost_usd, [expected])
-        run_id = new_id(Prefix.RUN)
-        job = Job(
-            id=new_id(Prefix.JOB),
-            run_id=run_id,
-            capability=capability.name,
-            input=request.input,
-            options=request.options,
-            created_at=now(),
-        )
-        inserted, lease = self._core.store.new_root(run_id, "run", account_id)
-        work = self._work(job, capability, account_id, lease)
-        work.new = True
-        await self._core.store.write([inserted, *work.written()])
-        self._roots.start(lease)
         return as_run(job)
 
     async def get(self, account_id: str, run_id: str) -> Run:
@@ -101,20 +59,8 @@ class Runs:
         """End a run; one that has ended is answered as it is."""
         run = await self.get(account_id, run_id)
         if run.status not in FINAL_STATUSES:
-            await self._roots.cancel(run_id)
+            await self._solo.cancel(run_id)
         return await self.get(account_id, run_id)
-
-    async def _carry_out(self, lease: Lease) -> None:
-        rows = await self._core.store.find("jobs", run_id=lease.root_id)
-        job = Job.model_validate_json(str(rows[0]["doc"]))
-        if job.status in FINAL_STATUSES:
-            return
-        capability = self._core.registry.require(job.capability)
-        work = self._work(interrupted(job), capability, lease.account_id, lease)
-        vendor_job_id = rows[0]["vendor_job_id"]
-        work.vendor_job_id = None if vendor_job_id is None else str(vendor_job_id)
-        ended = await self._runner.execute(work)
-        await ended.durable
 
     async def route(self, account_id: str, request: RunCreate) -> Route:
         """The choice that `create` would make with the same request, and why; spends nothing.
@@ -145,18 +91,6 @@ class Runs:
         capability = self._core.registry.require(request.name, request.version)
         value = validate_input(capability, request.input, frozenset(), "input")
         return capability, capability.estimate(value)
-
-    def _work(self, job: Job, capability: Capability, account_id: str, lease: Lease) -> Work:
-        return Work(
-            job=job,
-            capability=capability,
-            account_id=account_id,
-            lease=lease,
-            resource_id=job.run_id or job.id,
-            kind="run",
-            budgets=(spending(job.options.max_cost_usd, job.cost_incurred_usd),),
-            simulated=self._core.settings.sandbox,
-        )
 
 
 def as_run(job: Job) -> Run:

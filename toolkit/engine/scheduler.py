@@ -13,8 +13,8 @@ from toolkit.contract.workflows import Node, Workflow, WorkflowStatus
 from toolkit.engine.artifacts import Kept
 from toolkit.engine.budget import Budget
 from toolkit.engine.core import Core
-from toolkit.engine.jobs import JobRunner
 from toolkit.engine.nodes import JobState, Skip, all_skipped, behind, dependents, shown
+from toolkit.engine.runner import JobRunner
 from toolkit.engine.work import Suspended, Work, interrupted
 from toolkit.store import Change, Emit, Lease, Update
 
@@ -206,6 +206,7 @@ class Scheduler:
         )
 
     def _new_job(self, node: Node, upstream: Mapping[str, Kept]) -> Job:
+        options = self._options(node)
         return Job(
             id=new_id(Prefix.JOB),
             workflow_id=self._workflow.id,
@@ -213,7 +214,8 @@ class Scheduler:
             capability=node.capability,
             input=node.input,
             from_artifacts={up: kept.artifact.id for up, kept in upstream.items()},
-            options=self._options(node),
+            options=options,
+            compute_id=options.compute_id,
             created_at=now(),
         )
 

@@ -14,10 +14,10 @@ from toolkit.engine.admission import Admission, within_budget
 from toolkit.engine.budget import Budget, spending
 from toolkit.engine.core import Core
 from toolkit.engine.graph import build
-from toolkit.engine.jobs import JobRunner
 from toolkit.engine.nodes import JobState, all_skipped, dependents, shown
 from toolkit.engine.registry import fillable_fields, validate_input
 from toolkit.engine.roots import Roots
+from toolkit.engine.runner import JobRunner
 from toolkit.engine.scheduler import DEFAULT_OPTIONS, Scheduler
 from toolkit.store import Change, Emit, Insert, Lease
 
@@ -215,8 +215,10 @@ def spec_of(options: Mapping[str, Options], kept: Mapping[str, str] | None = Non
 def _options(request: WorkflowCreate) -> dict[str, Options]:
     """Each node's options over the workflow's; the workflow's budget is the workflow's own."""
     common = request.options.model_dump(exclude_defaults=True, exclude={"max_cost_usd"})
-    if request.endpoint_id is not None:
-        common["endpoint_id"] = request.endpoint_id
+    for place in ("endpoint_id", "compute_id"):
+        named = getattr(request, place)
+        if named is not None:
+            common[place] = named
     everyones = Options(**common) if common else DEFAULT_OPTIONS
     return {
         node.id: Options(**{**common, **node.options.model_dump(exclude_defaults=True)})

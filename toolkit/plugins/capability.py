@@ -135,6 +135,11 @@ class Capability:
         return f"{self.id}@{self.version}"
 
     @property
+    def type_of_job(self) -> str:
+        """Its `type` in `POST /v1/jobs`: the first word of its id, unless it says otherwise."""
+        return self.job_type or self.id.partition(".")[0]
+
+    @property
     def needs_connection(self) -> bool:
         """Whether a run without a matching connection is refused."""
         return self.operation is not None and self.operation_required

@@ -139,7 +139,8 @@ class PodCreation(Operation[PodState]):
 
     Attributes:
         gpu_id: of the vendor's catalogue (`GpuOffer.id`).
-        image: the container to run when there is no template.
+        image: the container to run when there is no template; without either, the vendor's file
+            chooses one, and has it serve work that `Access.pod` names.
         template_id: the vendor's id of a template to run.
         volume_ids: the vendor's ids of network volumes to attach.
         env: variables of the container; no place for secrets, as the vendor shows them.

@@ -40,13 +40,16 @@ class Access:
         secret: the resolved secret; goes into the request's header and nowhere else.
         model: the model the router chose.
         endpoint: the vendor's own id of a serverless endpoint, where one was asked for.
+        pod: the vendor's own id of a pod, where one was asked for.
+        resume: the vendor's id of work that was submitted before a crash.
     """
 
     base_urls: Mapping[str, str]
     secret: str
     model: str
     endpoint: str | None = None
-    resume: str | None = None  # the vendor's id of work submitted before a crash
+    pod: str | None = None
+    resume: str | None = None
 
     def url(self, path: str, host: str = "api") -> str:
         """The address of `path` at one of the vendor's hosts."""
@@ -73,6 +76,7 @@ class Vendor:
         models: what it offers, with list prices.
         on_endpoint: the kinds of operation that it carries out at an endpoint of the caller's
             alone; they need `provider` and `endpoint_id`.
+        in_pod: the kinds of operation that it can also carry out in a pod of the caller's.
         probe: asks the vendor for something free, to find out whether it takes the key.
     """
 
@@ -85,16 +89,22 @@ class Vendor:
     label: str | None = None
     infrastructure: Mapping[str, OperationFlow] = field(default_factory=dict)
     on_endpoint: frozenset[str] = frozenset()
+    in_pod: frozenset[str] = frozenset()
     probe: ProbeFlow | None = None
 
-    def serves(self, kind: str, *, pinned: bool, endpoint: bool) -> bool:
+    def serves(
+        self, kind: str, *, pinned: bool = False, endpoint: bool = False, pod: bool = False
+    ) -> bool:
         """Whether it can be asked for a kind of operation as a request stands.
 
         Args:
             kind: of the operation.
             pinned: whether the request names this vendor.
             endpoint: whether it names an endpoint.
+            pod: whether it names a pod.
         """
+        if pod and self.infrastructure and kind not in self.in_pod:
+            return False
         return kind not in self.on_endpoint or (pinned and endpoint)
 
     def model_for(self, kind: str) -> Model | None:

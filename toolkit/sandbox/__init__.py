@@ -18,6 +18,7 @@ VENDOR_PATHS: dict[str, str] = {
     "aws": "/aws",
     "runpod": "/runpod",
     "runpod-jobs": "/runpod-jobs",
+    "runpod-pods": "/runpod-pods",
     "encyclopedia": "/encyclopedia",
 }
 """Where each wire is mounted; below it, paths are the vendor's own, `/v1` or `/v2` included."""

@@ -20,6 +20,7 @@ from toolkit.sandbox import (
     openai,
     runpod,
     runpod_jobs,
+    runpod_pods,
 )
 from toolkit.sandbox._front import FrontDoor
 from toolkit.sandbox._state import SandboxState
@@ -35,6 +36,7 @@ _WIRES = {
     "aws": aws.routes,
     "runpod": runpod.routes,
     "runpod-jobs": runpod_jobs.routes,
+    "runpod-pods": runpod_pods.routes,
     "encyclopedia": encyclopedia.routes,
 }
 

@@ -88,7 +88,7 @@ _TITLES = {
     429: "Too Many Requests",
 }
 _ACTIONS = {"start": "STARTING", "stop": "EXITED", "restart": "STARTING", "terminate": "TERMINATED"}
-_NEXT_STATUS = {"PROVISIONING": "STARTING", "STARTING": "RUNNING"}
+NEXT_STATUS = {"PROVISIONING": "STARTING", "STARTING": "RUNNING"}
 
 
 class RefusalError(Exception):
@@ -154,7 +154,7 @@ class _Wire:
             item.update(body)
         elif kind == "pods":
             # A pod comes up while it is watched.
-            item["status"] = _NEXT_STATUS.get(item["status"], item["status"])
+            item["status"] = NEXT_STATUS.get(item["status"], item["status"])
         return answer(item)
 
     async def act(self, request: Request) -> Response:

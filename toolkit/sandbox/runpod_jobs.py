@@ -198,8 +198,7 @@ class _Wire:
         found = self._account.items["serverless"].get(endpoint)
         if found is None:
             raise _RefusalError(404, "endpoint not found")
-        image = str(found.get("image", "")).lower()
-        return next((kind for kind in ("comfyui", "flux") if kind in image), "sdxl")
+        return worker_of(str(found.get("image", "")))
 
     def _found(self, request: Request) -> Job:
         endpoint, identity = request.path_params["endpoint"], request.path_params["job"]
@@ -214,12 +213,14 @@ class _Wire:
 
     async def _finish(self, job: Job) -> None:
         job.status = "IN_PROGRESS"
-        fault = _fault(job.given, job.worker)
+        fault = refusal(job.given, job.worker)
         if fault:
             job.error = fault
             self._end(job, "FAILED")
             return
-        output = await run_in_threadpool(_work, job, self._state.seed)
+        output = await run_in_threadpool(
+            work, job.given, job.worker, self._state.seed, job.price_factor
+        )
         if job.status == "IN_PROGRESS":  # a cancel may have come while the worker drew
             job.output = output
             self._end(job, "COMPLETED")
@@ -228,6 +229,11 @@ class _Wire:
         job.status = status
         job.ended_at = self._state.clock()
         self._queue.warm.add(job.endpoint)
+
+
+def worker_of(image: str) -> str:
+    """The kind of worker that a container is, by its image's name."""
+    return next((kind for kind in ("comfyui", "flux") if kind in image.lower()), "sdxl")
 
 
 def routes(state: SandboxState) -> list[BaseRoute]:
@@ -286,7 +292,7 @@ def _cost_ms(given: JsonObject) -> int:
     return 400 + int(width * height / 1_048_576 * (steps if fits(steps, "integer") else 25) * 90)
 
 
-def _fault(given: JsonObject, worker: str) -> str:
+def refusal(given: JsonObject, worker: str) -> str:
     """Why the worker refuses its input; empty if it does not."""
     if worker == "comfyui":
         return "" if isinstance(given.get("workflow"), dict) else "Missing 'workflow' parameter"
@@ -304,23 +310,21 @@ def _fault(given: JsonObject, worker: str) -> str:
     return "" if 1 <= given.get("num_images", 1) <= 2 else "num_images must be 1 or 2."
 
 
-def _work(job: Job, sandbox_seed: int) -> object:
+def work(given: JsonObject, worker: str, sandbox_seed: int, price_factor: float) -> object:
     """Draw, and answer in the shape of this kind of worker."""
-    if job.worker == "comfyui":
-        picture = base64.b64encode(draw(_workflow_prompt(job.given), seed=sandbox_seed)).decode()
+    if worker == "comfyui":
+        picture = base64.b64encode(draw(_workflow_prompt(given), seed=sandbox_seed)).decode()
         return {"images": [{"filename": "sandbox_00001_.png", "type": "base64", "data": picture}]}
-    width, height = _size(job.given)
-    seed = job.given.get("seed")
+    width, height = _size(given)
+    seed = given.get("seed")
     seed = sandbox_seed if seed is None or seed < 0 else seed
-    steps = job.given.get("num_inference_steps", 25)
+    steps = given.get("num_inference_steps", 25)
     pictures = []
-    for place in range(job.given.get("num_images", 1) if job.worker == "sdxl" else 1):
-        drawn = draw(
-            job.given["prompt"], width=width, height=height, steps=steps, seed=seed + place
-        )
+    for place in range(given.get("num_images", 1) if worker == "sdxl" else 1):
+        drawn = draw(given["prompt"], width=width, height=height, steps=steps, seed=seed + place)
         pictures.append("data:image/png;base64," + base64.b64encode(drawn).decode())
-    if job.worker == "flux":
-        cost = width * height / 1_000_000 * 0.02 * job.price_factor
+    if worker == "flux":
+        cost = width * height / 1_000_000 * 0.02 * price_factor
         return {"image_url": pictures[0], "cost": round(cost, 6)}
     return {"images": pictures, "image_url": pictures[0], "seed": seed}
 

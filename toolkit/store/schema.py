@@ -7,7 +7,7 @@ from sqlalchemy import Connection, text
 
 from toolkit.contract.errors import ErrorCode, ServiceError
 
-HEAD = "0003"
+HEAD = "0004"
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 

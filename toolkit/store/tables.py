@@ -118,6 +118,19 @@ endpoints = Table(
     _doc("spec"),
     Index("ix_endpoints_account", "account_id", "id"),
 )
+compute = Table(
+    "compute",
+    metadata,
+    _id(),
+    _text("account_id"),
+    _text("status"),
+    _text("vendor_id", optional=True),
+    _text("connection_id", optional=True),
+    _text("created_at"),
+    _doc(),
+    _doc("spec"),
+    Index("ix_compute_account", "account_id", "id"),
+)
 artifacts = Table(
     "artifacts",
     metadata,

@@ -21,7 +21,13 @@ from toolkit.plugins.infrastructure import (
     VolumeState,
 )
 from toolkit.vendors._http import Answer, Json, number
-from toolkit.vendors._runpod import asked, bad, deleted, segment
+from toolkit.vendors._runpod import DEFAULT_IMAGE, asked, bad, deleted, segment
+
+WORKER_PORT = 8000  # where the vendor's SDK serves work in a container, and the proxy leads to
+# What the default image is started with in a pod: as the SDK spells serving work by HTTP.
+SERVE_WORK = (
+    f"python -u /rp_handler.py --rp_serve_api --rp_api_host 0.0.0.0 --rp_api_port {WORKER_PORT}"
+)
 
 # What is not in here is new to this file, and on its way as far as anyone can tell.
 _STATUSES: dict[str, PodStatus] = {
@@ -47,7 +53,10 @@ def create_pod(operation: PodCreation, access: Access) -> Flow[PodState]:
     if operation.template_id is not None:
         fields["templateId"] = operation.template_id
     else:
-        fields["image"] = operation.image
+        fields["image"] = operation.image or DEFAULT_IMAGE
+        fields["ports"] = [f"{WORKER_PORT}/http"]
+    if not operation.image and operation.template_id is None:
+        fields["args"] = SERVE_WORK
     if operation.volume_ids:
         fields["networkVolumes"] = list(operation.volume_ids)
     if operation.env:

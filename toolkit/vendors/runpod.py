@@ -37,12 +37,11 @@ from toolkit.plugins.infrastructure import (
     VolumeListing,
 )
 from toolkit.vendors import _chat
-from toolkit.vendors._http import REFUSED, Answer, Json, Verdict, inner, number, quoted
-from toolkit.vendors._pictures import embedded, links, media_type
+from toolkit.vendors._http import Answer, Json, Verdict, inner, number, quoted
+from toolkit.vendors._pictures import media_type
 from toolkit.vendors._prices import models
 from toolkit.vendors._runpod import (
     asked,
-    bad,
     create_endpoint,
     delete_endpoint,
     list_gpus,
@@ -52,6 +51,7 @@ from toolkit.vendors._runpod import (
     to,
 )
 from toolkit.vendors._runpod_stock import (
+    WORKER_PORT,
     act_on_pod,
     create_pod,
     create_template,
@@ -62,16 +62,16 @@ from toolkit.vendors._runpod_stock import (
     list_volumes,
     read_pod,
 )
+from toolkit.vendors._runpod_worker import of_job, picture, seed_of, worker_input
 
-FLUX = "black-forest-labs-flux"  # the public endpoints of that family
 SERVED = "served-by-the-endpoint"
-# The only hosts that results are fetched from: over https, and without the key.
-RESULT_HOSTS = frozenset({"image.runpod.ai"})
-
 POLICY = {"executionTimeout": 600_000}  # in milliseconds
 POLL_S = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0)  # then as the last
 PATIENCE_S = 1200.0
 COLD_START_S = 60.0  # what waits longer than a worker takes to start waits for a free GPU
+# What the proxy of a pod answers while nothing in it listens yet: the work was not taken.
+_NOT_UP = frozenset({404, 502, 503, 521, 522})
+POD_PATIENCE_S = 600.0
 LOST_POLLS = 8  # in a row, before a job counts as out of reach
 _STATES = ("IN_QUEUE", "IN_PROGRESS", "RUNNING", "COMPLETED")
 _ENDED: dict[str, Verdict] = {
@@ -85,16 +85,19 @@ _ENDED: dict[str, Verdict] = {
 def image(operation: ImageRequest, access: Access) -> Flow[ImageReply]:
     """Queue an image at a serverless worker, ask until it is done, and bring back its bytes.
 
-    Work that was submitted before a crash is taken up by `access.resume`, never sent again.
+    A pod that is named is asked instead (`in_pod`). Work that was submitted before a crash is
+    taken up by `access.resume`, never sent again.
 
     Raises:
         VendorFault: what the queue or the worker says; `PROVIDER_BAD_RESPONSE` for an output
             without an image, or one on a host that results are not fetched from.
     """
+    if access.pod is not None:
+        return (yield from in_pod(operation, access, access.pod))
     endpoint = segment(access.endpoint or access.model)
     job = access.resume
     if job is None:
-        work: Json = {"input": _worker_input(operation, endpoint), "policy": POLICY}
+        work: Json = {"input": worker_input(operation, endpoint), "policy": POLICY}
         # Not `runsync`: its id comes late, and its result is kept for a minute only.
         answer = yield from asked(access, "POST", f"/{endpoint}/run", work)
         job = segment(answer.json().get("id"))
@@ -102,17 +105,69 @@ def image(operation: ImageRequest, access: Access) -> Flow[ImageReply]:
     yield from submitted(job, cancel)
     done = yield from _finished(access, endpoint, job, cancel)
     output = done.get("output")
-    data = yield from compute(lambda: embedded(output))
-    if data is None:
-        data = yield from _fetched(output, access, job)
+    data = yield from picture(output, access, job)
     return ImageReply(
         image=data,
         media_type=media_type(data) or "application/octet-stream",
-        seed=_seed(output),
+        seed=seed_of(output),
         model=endpoint,
         vendor_request_id=job,
         cost=_cost(operation, access, done),
     )
+
+
+def in_pod(operation: ImageRequest, access: Access, pod: str) -> Flow[ImageReply]:
+    """Have the worker in a pod draw, by the API that the vendor's SDK serves in it.
+
+    The proxy in front of a pod wants no key, and the container is not the vendor's: it gets none.
+    The pod is billed by the hour, whatever it does, so its work is billed nothing of its own.
+
+    Raises:
+        VendorFault: as the worker says; `PROVIDER_TIMEOUT` when none answers in the pod.
+    """
+    work: Json = {"input": worker_input(operation, "")}
+    url = _in_pod_url(access, segment(pod))
+    waited, turn = 0.0, 0
+    while True:
+        answer = Answer("runpod", access, (yield from send(httpx.Request("POST", url, json=work))))
+        if answer.status not in _NOT_UP:
+            break
+        if waited >= POD_PATIENCE_S:
+            raise answer.fault(
+                (ErrorCode.PROVIDER_TIMEOUT, False),
+                f"No image worker answered in the pod for {POD_PATIENCE_S:.0f} s.",
+            )
+        delay = POLL_S[min(turn, len(POLL_S) - 1)]
+        yield from pause(delay, "cold_start")
+        waited, turn = waited + delay, turn + 1
+    said = yield from compute(answer.json)  # an image in it makes it megabytes
+    if answer.failed:
+        raise answer.failure(said.get("error") or said.get("detail"))
+    job = answer.label(said.get("id")) or pod
+    if said.get("status") != "COMPLETED":
+        words = quoted(said.get("error"), access)
+        raise VendorFault(
+            ErrorCode.PROVIDER_REJECTED,
+            f"The worker's job failed: {words}" if words else "The worker's job failed.",
+            vendor_request_id=job,
+        )
+    output = said.get("output")
+    data = yield from picture(output, access, job)
+    return ImageReply(
+        image=data,
+        media_type=media_type(data) or "application/octet-stream",
+        seed=seed_of(output),
+        model="pod",
+        vendor_request_id=job,
+        cost=Cost(operation.units(), Decimal(0)),
+    )
+
+
+def _in_pod_url(access: Access, pod: str) -> str:
+    """Where a pod's worker listens: at a host of its own, or below a gateway's path."""
+    base = access.url("", "pods")
+    host = base.replace("{pod}", pod) if "{pod}" in base else f"{base}/{pod}"
+    return f"{host}/runsync"
 
 
 def text(operation: TextRequest, access: Access) -> Flow[TextReply]:
@@ -140,22 +195,6 @@ def text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     return _chat.reply(answer, answer.json(), operation)
 
 
-def _worker_input(operation: ImageRequest, endpoint: str) -> Json:
-    """The fields that all workers share; they refuse those they do not know."""
-    width, height = operation.width, operation.height
-    fields: Json = {"prompt": operation.prompt, "num_inference_steps": operation.steps}
-    if endpoint.startswith(FLUX):
-        # They take multiples of 64 only. Less, not more: the estimate has to hold.
-        width, height = width - width % 64, height - height % 64
-        fields["image_format"] = "png"
-    fields |= {"width": width, "height": height}
-    if operation.negative_prompt:
-        fields["negative_prompt"] = operation.negative_prompt
-    if operation.seed is not None:
-        fields["seed"] = operation.seed
-    return fields
-
-
 def _finished(access: Access, endpoint: str, job: str, cancel: httpx.Request) -> Flow[Json]:
     """Ask about a job until it is completed, more slowly as time goes by."""
     waited, turn, lost = 0.0, 0, 0
@@ -167,7 +206,7 @@ def _finished(access: Access, endpoint: str, job: str, cancel: httpx.Request) ->
             # To ask again costs nothing, whatever became of this question.
             lost += 1
             if not fault.retryable or lost == LOST_POLLS:
-                raise _of_job(fault, job) from None
+                raise of_job(fault, job) from None
             delay = max(delay, fault.retry_after or 0.0)
         else:
             lost = 0
@@ -205,78 +244,6 @@ def _status(access: Access, endpoint: str, job: str) -> Flow[Json]:
     return said
 
 
-def _of_job(fault: VendorFault, job: str) -> VendorFault:
-    """A fault in asking about a job: the job is known, so trying again takes it up again."""
-    gone = fault.status == 404
-    return VendorFault(
-        ErrorCode.PROVIDER_BAD_RESPONSE if gone else fault.code,
-        "runpod does not know the job any more: results are kept for half an hour."
-        if gone
-        else fault.message,
-        retryable=fault.retryable,
-        retry_after=fault.retry_after,
-        status=fault.status,
-        vendor_request_id=job,
-    )
-
-
-def _fetched(output: object, access: Access, job: str) -> Flow[bytes]:
-    """The first result that is linked to, from a host that is known to keep them.
-
-    Raises:
-        VendorFault: `PROVIDER_REJECTED` for a worker's refusal, `PROVIDER_BAD_RESPONSE` for an
-            output without a link that may be followed, or one that leads to no image.
-    """
-    found = links(output)
-    url = next((url for url in map(_parsed, found) if url is not None), None)
-    if url is None:
-        if found:
-            raise bad("The output links to a host that results are not fetched from.", job)
-        words = _worker_error(output, access)
-        if words:
-            code, retryable = REFUSED
-            said = f"The worker refused this: {words}"
-            raise VendorFault(code, said, retryable=retryable, vendor_request_id=job)
-        raise bad("The worker's output has no image in it.", job)
-    try:
-        answer = Answer("runpod", access, (yield from send(httpx.Request("GET", url))))
-    except VendorFault as fault:
-        raise _of_job(fault, job) from None
-    if answer.failed or media_type(answer.response.content) is None:
-        later = answer.status >= 500 or answer.status == 429
-        raise answer.fault(
-            (ErrorCode.PROVIDER_UNAVAILABLE if later else ErrorCode.PROVIDER_BAD_RESPONSE, later),
-            f"The result's link leads to no PNG, JPEG or WebP ({answer.status}).",
-            request_id=job,
-        )
-    return answer.response.content
-
-
-def _parsed(link: str) -> httpx.URL | None:
-    """A link, if it may be followed: https, a host that is named here, and nothing in between."""
-    try:
-        url = httpx.URL(link)
-    except (httpx.InvalidURL, ValueError):
-        return None
-    plain = url.scheme == "https" and not url.userinfo and url.port is None
-    return url if plain and url.host in RESULT_HOSTS else None
-
-
-def _worker_error(output: object, access: Access) -> str:
-    if not isinstance(output, dict):
-        return ""
-    errors = output.get("errors")
-    first = errors[0] if isinstance(errors, list) and errors else errors
-    return quoted(output.get("error") or first, access)
-
-
-def _seed(output: object) -> int | None:
-    """The seed that the worker says it took."""
-    first = output[0] if isinstance(output, list) and output else output
-    seed = first.get("seed") if isinstance(first, dict) else None
-    return seed if isinstance(seed, int) and not isinstance(seed, bool) else None
-
-
 def _cost(operation: ImageRequest, access: Access, done: Json) -> Cost:
     """Public endpoints bill by the megapixel and say so; one's own by the second of its GPU."""
     if access.endpoint is not None:
@@ -291,9 +258,14 @@ VENDOR = Vendor(
     label="V7",
     title="RunPod",
     variable="RUNPOD_API_KEY",
-    base_urls={"api": "https://api.runpod.io/v2", "jobs": "https://api.runpod.ai/v2"},
+    base_urls={
+        "api": "https://api.runpod.io/v2",
+        "jobs": "https://api.runpod.ai/v2",
+        "pods": f"https://{{pod}}-{WORKER_PORT}.proxy.runpod.net",
+    },
     operations={ImageRequest: image, TextRequest: text},
     on_endpoint=frozenset({"text"}),
+    in_pod=frozenset({"image"}),
     infrastructure={
         EndpointCreation.kind: create_endpoint,
         EndpointReading.kind: read_endpoint,

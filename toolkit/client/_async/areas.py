@@ -161,6 +161,7 @@ class AsyncRuns(_Followed[handles.AsyncRun]):
         optimize_for: str | None = None,
         provider: str | None = None,
         endpoint_id: str | None = None,
+        compute_id: str | None = None,
         max_cost_usd: float | None = None,
         fallback_on_rejection: bool = False,
     ) -> handles.AsyncRun:
@@ -173,6 +174,7 @@ class AsyncRuns(_Followed[handles.AsyncRun]):
             optimize_for: `cost`, `latency`, `quality` or `balanced`.
             provider: a connection id to pin.
             endpoint_id: a serverless endpoint, for images.
+            compute_id: a GPU pod to use instead.
             max_cost_usd: refuse, or stop, rather than spend more.
             fallback_on_rejection: try the next vendor even with an input that one refused.
 
@@ -183,6 +185,7 @@ class AsyncRuns(_Followed[handles.AsyncRun]):
             optimize_for=optimize_for,
             provider=provider,
             endpoint_id=endpoint_id,
+            compute_id=compute_id,
             max_cost_usd=max_cost_usd,
             fallback_on_rejection=fallback_on_rejection or None,
         )
@@ -193,6 +196,29 @@ class AsyncJobs(_Followed[handles.AsyncJob]):
     """`client.jobs`."""
 
     handle = handles.AsyncJob
+
+    async def create(
+        self,
+        type: str,  # noqa: A002 - the contract's word
+        compute_id: str,
+        input: Mapping[str, object],  # noqa: A002
+        *,
+        max_cost_usd: float | None = None,
+    ) -> handles.AsyncJob:
+        """Have a job done on a compute of one's own; it is under way when this returns.
+
+        Args:
+            type: what to do, such as `image` (`job.type` of a capability).
+            compute_id: the compute to do it on.
+            input: the capability's input.
+            max_cost_usd: refuse, or stop, rather than spend more.
+
+        Raises:
+            RequestError: `INVALID_REQUEST`, `NOT_FOUND` and others.
+        """
+        options = _wire.without_none(max_cost_usd=max_cost_usd)
+        body = {"type": type, "compute_id": compute_id, "input": dict(input), "options": options}
+        return await self._posted(body)
 
 
 class AsyncWorkflows(_Followed[handles.AsyncWorkflowRun]):
@@ -225,10 +251,14 @@ class AsyncTasks(_Followed[handles.AsyncTask]):
         max_cost_usd: float | None = None,
         optimize_for: str | None = None,
         endpoint_id: str | None = None,
+        compute_id: str | None = None,
     ) -> handles.AsyncTask:
         """Have an objective planned, run and reviewed."""
         constraints = _wire.without_none(
-            max_cost_usd=max_cost_usd, optimize_for=optimize_for, endpoint_id=endpoint_id
+            max_cost_usd=max_cost_usd,
+            optimize_for=optimize_for,
+            endpoint_id=endpoint_id,
+            compute_id=compute_id,
         )
         body: dict[str, object] = {"objective": objective, "constraints": constraints}
         return await self._posted(body)
@@ -287,6 +317,28 @@ class AsyncEndpoints(AsyncArea[handles.AsyncEndpoint]):
     async def delete(self, id: str) -> handles.AsyncEndpoint:  # noqa: A002
         """Destroy an endpoint."""
         return self._made((await self._http.call("DELETE", f"/endpoints/{id}"))["data"])
+
+
+class AsyncComputes(AsyncArea[handles.AsyncCompute]):
+    """`client.compute`."""
+
+    handle = handles.AsyncCompute
+
+    async def create(
+        self, name: str, gpu_type: str, *, image: str | None = None
+    ) -> handles.AsyncCompute:
+        """Rent a GPU pod; it is billed by the hour until it is deleted.
+
+        Args:
+            name: what to call it.
+            gpu_type: a GPU of the catalogue, such as `NVIDIA GeForce RTX 4090`.
+            image: the container to run; an image worker by default.
+        """
+        return await self._posted(_wire.without_none(name=name, gpu_type=gpu_type, image=image))
+
+    async def delete(self, id: str) -> handles.AsyncCompute:  # noqa: A002
+        """Give a pod back."""
+        return self._made((await self._http.call("DELETE", f"/compute/{id}"))["data"])
 
 
 class AsyncArtifacts(AsyncArea[handles.AsyncArtifact]):

@@ -49,6 +49,7 @@ class AsyncClient:
         self.tasks = areas.AsyncTasks(self._http)
         self.plans = areas.AsyncPlans(self._http)
         self.endpoints = areas.AsyncEndpoints(self._http)
+        self.compute = areas.AsyncComputes(self._http)
         self.artifacts = areas.AsyncArtifacts(self._http)
 
     async def route(
@@ -60,6 +61,7 @@ class AsyncClient:
         optimize_for: str | None = None,
         provider: str | None = None,
         endpoint_id: str | None = None,
+        compute_id: str | None = None,
         max_cost_usd: float | None = None,
     ) -> RouteView:
         """The choice that a run would get, and why each vendor and model was kept or dropped.
@@ -73,6 +75,7 @@ class AsyncClient:
             optimize_for=optimize_for,
             provider=provider,
             endpoint_id=endpoint_id,
+            compute_id=compute_id,
             max_cost_usd=max_cost_usd,
         )
         body = _wire.run_body(name, input, version, options)

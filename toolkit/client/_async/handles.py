@@ -14,6 +14,7 @@ from toolkit.client._shown import ReviewView, Shown
 from toolkit.contract import (
     artifacts,
     capabilities,
+    compute,
     connections,
     endpoints,
     jobs,
@@ -31,6 +32,8 @@ from toolkit.display.progress import Mode, Progress
 from toolkit.display.svg import workflow_svg
 
 R = TypeVar("R", bound=BaseModel)
+J = TypeVar("J", bound=jobs.Job)
+S = TypeVar("S", endpoints.Endpoint, compute.Compute)
 SHOWN_BYTES = 4 * 1024 * 1024
 
 
@@ -140,10 +143,8 @@ class AsyncWaitable(AsyncHandle[R]):
         return self
 
 
-class AsyncRun(AsyncWaitable[runs.Run]):
-    """A run."""
-
-    kind, area, model = "Run", "runs", runs.Run
+class _One(AsyncWaitable[J]):
+    """One capability being executed."""
 
     @property
     def output(self) -> Any:
@@ -186,8 +187,14 @@ class AsyncRun(AsyncWaitable[runs.Run]):
         return self.record.routing
 
 
-class AsyncJob(AsyncHandle[jobs.Job]):
-    """A job."""
+class AsyncRun(_One[runs.Run]):
+    """A run."""
+
+    kind, area, model = "Run", "runs", runs.Run
+
+
+class AsyncJob(_One[jobs.Job]):
+    """A job: a run's, a workflow node's, or one asked for on a compute."""
 
     kind, area, model = "Job", "jobs", jobs.Job
 
@@ -292,10 +299,30 @@ class AsyncPlan(AsyncHandle[plans.Plan]):
         return {**shown, "image/svg+xml": self.picture()} if self.record.nodes else shown
 
 
-class AsyncEndpoint(AsyncHandle[endpoints.Endpoint]):
+class _Infrastructure(AsyncHandle[S]):
+    """What is kept at a GPU cloud."""
+
+    @property
+    def status(self) -> str:
+        """`creating`, `ready`, `failed`, `deleting` or `deleted`."""
+        return self.record.status
+
+    @property
+    def error(self) -> ErrorInfo | None:
+        """What went wrong, if anything did."""
+        return self.record.error
+
+
+class AsyncEndpoint(_Infrastructure[endpoints.Endpoint]):
     """A serverless endpoint."""
 
     kind, area, model = "Endpoint", "endpoints", endpoints.Endpoint
+
+
+class AsyncCompute(_Infrastructure[compute.Compute]):
+    """A GPU pod."""
+
+    kind, area, model = "Compute", "compute", compute.Compute
 
 
 class AsyncConnection(AsyncHandle[connections.Connection]):

@@ -158,6 +158,7 @@ class Runs(_Followed[handles.Run]):
         optimize_for: str | None = None,
         provider: str | None = None,
         endpoint_id: str | None = None,
+        compute_id: str | None = None,
         max_cost_usd: float | None = None,
         fallback_on_rejection: bool = False,
     ) -> handles.Run:
@@ -170,6 +171,7 @@ class Runs(_Followed[handles.Run]):
             optimize_for: `cost`, `latency`, `quality` or `balanced`.
             provider: a connection id to pin.
             endpoint_id: a serverless endpoint, for images.
+            compute_id: a GPU pod to use instead.
             max_cost_usd: refuse, or stop, rather than spend more.
             fallback_on_rejection: try the next vendor even with an input that one refused.
 
@@ -180,6 +182,7 @@ class Runs(_Followed[handles.Run]):
             optimize_for=optimize_for,
             provider=provider,
             endpoint_id=endpoint_id,
+            compute_id=compute_id,
             max_cost_usd=max_cost_usd,
             fallback_on_rejection=fallback_on_rejection or None,
         )
@@ -190,6 +193,29 @@ class Jobs(_Followed[handles.Job]):
     """`client.jobs`."""
 
     handle = handles.Job
+
+    def create(
+        self,
+        type: str,  # noqa: A002 - the contract's word
+        compute_id: str,
+        input: Mapping[str, object],  # noqa: A002
+        *,
+        max_cost_usd: float | None = None,
+    ) -> handles.Job:
+        """Have a job done on a compute of one's own; it is under way when this returns.
+
+        Args:
+            type: what to do, such as `image` (`job.type` of a capability).
+            compute_id: the compute to do it on.
+            input: the capability's input.
+            max_cost_usd: refuse, or stop, rather than spend more.
+
+        Raises:
+            RequestError: `INVALID_REQUEST`, `NOT_FOUND` and others.
+        """
+        options = _wire.without_none(max_cost_usd=max_cost_usd)
+        body = {"type": type, "compute_id": compute_id, "input": dict(input), "options": options}
+        return self._posted(body)
 
 
 class Workflows(_Followed[handles.WorkflowRun]):
@@ -222,10 +248,14 @@ class Tasks(_Followed[handles.Task]):
         max_cost_usd: float | None = None,
         optimize_for: str | None = None,
         endpoint_id: str | None = None,
+        compute_id: str | None = None,
     ) -> handles.Task:
         """Have an objective planned, run and reviewed."""
         constraints = _wire.without_none(
-            max_cost_usd=max_cost_usd, optimize_for=optimize_for, endpoint_id=endpoint_id
+            max_cost_usd=max_cost_usd,
+            optimize_for=optimize_for,
+            endpoint_id=endpoint_id,
+            compute_id=compute_id,
         )
         body: dict[str, object] = {"objective": objective, "constraints": constraints}
         return self._posted(body)
@@ -284,6 +314,26 @@ class Endpoints(Area[handles.Endpoint]):
     def delete(self, id: str) -> handles.Endpoint:  # noqa: A002
         """Destroy an endpoint."""
         return self._made((self._http.call("DELETE", f"/endpoints/{id}"))["data"])
+
+
+class Computes(Area[handles.Compute]):
+    """`client.compute`."""
+
+    handle = handles.Compute
+
+    def create(self, name: str, gpu_type: str, *, image: str | None = None) -> handles.Compute:
+        """Rent a GPU pod; it is billed by the hour until it is deleted.
+
+        Args:
+            name: what to call it.
+            gpu_type: a GPU of the catalogue, such as `NVIDIA GeForce RTX 4090`.
+            image: the container to run; an image worker by default.
+        """
+        return self._posted(_wire.without_none(name=name, gpu_type=gpu_type, image=image))
+
+    def delete(self, id: str) -> handles.Compute:  # noqa: A002
+        """Give a pod back."""
+        return self._made((self._http.call("DELETE", f"/compute/{id}"))["data"])
 
 
 class Artifacts(Area[handles.Artifact]):

@@ -50,6 +50,7 @@ class Client:
         self.tasks = areas.Tasks(self._http)
         self.plans = areas.Plans(self._http)
         self.endpoints = areas.Endpoints(self._http)
+        self.compute = areas.Computes(self._http)
         self.artifacts = areas.Artifacts(self._http)
 
     def route(
@@ -61,6 +62,7 @@ class Client:
         optimize_for: str | None = None,
         provider: str | None = None,
         endpoint_id: str | None = None,
+        compute_id: str | None = None,
         max_cost_usd: float | None = None,
     ) -> RouteView:
         """The choice that a run would get, and why each vendor and model was kept or dropped.
@@ -74,6 +76,7 @@ class Client:
             optimize_for=optimize_for,
             provider=provider,
             endpoint_id=endpoint_id,
+            compute_id=compute_id,
             max_cost_usd=max_cost_usd,
         )
         body = _wire.run_body(name, input, version, options)

@@ -14,6 +14,7 @@ from toolkit.client._sync.http import Http
 from toolkit.contract import (
     artifacts,
     capabilities,
+    compute,
     connections,
     endpoints,
     jobs,
@@ -31,6 +32,8 @@ from toolkit.display.progress import Mode, Progress
 from toolkit.display.svg import workflow_svg
 
 R = TypeVar("R", bound=BaseModel)
+J = TypeVar("J", bound=jobs.Job)
+S = TypeVar("S", endpoints.Endpoint, compute.Compute)
 SHOWN_BYTES = 4 * 1024 * 1024
 
 
@@ -137,10 +140,8 @@ class Waitable(Handle[R]):
         return self
 
 
-class Run(Waitable[runs.Run]):
-    """A run."""
-
-    kind, area, model = "Run", "runs", runs.Run
+class _One(Waitable[J]):
+    """One capability being executed."""
 
     @property
     def output(self) -> Any:
@@ -183,8 +184,14 @@ class Run(Waitable[runs.Run]):
         return self.record.routing
 
 
-class Job(Handle[jobs.Job]):
-    """A job."""
+class Run(_One[runs.Run]):
+    """A run."""
+
+    kind, area, model = "Run", "runs", runs.Run
+
+
+class Job(_One[jobs.Job]):
+    """A job: a run's, a workflow node's, or one asked for on a compute."""
 
     kind, area, model = "Job", "jobs", jobs.Job
 
@@ -289,10 +296,30 @@ class Plan(Handle[plans.Plan]):
         return {**shown, "image/svg+xml": self.picture()} if self.record.nodes else shown
 
 
-class Endpoint(Handle[endpoints.Endpoint]):
+class _Infrastructure(Handle[S]):
+    """What is kept at a GPU cloud."""
+
+    @property
+    def status(self) -> str:
+        """`creating`, `ready`, `failed`, `deleting` or `deleted`."""
+        return self.record.status
+
+    @property
+    def error(self) -> ErrorInfo | None:
+        """What went wrong, if anything did."""
+        return self.record.error
+
+
+class Endpoint(_Infrastructure[endpoints.Endpoint]):
     """A serverless endpoint."""
 
     kind, area, model = "Endpoint", "endpoints", endpoints.Endpoint
+
+
+class Compute(_Infrastructure[compute.Compute]):
+    """A GPU pod."""
+
+    kind, area, model = "Compute", "compute", compute.Compute
 
 
 class Connection(Handle[connections.Connection]):

@@ -5,19 +5,49 @@ from fastapi import APIRouter, Depends, Request, Response
 from toolkit.contract.errors import ErrorCode
 from toolkit.contract.events import Event
 from toolkit.contract.ids import Prefix
-from toolkit.contract.jobs import Job
-from toolkit.server.auth import Reader, TheEngine
+from toolkit.contract.jobs import Job, JobCreate
+from toolkit.server.auth import Reader, TheEngine, Writer
+from toolkit.server.body import read_model
 from toolkit.server.envelope import one, page
 from toolkit.server.openapi import PAGED, POLLED, described
 from toolkit.server.paging import (
     LONGEST_POLL_S,
+    LONGEST_WAIT_S,
     events_query,
     no_query,
     of_kind,
     page_query,
+    preferred_wait,
 )
 
 router = APIRouter(prefix="/jobs", tags=["jobs"])
+
+
+@router.post(
+    "",
+    dependencies=[Depends(no_query)],
+    **described(
+        "jobs_create",
+        Job,
+        status=202,
+        body=JobCreate,
+        errors=[
+            ErrorCode.NOT_FOUND,
+            ErrorCode.CREDENTIALS_MISSING,
+            ErrorCode.PROVIDER_NOT_ALLOWED,
+            ErrorCode.BUDGET_EXCEEDED,
+        ],
+    ),
+)
+async def create(request: Request, engine: TheEngine, caller: Writer) -> Response:
+    """Accept one; `Prefer: wait=N` holds the answer for up to N seconds."""
+    accepted = await engine.jobs.create(caller.account_id, await read_model(request, JobCreate))
+    seconds = preferred_wait(request, LONGEST_WAIT_S)
+    if seconds is None:
+        return one(accepted, 202)
+    await engine.wait(caller.account_id, accepted.id, seconds)
+    reached = await engine.jobs.get(caller.account_id, accepted.id)
+    return one(reached, 202, {"Preference-Applied": f"wait={seconds}"})
 
 
 @router.get("", **described("jobs_list", Job, listed=True, query=PAGED))
@@ -35,6 +65,16 @@ async def list_page(request: Request, engine: TheEngine, caller: Reader) -> Resp
 async def read(id: str, engine: TheEngine, caller: Reader) -> Response:  # noqa: A002
     """Read one."""
     return one(await engine.jobs.get(caller.account_id, id))
+
+
+@router.post(
+    "/{id}/cancel",
+    dependencies=[Depends(no_query)],
+    **described("jobs_cancel", Job, errors=[ErrorCode.NOT_FOUND, ErrorCode.CONFLICT]),
+)
+async def cancel(id: str, engine: TheEngine, caller: Writer) -> Response:  # noqa: A002
+    """End one asked for alone; one that has ended is answered as it is."""
+    return one(await engine.jobs.cancel(caller.account_id, id))
 
 
 @router.get(

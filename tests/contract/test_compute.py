@@ -1,0 +1,115 @@
+"""GPU work on a pod of one's own, on an endpoint of one's own, or where the vendor likes."""
+
+import pytest
+
+from toolkit import Client, RequestError
+from toolkit.contract.errors import WorkError
+
+GPU = "NVIDIA GeForce RTX 4090"
+ASKED = {"prompt": "a lighthouse at dusk", "steps": 2, "width": 256, "height": 256}
+
+
+def test_a_pod_from_birth_to_death(client: Client) -> None:
+    """Given a pod, then it comes up while it is watched, does jobs, and is given back."""
+    compute = client.compute.create("easel", GPU)
+    assert compute.status == "creating"
+    assert compute.record.cost_per_hour_usd > 0
+    assert [one.id for one in client.compute.list()] == [compute.id]
+    job = client.jobs.create("image", compute.id, ASKED).wait()
+    assert (job.provider, job.model_name, job.record.compute_id) == ("runpod", "pod", compute.id)
+    assert job.cost_usd == 0  # the pod is billed by the hour, whatever it does
+    assert job.output["width"] == 256
+    assert client.artifacts.get(job.artifact_id).record.media_type == "image/png"
+    assert [event.type for event in client.jobs.events(job.id)][-1] == "job.completed"
+    assert client.compute.get(compute.id).status == "ready"
+    gone = client.compute.delete(compute.id)
+    assert (gone.status, gone.record.deleted) == ("deleted", True)
+    assert list(client.compute.list()) == []
+    with pytest.raises(RequestError, match="compute"):
+        client.jobs.create("image", compute.id, ASKED)
+
+
+def test_where_an_image_is_made(client: Client) -> None:
+    """Given a pod and an endpoint, then the named one is used, and the vendor's own by default."""
+    places = {
+        "compute_id": client.compute.create("easel", GPU).id,
+        "endpoint_id": client.endpoints.create(name="studio").id,
+    }
+    made = {
+        name: client.runs.create("image.generate", ASKED, **{name: place}).wait()
+        for name, place in places.items()
+    }
+    default = client.runs.create("image.generate", ASKED).wait()
+    assert made["compute_id"].model_name == "pod"
+    assert made["compute_id"].record.compute_id == places["compute_id"]
+    assert made["endpoint_id"].model_name not in ("pod", default.model_name)
+    assert default.cost_usd > 0
+    first = client.route("image.generate", ASKED, compute_id=places["compute_id"]).record
+    assert (first.provider, first.estimated_cost_usd) == ("runpod", 0)
+    with pytest.raises(RequestError, match="not on both"):
+        client.runs.create("image.generate", ASKED, **places)
+
+
+def test_a_workflow_on_a_pod(client: Client) -> None:
+    """Given a workflow with a compute, then its image is made there and its text as ever."""
+    compute = client.compute.create("easel", GPU)
+    body = {
+        "name": "poster",
+        "compute_id": compute.id,
+        "nodes": [
+            {"id": "copy", "capability": "llm.generate@1", "input": {"objective": "Tides."}},
+            {"id": "art", "capability": "image.generate@1", "input": ASKED},
+        ],
+    }
+    done = client.workflows.create(body).wait()
+    assert {node.id: node.provider for node in done.nodes} == {"copy": "minimax", "art": "runpod"}
+    job = client.jobs.get(next(n.job_id for n in done.nodes if n.id == "art"))
+    assert (job.record.compute_id, job.model_name) == (compute.id, "pod")
+
+
+def test_what_a_worker_in_a_pod_refuses(client: Client) -> None:
+    """Given an input that the worker refuses, then the job fails with its words."""
+    compute = client.compute.create("comfy", GPU, image="example/comfyui:1")
+    with pytest.raises(WorkError, match="workflow"):
+        client.jobs.create("image", compute.id, ASKED).wait()
+
+
+def test_a_gpu_that_is_not_offered(client: Client) -> None:
+    """Given an unknown GPU, then the compute says why it failed, and no job is taken for it."""
+    compute = client.compute.create("easel", "NVIDIA Nothing")
+    assert compute.status == "failed"
+    assert "catalogue" in compute.error.message
+    job = client.jobs.create("image", compute.id, ASKED).wait(check=False)
+    assert (job.status, job.error.code, job.attempts[-1].cost_usd) == ("failed", "NOT_FOUND", 0)
+
+
+@pytest.mark.parametrize(
+    ("job_type", "compute_id", "path"),
+    [("llm", None, "type"), ("nonsense", None, "type"), ("image", "cmp_nope", None)],
+)
+def test_refused_jobs(
+    client: Client, job_type: str, compute_id: str | None, path: str | None
+) -> None:
+    """Given a type that no pod carries out, or no such pod, then nothing is accepted."""
+    compute_id = compute_id or client.compute.create("easel", GPU).id
+    with pytest.raises(RequestError) as refused:
+        client.jobs.create(job_type, compute_id, ASKED)
+    assert refused.value.code.name == ("INVALID_REQUEST" if path else "NOT_FOUND")
+    assert [detail.path for detail in refused.value.details] == ([path] if path else [])
+    assert list(client.jobs.list()) == []
+
+
+def test_a_provider_that_does_not_work_in_pods(client: Client) -> None:
+    """Given text pinned to the GPU cloud and a pod, then it is refused before it is accepted."""
+    compute = client.compute.create("easel", GPU)
+    with pytest.raises(RequestError, match="in no pod") as refused:
+        client.runs.create(
+            "llm.generate", {"objective": "Tides."}, provider="runpod", compute_id=compute.id
+        )
+    assert refused.value.code.name == "PROVIDER_NOT_ALLOWED"
+
+
+def test_nothing_is_rented_without_a_connection(bare: Client) -> None:
+    """Given no connection to a GPU cloud, then a compute is refused."""
+    with pytest.raises(RequestError, match="register runpod"):
+        bare.compute.create("easel", GPU)

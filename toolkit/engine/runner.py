@@ -1,0 +1,218 @@
+"""Jobs, the one unit of execution: from queued to an artifact, or to an error."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import to_json
+
+from toolkit.contract.base import ErrorInfo, now
+from toolkit.contract.errors import ErrorCode, ToolkitError, WorkError
+from toolkit.contract.jobs import FINAL_STATUSES, Attempt, Job
+from toolkit.engine.artifacts import Artifacts, Kept
+from toolkit.engine.calls import Calls
+from toolkit.engine.core import Core
+from toolkit.engine.driver import NO_HOOKS, Hooks
+from toolkit.engine.registry import validate_input
+from toolkit.engine.router import servable
+from toolkit.engine.work import Ended, Work
+from toolkit.plugins import Blob, Call, Capability, Result, Upstream, VendorFault
+from toolkit.store import Insert, LeaseLost
+
+log = logging.getLogger(__name__)
+
+
+class JobRunner:
+    """Executes jobs; runs and workflow nodes are the same to it."""
+
+    def __init__(self, core: Core, artifacts: Artifacts) -> None:
+        self._core = core
+        self._artifacts = artifacts
+        self._calls = Calls(core)
+
+    async def execute(self, work: Work) -> Ended:
+        """Carry a job out until it is in a final state.
+
+        Returns:
+            what came of it, once the final state is on its way to the store.
+
+        Raises:
+            LeaseLost: another process has taken the job over; nothing more was written.
+            asyncio.CancelledError: the job is `cancelled`, or the engine is shutting down.
+        """
+        try:
+            if work.new and self._core.slots.full:
+                self._core.store.write(work.written(), lease=work.lease)
+            await self._core.slots.acquire(work.lease.root_id)
+            try:
+                self._start(work)
+                return await self._to_the_end(work)
+            finally:
+                self._core.slots.release()
+        except asyncio.CancelledError:
+            if not self._core.draining:
+                await self.cancel(work)
+            raise
+
+    async def _to_the_end(self, work: Work) -> Ended:
+        """Carry a job out, again while retries are left."""
+        while True:
+            try:
+                return await self._carry_out(work)
+            except LeaseLost:
+                raise
+            except Exception as error:
+                info, retryable = _explain(error)
+                if not retryable or work.job.retry_count >= work.max_retries:
+                    return self._fail(work, info)
+            self._again(work)
+
+    async def cancel(self, work: Work) -> None:
+        """Put a job into the state `cancelled`, keeping what was spent."""
+        if work.job.status in FINAL_STATUSES:
+            return  # its end is already on its way to the store: states only move forward
+        reason = ErrorInfo(code=ErrorCode.CANCELLED.name, message=ErrorCode.CANCELLED.hint)
+        await self._core.store.write(work.finish("cancelled", reason), lease=work.lease)
+
+    def _start(self, work: Work) -> None:
+        job, started = work.job, now()
+        job.status = "running"
+        if job.started_at is None:
+            job.started_at = started
+            job.queue_ms = int((started - job.created_at).total_seconds() * 1000)
+        if not work.capability.needs_connection:
+            self._local_attempt(job, started)
+        # Not waited for: it is written before whatever this job writes next.
+        self._core.store.write(work.written("running", started), lease=work.lease, eager=False)
+
+    def _again(self, work: Work) -> None:
+        """A node retry: the same job, once more."""
+        job, started = work.job, now()
+        job.retry_count += 1
+        job.status_detail = "retrying"
+        if not work.capability.needs_connection:
+            self._local_attempt(job, started)
+        self._core.store.write(work.written("running", started), lease=work.lease)
+
+    @staticmethod
+    def _local_attempt(job: Job, started: datetime) -> None:
+        for earlier in job.attempts:
+            if earlier.status == "running":
+                earlier.status, earlier.ended_at = "failed", started
+        job.attempts.append(Attempt(n=len(job.attempts) + 1, status="running", started_at=started))
+
+    async def _carry_out(self, work: Work) -> Ended:
+        capability, hooks = work.capability, NO_HOOKS
+        if capability.operation is not None:
+            hooks = Hooks(operation=partial(self._calls.operate, work))
+        flow = capability.flow(await self._call(work))
+        timeouts = self._core.timeouts("", capability.id)
+        result = await self._core.driver.run(flow, hooks, timeouts=timeouts)
+        artifact_id = self._artifacts.new_id()
+        if "artifact_id" in capability.output_model.model_fields:
+            result.output["artifact_id"] = artifact_id
+        _check_output(capability, result)
+        blob = result.artifact or Blob(to_json(result.output), "application/json")
+        kept, inserted = await self._artifacts.keep(
+            work.account_id, blob, job_id=work.job.id, artifact_id=artifact_id
+        )
+        return self._complete(work, result, kept, inserted)
+
+    def _complete(self, work: Work, result: Result, kept: Kept, inserted: Insert) -> Ended:
+        job = work.job
+        job.output, job.artifact_id = result.output, kept.artifact.id
+        if job.provider is None:
+            job.estimated_cost_usd, job.cost_usd, job.cost_source = 0.0, 0.0, "metered"
+        changes = [inserted, *work.finish("completed")]
+        # What was paid for is written down at once; a node that cost nothing waits for company.
+        paid = job.provider is not None or job.node_id is None
+        return Ended(kept, self._core.store.write(changes, lease=work.lease, eager=paid))
+
+    def _fail(self, work: Work, error: ErrorInfo) -> Ended:
+        changes = work.finish("failed", error)
+        if work.on_failure is not None:
+            changes += work.on_failure(work)
+        return Ended(None, self._core.store.write(changes, lease=work.lease))
+
+    async def _call(self, work: Work) -> Call[Any]:
+        """The validated input, with what upstream fills in and the bytes of artifact fields."""
+        capability, given = work.capability, dict(work.job.input)
+        upstream: tuple[Upstream, ...] = ()
+        if capability.takes and work.upstream:
+            upstream = tuple(
+                [
+                    Upstream(node_id, kept.artifact.id, await self._artifacts.blob(kept))
+                    for node_id, kept in work.upstream.items()
+                ]
+            )
+            _fill(capability, given, upstream)
+        value = validate_input(capability, given, frozenset(), "input")
+        operable = True
+        if capability.operation is not None and not capability.operation_required:
+            backends = await self._core.backends(work.account_id, capability)
+            operable = servable(capability, work.job.options, backends)
+        return Call(
+            input=value,
+            blobs=await self._blobs(work, value),
+            upstream=upstream,
+            services=self._core.services,
+            has_operation=operable,
+        )
+
+    async def _blobs(self, work: Work, value: BaseModel | None) -> dict[str, Blob]:
+        blobs: dict[str, Blob] = {}
+        for field, take in work.capability.takes.items():
+            named = getattr(value, field, None)
+            if take.form == "artifact" and isinstance(named, str):
+                kept = await self._artifacts.find(work.account_id, named)
+                blobs[field] = await self._artifacts.blob(kept)
+        return blobs
+
+
+def _check_output(capability: Capability, result: Result) -> None:
+    try:
+        capability.output_model.model_validate(result.output)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise WorkError(
+            ErrorCode.INVALID_OUTPUT, f"The output is not as its schema says: {where}."
+        ) from None
+
+
+def _fill(capability: Capability, given: dict[str, object], upstream: Sequence[Upstream]) -> None:
+    """Fill the fields that were left out from what upstream yielded."""
+    for field, take in capability.takes.items():
+        matching = [item for item in upstream if take.matches(item.blob.media_type)]
+        if field in given or not matching:
+            continue
+        if take.form == "artifact":
+            given[field] = matching[-1].artifact_id
+            continue
+        texts = [text for item in matching if (text := item.text)]
+        if texts:
+            longest = _longest(capability.input_model, field)
+            given[field] = "\n\n".join(texts)[:longest]
+
+
+def _longest(model: type[BaseModel], field: str) -> int | None:
+    """How many characters a text field may have."""
+    limits = (getattr(rule, "max_length", None) for rule in model.model_fields[field].metadata)
+    return next((limit for limit in limits if isinstance(limit, int)), None)
+
+
+def _explain(error: Exception) -> tuple[ErrorInfo, bool]:
+    """An error as the record shows it, and whether a node retry may help."""
+    match error:
+        case VendorFault():
+            return ErrorInfo(code=error.code.name, message=error.message), error.retryable
+        case ToolkitError():
+            return ErrorInfo.of(error), error.code.retryable
+    # A fault of a capability's own code: its text may hold anything, so only its kind is shown.
+    log.error("a job failed with %s", type(error).__name__, exc_info=error)
+    message = f"The capability's own code failed with {type(error).__name__}."
+    return ErrorInfo(code=ErrorCode.INTERNAL.name, message=message), True

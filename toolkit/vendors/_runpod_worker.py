@@ -1,0 +1,107 @@
+"""What RunPod's image workers are asked and answer, wherever they run: serverless or in a pod."""
+
+import httpx
+
+from toolkit.contract.errors import ErrorCode
+from toolkit.plugins import Access, Flow, ImageRequest, VendorFault, compute, send
+from toolkit.vendors._http import REFUSED, Answer, Json, quoted
+from toolkit.vendors._pictures import embedded, links, media_type
+from toolkit.vendors._runpod import bad
+
+FLUX = "black-forest-labs-flux"  # the public endpoints of that family
+# The only hosts that results are fetched from: over https, and without the key.
+RESULT_HOSTS = frozenset({"image.runpod.ai"})
+
+
+def worker_input(operation: ImageRequest, endpoint: str) -> Json:
+    """The fields that all workers share; they refuse those they do not know."""
+    width, height = operation.width, operation.height
+    fields: Json = {"prompt": operation.prompt, "num_inference_steps": operation.steps}
+    if endpoint.startswith(FLUX):
+        # They take multiples of 64 only. Less, not more: the estimate has to hold.
+        width, height = width - width % 64, height - height % 64
+        fields["image_format"] = "png"
+    fields |= {"width": width, "height": height}
+    if operation.negative_prompt:
+        fields["negative_prompt"] = operation.negative_prompt
+    if operation.seed is not None:
+        fields["seed"] = operation.seed
+    return fields
+
+
+def picture(output: object, access: Access, job: str) -> Flow[bytes]:
+    """The image of a worker's output: in it, or where it links to.
+
+    Raises:
+        VendorFault: `PROVIDER_REJECTED` for a worker's refusal, `PROVIDER_BAD_RESPONSE` for an
+            output without an image, or one on a host that results are not fetched from.
+    """
+    data = yield from compute(lambda: embedded(output))
+    return data if data is not None else (yield from _fetched(output, access, job))
+
+
+def of_job(fault: VendorFault, job: str) -> VendorFault:
+    """A fault in asking about a job: the job is known, so trying again takes it up again."""
+    gone = fault.status == 404
+    return VendorFault(
+        ErrorCode.PROVIDER_BAD_RESPONSE if gone else fault.code,
+        "runpod does not know the job any more: results are kept for half an hour."
+        if gone
+        else fault.message,
+        retryable=fault.retryable,
+        retry_after=fault.retry_after,
+        status=fault.status,
+        vendor_request_id=job,
+    )
+
+
+def _fetched(output: object, access: Access, job: str) -> Flow[bytes]:
+    """The first result that is linked to, from a host that is known to keep them."""
+    found = links(output)
+    url = next((url for url in map(_parsed, found) if url is not None), None)
+    if url is None:
+        if found:
+            raise bad("The output links to a host that results are not fetched from.", job)
+        words = _worker_error(output, access)
+        if words:
+            code, retryable = REFUSED
+            said = f"The worker refused this: {words}"
+            raise VendorFault(code, said, retryable=retryable, vendor_request_id=job)
+        raise bad("The worker's output has no image in it.", job)
+    try:
+        answer = Answer("runpod", access, (yield from send(httpx.Request("GET", url))))
+    except VendorFault as fault:
+        raise of_job(fault, job) from None
+    if answer.failed or media_type(answer.response.content) is None:
+        later = answer.status >= 500 or answer.status == 429
+        raise answer.fault(
+            (ErrorCode.PROVIDER_UNAVAILABLE if later else ErrorCode.PROVIDER_BAD_RESPONSE, later),
+            f"The result's link leads to no PNG, JPEG or WebP ({answer.status}).",
+            request_id=job,
+        )
+    return answer.response.content
+
+
+def _parsed(link: str) -> httpx.URL | None:
+    """A link, if it may be followed: https, a host that is named here, and nothing in between."""
+    try:
+        url = httpx.URL(link)
+    except (httpx.InvalidURL, ValueError):
+        return None
+    plain = url.scheme == "https" and not url.userinfo and url.port is None
+    return url if plain and url.host in RESULT_HOSTS else None
+
+
+def _worker_error(output: object, access: Access) -> str:
+    if not isinstance(output, dict):
+        return ""
+    errors = output.get("errors")
+    first = errors[0] if isinstance(errors, list) and errors else errors
+    return quoted(output.get("error") or first, access)
+
+
+def seed_of(output: object) -> int | None:
+    """The seed that the worker says it took."""
+    first = output[0] if isinstance(output, list) and output else output
+    seed = first.get("seed") if isinstance(first, dict) else None
+    return seed if isinstance(seed, int) and not isinstance(seed, bool) else None
