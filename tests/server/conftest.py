@@ -13,7 +13,7 @@ from toolkit.settings import Settings
 
 TABLES = (
     "accounts", "api_keys", "connections", "jobs", "workflows", "tasks", "plans", "endpoints",
-    "artifacts", "roots",
+    "artifacts", "compute", "idempotency", "roots",
 )  # fmt: skip
 
 

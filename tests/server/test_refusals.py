@@ -211,13 +211,6 @@ async def test_an_email_that_is_none_is_refused(wire: Wire, email: str) -> None:
     assert await wire.rows() == before
 
 
-async def test_a_key_that_is_not_kept_is_not_accepted(wire: Wire) -> None:
-    """Given an Idempotency-Key, which this version does not keep, then nothing is done."""
-    answer = await wire.send("POST", RUNS, json=RUN, headers={"Idempotency-Key": "once"})
-    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "INVALID_REQUEST")
-    assert (await wire.rows())["jobs"] == 0
-
-
 async def test_an_email_has_one_account(wire: Wire) -> None:
     """Given an address with an account, in whatever case, then a second one is a conflict."""
     answer = await wire.http.post("/v1/account", json={"email": "ADA@example.org"})

@@ -2,8 +2,8 @@
 
 from pydantic import Field
 
-from toolkit.contract.base import ErrorInfo, Record, Request, Timestamp, Usd
-from toolkit.contract.endpoints import InfrastructureStatus
+from toolkit.contract.base import Request, Usd
+from toolkit.contract.endpoints import Infrastructure
 
 
 class ComputeCreate(Request):
@@ -19,16 +19,9 @@ class ComputeCreate(Request):
     image: str = Field(default="", max_length=512)
 
 
-class Compute(Record):
+class Compute(Infrastructure):
     """A GPU pod; it is billed by the hour from its creation until it is deleted."""
 
-    id: str
-    name: str
     gpu_type: str
     image: str = ""
-    status: InfrastructureStatus = "creating"
-    status_detail: str | None = None
     cost_per_hour_usd: Usd | None = None
-    error: ErrorInfo | None = None
-    created_at: Timestamp
-    deleted: bool = False

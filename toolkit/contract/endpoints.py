@@ -22,19 +22,24 @@ class EndpointCreate(Request):
     image: str = Field(default="", max_length=512)
 
 
-class Endpoint(Record):
-    """A serverless endpoint; `template_id` is ours, never the vendor's."""
+class Infrastructure(Record):
+    """What every record of something at a GPU cloud has."""
 
     id: str
     name: str
+    status: InfrastructureStatus = "creating"
+    status_detail: str | None = None
+    error: ErrorInfo | None = None
+    created_at: Timestamp
+    deleted: bool = False
+
+
+class Endpoint(Infrastructure):
+    """A serverless endpoint; `template_id` is ours, never the vendor's."""
+
     gpu_ids: str
     workers_min: int
     workers_max: int
     storage_id: str | None = None
     template_id: str | None = None
     image: str = ""
-    status: InfrastructureStatus = "creating"
-    status_detail: str | None = None
-    error: ErrorInfo | None = None
-    created_at: Timestamp
-    deleted: bool = False

@@ -35,3 +35,8 @@ class Run(Job):
     """A run: a job asked for alone, under a `run_` id; `job_id` names the job itself."""
 
     job_id: str
+
+    @classmethod
+    def of(cls, job: Job) -> "Run":
+        """A job asked for alone, under its `run_` id."""
+        return cls.model_construct(**{**dict(job), "id": job.run_id, "job_id": job.id})

@@ -10,6 +10,7 @@ from toolkit.contract.base import now, rfc3339
 from toolkit.contract.errors import ErrorCode, RequestError, not_found
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.engine.core import Core
+from toolkit.engine.once import accept
 from toolkit.plugins import Blob
 from toolkit.store import Insert
 
@@ -93,7 +94,7 @@ class Artifacts:
             raise RequestError(ErrorCode.PAYLOAD_TOO_LARGE)
         blob = Blob(data, media_type, metadata)
         kept, inserted = await self.keep(account_id, blob, job_id=None)
-        await self._core.store.write([inserted])
+        await accept(self._core, [inserted], kept.artifact)
         return kept.artifact
 
     async def find(self, account_id: str, artifact_id: str) -> Kept:

@@ -9,6 +9,7 @@ from toolkit.contract.health import Provider
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.engine.core import Core
 from toolkit.engine.driver import NO_HOOKS
+from toolkit.engine.once import accept
 from toolkit.plugins import VendorFault
 from toolkit.store import Insert, Update
 
@@ -43,7 +44,7 @@ class Connections:
             "created_at": rfc3339(connection.created_at),
             "doc": connection.model_dump_json(),
         }
-        await self._core.store.write([Insert("connections", row)])
+        await accept(self._core, [Insert("connections", row)], connection)
         return connection
 
     async def get(self, account_id: str, connection_id: str) -> Connection:

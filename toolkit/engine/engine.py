@@ -21,6 +21,7 @@ from toolkit.engine.events import Events
 from toolkit.engine.jobs import Jobs
 from toolkit.engine.lanes import Lanes
 from toolkit.engine.limiter import FairLimiter
+from toolkit.engine.once import Once
 from toolkit.engine.plans import Plans
 from toolkit.engine.registry import Registry
 from toolkit.engine.roots import Roots
@@ -84,6 +85,7 @@ class Engine:
         self.endpoints = Endpoints(core)
         self.compute = Computes(core)
         self.events = Events(core)
+        self.once = Once(core)
 
     @classmethod
     async def open(

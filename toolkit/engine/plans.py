@@ -10,6 +10,7 @@ from toolkit.contract.jobs import Options
 from toolkit.contract.plans import CostRange, Plan, PlanCreate, PlanNode
 from toolkit.engine.admission import check_place
 from toolkit.engine.core import Core
+from toolkit.engine.once import accept
 from toolkit.engine.planner import PlannerView, make_plan
 from toolkit.engine.registry import fillable_fields, validate_input
 from toolkit.engine.router import route
@@ -41,7 +42,7 @@ class Plans:
         """Plan an objective and keep the plan; nothing is spent."""
         await self.check(account_id, request)
         plan = await self.make(account_id, request)
-        await self._core.store.write([self.inserted(account_id, plan)])
+        await accept(self._core, [self.inserted(account_id, plan)], plan)
         return plan
 
     async def get(self, account_id: str, plan_id: str) -> Plan:

@@ -35,7 +35,7 @@ class Runs:
             request.options,
             run_id=new_id(Prefix.RUN),
         )
-        return as_run(job)
+        return Run.of(job)
 
     async def get(self, account_id: str, run_id: str) -> Run:
         """One run.
@@ -46,7 +46,7 @@ class Runs:
         rows = await self._core.store.find("jobs", run_id=run_id)
         if not rows or rows[0]["account_id"] != account_id:
             raise not_found("run", run_id)
-        return as_run(Job.model_validate_json(str(rows[0]["doc"])))
+        return Run.of(Job.model_validate_json(str(rows[0]["doc"])))
 
     async def list(self, account_id: str, limit: int, before: str | None) -> list[Run]:
         """A page of runs, newest first."""
@@ -91,8 +91,3 @@ class Runs:
         capability = self._core.registry.require(request.name, request.version)
         value = validate_input(capability, request.input, frozenset(), "input")
         return capability, capability.estimate(value)
-
-
-def as_run(job: Job) -> Run:
-    """A job asked for alone, under its `run_` id."""
-    return Run.model_construct(**{**dict(job), "id": job.run_id, "job_id": job.id})

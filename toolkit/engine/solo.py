@@ -5,9 +5,11 @@ from typing import Any
 from toolkit.contract.base import JsonObject, now
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import FINAL_STATUSES, Job, Options
+from toolkit.contract.runs import Run
 from toolkit.engine.admission import Admission, within_budget
 from toolkit.engine.budget import spending
 from toolkit.engine.core import Core
+from toolkit.engine.once import accept
 from toolkit.engine.roots import Roots
 from toolkit.engine.runner import JobRunner
 from toolkit.engine.work import Work, interrupted
@@ -62,7 +64,8 @@ class Solo:
         inserted, lease = self._core.store.new_root(run_id or job.id, kind, account_id)
         work = self._work(job, capability, lease)
         work.new = True
-        await self._core.store.write([inserted, *work.written()])
+        shown = job if run_id is None else Run.of(job)
+        await accept(self._core, [inserted, *work.written()], shown)
         self._roots.start(lease)
         return job
 

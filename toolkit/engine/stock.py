@@ -1,35 +1,19 @@
 """What an account keeps at a GPU cloud: written down before the vendor is asked, never orphaned."""
 
 from collections.abc import Callable
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from toolkit.contract.base import ErrorInfo, now, rfc3339
 from toolkit.contract.connections import Connection
-from toolkit.contract.endpoints import InfrastructureStatus
+from toolkit.contract.endpoints import Infrastructure, InfrastructureStatus
 from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError, not_found
 from toolkit.engine.core import Core
 from toolkit.engine.driver import NO_HOOKS
+from toolkit.engine.once import accept
 from toolkit.plugins import Access, Operation, Reply, Vendor, VendorFault
 from toolkit.store import Insert, Row, Update
 
-
-class Kept(Protocol):
-    """What the records of all kinds of infrastructure have."""
-
-    id: str
-    status: InfrastructureStatus
-    error: ErrorInfo | None
-    deleted: bool
-
-    @classmethod
-    def model_validate_json(cls, json_data: str) -> Any:
-        """The record that was spelled out."""
-
-    def model_dump_json(self) -> str:
-        """The record, spelled out."""
-
-
-K = TypeVar("K", bound=Kept)
+K = TypeVar("K", bound=Infrastructure)
 
 
 class Stock(Generic[K]):
@@ -71,7 +55,7 @@ class Stock(Generic[K]):
             "doc": record.model_dump_json(),
             "spec": "{}",
         }
-        await self._core.store.write([Insert(self._table, row)])
+        await accept(self._core, [Insert(self._table, row)], record)
         try:
             return await self._ask(vendor, connection, creation)
         except (VendorFault, ToolkitError) as error:
@@ -134,8 +118,7 @@ class Stock(Generic[K]):
         return record
 
     def _read(self, row: Row) -> K:
-        record: K = self._record.model_validate_json(str(row["doc"]))
-        return record
+        return self._record.model_validate_json(str(row["doc"]))
 
     async def _cloud(self, account_id: str) -> tuple[Vendor, Connection]:
         """The vendor that offers this, and the account's connection to it."""

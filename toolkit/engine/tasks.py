@@ -16,6 +16,7 @@ from toolkit.engine.budget import spending
 from toolkit.engine.core import Core
 from toolkit.engine.graph import downstream
 from toolkit.engine.nodes import dollars
+from toolkit.engine.once import accept
 from toolkit.engine.plans import Plans
 from toolkit.engine.reviewer import Evidence, review
 from toolkit.engine.roots import Roots
@@ -78,7 +79,7 @@ class Tasks:
             "created_at": rfc3339(task.created_at),
             "doc": task.model_dump_json(),
         }
-        await self._core.store.write([inserted, Insert("tasks", row), _event(task)])
+        await accept(self._core, [inserted, Insert("tasks", row), _event(task)], task)
         self._roots.start(lease)
         return task
 

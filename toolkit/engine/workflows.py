@@ -15,6 +15,7 @@ from toolkit.engine.budget import Budget, spending
 from toolkit.engine.core import Core
 from toolkit.engine.graph import build
 from toolkit.engine.nodes import JobState, all_skipped, dependents, shown
+from toolkit.engine.once import accept
 from toolkit.engine.registry import fillable_fields, validate_input
 from toolkit.engine.roots import Roots
 from toolkit.engine.runner import JobRunner
@@ -46,7 +47,7 @@ class Workflows:
         inserted, lease = self._core.store.new_root(workflow.id, "workflow", account_id)
         spec = spec_of(options)
         changes = self.inserted(workflow, account_id, workflow.id, spec)
-        await self._core.store.write([inserted, *changes])
+        await accept(self._core, [inserted, *changes], workflow)
         self._fresh[workflow.id] = workflow, spec
         self._roots.start(lease)
         return workflow

@@ -8,6 +8,7 @@ from fastapi import FastAPI
 from toolkit.engine import Engine
 from toolkit.server import areas
 from toolkit.server.errors import install_errors
+from toolkit.server.idempotency import Idempotency
 from toolkit.server.middleware import Draining, RequestIds
 from toolkit.server.openapi import install_openapi
 
@@ -28,6 +29,7 @@ def create_app(engine: Engine) -> FastAPI:
         app.include_router(import_module(f"{areas.__name__}.{module.name}").router, prefix="/v1")
     install_errors(app)
     install_openapi(app)
+    app.add_middleware(Idempotency, engine=engine)
     app.add_middleware(Draining, engine=engine)
     app.add_middleware(RequestIds)
     return app

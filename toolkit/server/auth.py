@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Annotated
 
 from fastapi import Depends, Request
+from starlette.datastructures import Headers
 
 from toolkit.contract.account import Scope
 from toolkit.contract.errors import ErrorCode, RequestError
@@ -17,14 +18,23 @@ def engine_of(request: Request) -> Engine:
     return engine
 
 
+def bearer_of(headers: Headers) -> str:
+    """The key that a request carries.
+
+    Raises:
+        RequestError: `UNAUTHENTICATED` for one that cannot be a key.
+    """
+    kind, _, key = headers.get("authorization", "").partition(" ")
+    if kind.lower() != "bearer" or not key.isascii() or not key.startswith("sk_live_"):
+        raise RequestError(ErrorCode.UNAUTHENTICATED)
+    return key.strip()
+
+
 def needs(scope: Scope) -> Callable[[Request], Awaitable[Principal]]:
     """A dependency that lets in whoever has a key with this scope."""
 
     async def principal(request: Request) -> Principal:
-        kind, _, key = request.headers.get("authorization", "").partition(" ")
-        if kind.lower() != "bearer" or not key.isascii() or not key.startswith("sk_live_"):
-            raise RequestError(ErrorCode.UNAUTHENTICATED)
-        found = await engine_of(request).accounts.authenticate(key.strip())
+        found = await engine_of(request).accounts.authenticate(bearer_of(request.headers))
         if scope not in found.scopes:
             raise RequestError(ErrorCode.FORBIDDEN)
         return found

@@ -40,13 +40,6 @@ async def read_model(request: Request, model: type[M]) -> M:
         RequestError: `UNSUPPORTED_MEDIA_TYPE`, `PAYLOAD_TOO_LARGE`, or `INVALID_REQUEST` with the
             path of every fault; what was sent is not echoed.
     """
-    if "idempotency-key" in request.headers:
-        # Ignored, it would promise what is not kept: that sending this again is harmless.
-        raise RequestError(
-            ErrorCode.INVALID_REQUEST,
-            "Send it without Idempotency-Key: this version does not keep such keys.",
-            details=[Detail("Idempotency-Key", "is not kept by this version")],
-        )
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise RequestError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, "Send application/json.")

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from toolkit.contract.base import Envelope, ErrorEnvelope, PageEnvelope
 from toolkit.contract.errors import ErrorCode
+from toolkit.server.idempotency import EXCEPTED
 
 REF = "#/components/schemas/{model}"
 _ANY = (
@@ -96,6 +97,23 @@ def install_openapi(app: FastAPI) -> None:
     app.openapi = document  # type: ignore[method-assign]  # FastAPI's documented way
 
 
+def _with_key(operation: dict[str, Any]) -> None:
+    """Say that a request may carry an idempotency key."""
+    operation.setdefault("parameters", []).append(
+        {
+            "name": "Idempotency-Key",
+            "in": "header",
+            "description": "sent again with the same key, a request has its first answer",
+            "schema": {"type": "string", "minLength": 1, "maxLength": 255},
+        }
+    )
+    schema = {"$ref": REF.format(model="ErrorEnvelope")}
+    operation["responses"]["422"] = {
+        "description": ErrorCode.IDEMPOTENCY_CONFLICT.name,
+        "content": {"application/json": {"schema": schema}},
+    }
+
+
 def _finish(document: dict[str, Any]) -> None:
     components = document.setdefault("components", {})
     schemas = components.setdefault("schemas", {})
@@ -106,6 +124,8 @@ def _finish(document: dict[str, Any]) -> None:
             if body is not None:
                 schemas.update(body["schema"].pop("$defs", {}))
             operation["responses"].pop("422", None)
+            if method == "post" and path not in EXCEPTED:
+                _with_key(operation)
             if (path, method) not in OPEN_PATHS:
                 operation["security"] = [{"key": []}]
     for unused in ("HTTPValidationError", "ValidationError"):

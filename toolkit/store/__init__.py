@@ -1,7 +1,18 @@
 """The store: rows, events, leases and artifacts' bytes, behind one class."""
 
-from toolkit.store.changes import Change, Conflict, Emit, Insert, Lease, LeaseLost, Update
+from toolkit.store.changes import Change, Conflict, Delete, Emit, Insert, Lease, LeaseLost, Update
 from toolkit.store.reader import Row
 from toolkit.store.store import Store
 
-__all__ = ["Change", "Conflict", "Emit", "Insert", "Lease", "LeaseLost", "Row", "Store", "Update"]
+__all__ = [
+    "Change",
+    "Conflict",
+    "Delete",
+    "Emit",
+    "Insert",
+    "Lease",
+    "LeaseLost",
+    "Row",
+    "Store",
+    "Update",
+]

@@ -23,6 +23,14 @@ class Update:
 
 
 @dataclass(frozen=True, slots=True)
+class Delete:
+    """A row that goes."""
+
+    table: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
 class Emit:
     """An event; the writer gives it its number within the resource, and within the job."""
 
@@ -33,7 +41,7 @@ class Emit:
     job_id: str | None = None
 
 
-Change: TypeAlias = Insert | Update | Emit
+Change: TypeAlias = Insert | Update | Delete | Emit
 
 
 @dataclass(frozen=True, slots=True)

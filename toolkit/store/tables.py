@@ -131,6 +131,17 @@ compute = Table(
     _doc("spec"),
     Index("ix_compute_account", "account_id", "id"),
 )
+idempotency = Table(
+    "idempotency",
+    metadata,
+    _id(),
+    _text("account_id"),
+    _text("fingerprint"),
+    Column("status", Integer, nullable=False),
+    _doc("body"),
+    _text("created_at"),
+    Index("ix_idempotency_created", "created_at"),
+)
 artifacts = Table(
     "artifacts",
     metadata,

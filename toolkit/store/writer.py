@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from pydantic_core import to_json
 from sqlalchemy import bindparam
 
-from toolkit.store.changes import Change, Conflict, Emit, Insert, Lease, LeaseLost, Update
+from toolkit.store.changes import Change, Conflict, Delete, Emit, Insert, Lease, LeaseLost, Update
 from toolkit.store.database import translated
 from toolkit.store.reader import compiled
 from toolkit.store.tables import metadata
@@ -37,10 +37,11 @@ class Submission:
 
 @dataclass(slots=True)
 class Batch:
-    """Changes of a transaction, merged: rows to insert, rows to update, events to append."""
+    """Changes of a transaction, merged: rows that come, change and go, and events to append."""
 
     inserts: Rows = field(default_factory=dict)
     updates: Rows = field(default_factory=dict)
+    deletes: dict[str, list[str]] = field(default_factory=dict)
     events: list[Emit] = field(default_factory=list)
 
     def add(self, change: Change) -> None:
@@ -53,6 +54,8 @@ class Batch:
                 if row_id not in rows:
                     rows = self.updates.setdefault(table, {})
                 rows.setdefault(row_id, {}).update(values)
+            case Delete(table, row_id):
+                self.deletes.setdefault(table, []).append(row_id)
             case Emit():
                 self.events.append(change)
 
@@ -69,7 +72,7 @@ class Group:
         self._docs: dict[str, object] = {}
         for submission in submissions:
             for change in submission.changes:
-                if isinstance(change, Emit):
+                if isinstance(change, Emit | Delete):
                     continue
                 record = change.values.get("doc")
                 if isinstance(record, BaseModel) and (row_id := _row_id(change)) not in self._docs:
@@ -242,6 +245,8 @@ class Writer:
             for table, rows in batch.updates.items():
                 for columns, values in _by_columns(rows).items():
                     self._connection.executemany(_update(table, columns), values)
+            for table, row_ids in batch.deletes.items():
+                self._connection.executemany(_delete(table), [(row_id,) for row_id in row_ids])
             if batch.events:
                 self._connection.executemany(_insert("events", EVENT), self._numbered(batch.events))
             started = time.perf_counter()
@@ -317,6 +322,12 @@ def _update(table: str, columns: tuple[str, ...]) -> str:
     statement = of.update().where(of.c.id == bindparam("id_"))
     statement = statement.values({c: bindparam(c) for c in columns})
     return compiled(statement)
+
+
+@cache
+def _delete(table: str) -> str:
+    """The text of a DELETE by id."""
+    return f"DELETE FROM {metadata.tables[table].name} WHERE id = ?"  # noqa: S608 - our names
 
 
 __all__ = ["Conflict", "Writer"]

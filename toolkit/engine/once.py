@@ -1,0 +1,117 @@
+"""Doing what a request asks for once, however often it is sent (decisions, "Idempotency").
+
+The claim of a request's idempotency key is written in the very transaction that accepts what the
+request asks for: after a crash either both are there or neither is.
+"""
+
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import timedelta
+
+from pydantic import BaseModel
+
+from toolkit.contract.base import now, rfc3339
+from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.engine.core import Core
+from toolkit.store import Change, Conflict, Delete, Insert, Update
+
+# An hour more than is promised: the wall clock may be set.
+KEPT = timedelta(hours=25)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a request was answered with: its HTTP status and body."""
+
+    fingerprint: str
+    status: int
+    body: str
+
+
+@dataclass(slots=True)
+class Claim:
+    """A request that carries an idempotency key, while it is being answered.
+
+    Attributes:
+        id: names account and key, without telling the key.
+        fingerprint: of what is asked for; the same key must not ask for anything else.
+        answered: how a record would be answered with at once, as HTTP status and body.
+        written: whether it is in the store.
+        lost: whether another process has written it first.
+    """
+
+    id: str
+    account_id: str
+    fingerprint: str
+    answered: Callable[[BaseModel], tuple[int, str]]
+    written: bool = False
+    lost: bool = False
+
+    def inserted(self, status: int, body: str) -> Insert:
+        """The claim as a row."""
+        row: dict[str, object] = {
+            "id": self.id,
+            "account_id": self.account_id,
+            "fingerprint": self.fingerprint,
+            "status": status,
+            "body": body,
+            "created_at": rfc3339(now()),
+        }
+        return Insert("idempotency", row)
+
+
+# The claim of the request that is being answered in this context, if it carries a key.
+CLAIM: ContextVar[Claim | None] = ContextVar("toolkit_claim", default=None)
+
+
+async def accept(core: Core, changes: Sequence[Change], record: BaseModel) -> None:
+    """Write down what a request asked for, together with the claim of its idempotency key.
+
+    Args:
+        changes: what is accepted.
+        record: what the request is answered with.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when another process has accepted the same request first.
+    """
+    claim = CLAIM.get()
+    if claim is None or claim.written:
+        await core.store.write(changes)
+        return
+    try:
+        await core.store.write([*changes, claim.inserted(*claim.answered(record))])
+    except Conflict:
+        if await core.store.get("idempotency", claim.id) is None:
+            raise
+        claim.lost = True
+        raise ServiceError(ErrorCode.UNAVAILABLE, "The same request is being answered.") from None
+    claim.written = True
+
+
+class Once:
+    """The answers that were given to requests with an idempotency key."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    async def find(self, claim: Claim) -> Answer | None:
+        """The first answer that a key got, for as long as it is kept."""
+        row = await self._core.store.get("idempotency", claim.id)
+        if row is None:
+            return None
+        if str(row["created_at"]) < rfc3339(now() - KEPT):
+            await self._core.store.write([Delete("idempotency", claim.id)])
+            return None
+        return Answer(str(row["fingerprint"]), int(row["status"]), str(row["body"]))
+
+    async def keep(self, claim: Claim, status: int, body: str) -> None:
+        """Keep the answer that was given."""
+        if claim.written:
+            kept = Update("idempotency", claim.id, {"status": status, "body": body})
+            await self._core.store.write([kept])
+            return
+        try:
+            await self._core.store.write([claim.inserted(status, body)])
+        except Conflict:
+            claim.lost = True  # another process was quicker with what may be done twice

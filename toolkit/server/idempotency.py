@@ -1,0 +1,201 @@
+"""`Idempotency-Key`: the same request, sent again, is answered again and does nothing twice."""
+
+import asyncio
+import hashlib
+import re
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from pydantic import BaseModel
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from toolkit.contract.errors import Detail, ErrorCode, RequestError, ToolkitError
+from toolkit.contract.ids import Prefix
+from toolkit.engine import Engine
+from toolkit.engine.once import CLAIM, Answer, Claim
+from toolkit.server.auth import bearer_of
+from toolkit.server.envelope import one
+from toolkit.server.errors import error_response
+from toolkit.server.uploads import FORM_OVERHEAD
+
+HEADER = "idempotency-key"
+# Replaying its answer would mean keeping the key that is in it.
+EXCEPTED = frozenset({"/v1/account"})
+_PRINTABLE = re.compile(r"[\x20-\x7e]{1,255}")
+_BOUNDARY = re.compile(r'boundary="?([^";,]+)')
+# What is accepted is done later; everything else is there once it is answered.
+_ACCEPTED = frozenset({Prefix.RUN, Prefix.JOB, Prefix.WORKFLOW, Prefix.TASK, Prefix.PLAN})
+
+
+class Idempotency:
+    """ASGI middleware that answers a key's request once, and then with the same answer."""
+
+    def __init__(self, app: ASGIApp, engine: Engine) -> None:
+        self._app = app
+        self._engine = engine
+        self._turns = _Turns()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        key = Headers(scope=scope).get(HEADER) if scope["type"] == "http" else None
+        if key is None or scope["method"] != "POST" or scope["path"] in EXCEPTED:
+            await self._app(scope, receive, send)
+            return
+        try:
+            response = await self._answered(key, scope, receive)
+        except ToolkitError as error:
+            response = error_response(error, scope["state"]["request_id"])
+        await response(scope, receive, send)
+
+    async def _answered(self, key: str, scope: Scope, receive: Receive) -> Response:
+        """The answer, be it the first one or the one that was given before.
+
+        Raises:
+            RequestError: `INVALID_REQUEST` for a key that is none, `UNAUTHENTICATED`,
+                `PAYLOAD_TOO_LARGE`, `IDEMPOTENCY_CONFLICT` for a key that asked for something else.
+        """
+        if not _PRINTABLE.fullmatch(key):
+            raise RequestError(
+                ErrorCode.INVALID_REQUEST,
+                "Send an Idempotency-Key of 1 to 255 printable characters.",
+                details=[Detail("Idempotency-Key", "is no key")],
+            )
+        caller = await self._engine.accounts.authenticate(bearer_of(Headers(scope=scope)))
+        body = await _body(receive, self._longest(scope["path"]))
+        claim = Claim(
+            id=f"{caller.account_id}:{hashlib.sha256(key.encode()).hexdigest()}",
+            account_id=caller.account_id,
+            fingerprint=_fingerprint(scope, body),
+            answered=_spelled,
+        )
+        async with self._turns.of(claim.id):
+            known = await self._engine.once.find(claim)
+            if known is None:
+                response = await self._first(claim, scope, body)
+                if not claim.lost:
+                    return response
+                known = await self._engine.once.find(claim)
+        return _again(claim, known)
+
+    async def _first(self, claim: Claim, scope: Scope, body: bytes) -> Response:
+        """Have the request answered, and keep the answer unless it is a refusal."""
+        token = CLAIM.set(claim)
+        try:
+            answer = _Captured()
+            await self._app(scope, _replayed(body), answer)
+        finally:
+            CLAIM.reset(token)
+        response = answer.response()
+        if 200 <= response.status_code < 300 and not claim.lost:
+            await self._engine.once.keep(claim, response.status_code, bytes(response.body).decode())
+        return response
+
+    def _longest(self, path: str) -> int:
+        settings = self._engine.settings
+        if path == "/v1/artifacts":
+            return settings.upload_limit_bytes + FORM_OVERHEAD
+        return settings.body_limit_bytes
+
+
+@dataclass(slots=True)
+class _Turns:
+    """Lets requests with the same key wait for each other."""
+
+    locks: dict[str, asyncio.Lock] = field(default_factory=dict)
+    waiting: Counter[str] = field(default_factory=Counter)
+
+    @asynccontextmanager
+    async def of(self, claim_id: str) -> AsyncIterator[None]:
+        """One turn with a key."""
+        lock = self.locks.setdefault(claim_id, asyncio.Lock())
+        self.waiting[claim_id] += 1
+        try:
+            async with lock:
+                yield
+        finally:
+            self.waiting[claim_id] -= 1
+            if not self.waiting[claim_id]:
+                del self.waiting[claim_id], self.locks[claim_id]
+
+
+class _Captured:
+    """An answer that is kept back until it is whole."""
+
+    def __init__(self) -> None:
+        self._head: Message = {}
+        self._body = b""
+
+    async def __call__(self, message: Message) -> None:
+        """Take a part of it."""
+        if message["type"] == "http.response.start":
+            self._head = message
+        else:
+            self._body += message.get("body", b"")
+
+    def response(self) -> Response:
+        """The whole answer."""
+        response = Response(self._body, self._head["status"])
+        response.raw_headers = list(self._head["headers"])
+        return response
+
+
+async def _body(receive: Receive, limit: int) -> bytes:
+    """The body, refused before it is read whole when it is too large."""
+    chunks, size, more = [], 0, True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            break
+        chunks.append(message.get("body", b""))
+        size += len(chunks[-1])
+        if size > limit:
+            raise RequestError(ErrorCode.PAYLOAD_TOO_LARGE)
+        more = message.get("more_body", False)
+    return b"".join(chunks)
+
+
+def _replayed(body: bytes) -> Receive:
+    """The body once more; what comes after it is that the caller listens."""
+    sent = False
+
+    async def receive() -> Message:
+        nonlocal sent
+        if sent:
+            await asyncio.Event().wait()  # until whoever asks is cancelled
+        sent = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return receive
+
+
+def _fingerprint(scope: Scope, body: bytes) -> str:
+    """What a request asks for; the boundary of a form is drawn anew each time, and left out."""
+    kind = Headers(scope=scope).get("content-type", "")
+    boundary = _BOUNDARY.search(kind)
+    if boundary is not None:
+        kind, body = "form", body.replace(boundary.group(1).encode("latin-1"), b"")
+    head = f"{scope['path']}?{scope['query_string'].decode('latin-1')} {kind}\n"
+    return hashlib.sha256(head.encode() + body).hexdigest()
+
+
+def _spelled(record: BaseModel) -> tuple[int, str]:
+    """How a record is answered with that was just accepted."""
+    prefix = str(getattr(record, "id", "")).partition("_")[0]
+    response = one(record, 202 if prefix in _ACCEPTED else 201)
+    return response.status_code, bytes(response.body).decode()
+
+
+def _again(claim: Claim, known: Answer | None) -> Response:
+    """The answer that was given before."""
+    if known is None or known.fingerprint != claim.fingerprint:
+        raise RequestError(ErrorCode.IDEMPOTENCY_CONFLICT)
+    return Response(
+        known.body,
+        known.status,
+        {"Idempotency-Replayed": "true"},
+        media_type="application/json",
+    )
