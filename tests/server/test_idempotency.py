@@ -21,6 +21,13 @@ RUN = {
     "input": {"objective": "One line on tea"},
 }
 FLOW = {"name": "tea", "nodes": [{"id": "a", "capability": "llm.generate", "input": RUN["input"]}]}
+LONG = {
+    "name": "long",
+    "nodes": [
+        {"id": f"n{i}", "capability": "llm.generate", "input": RUN["input"], "depends_on": after}
+        for i, after in enumerate([[], *([f"n{i}"] for i in range(99))])
+    ],
+}
 # A body for every path that can be posted to; `made` names what has to be there before.
 POSTS: dict[str, Any] = {
     "/v1/runs": RUN,
@@ -45,6 +52,8 @@ POSTS: dict[str, Any] = {
     "/v1/runs/{run}/cancel": None,
     "/v1/jobs/{job}/cancel": None,
     "/v1/workflows/{workflow}/cancel": None,
+    "/v1/workflows/{failed}/retry": None,
+    "/v1/workflows/{done}/fork": {"from_node": "a"},
     "/v1/tasks/{task}/cancel": None,
     "/v1/tasks/{blocked}/resume": None,
 }
@@ -77,6 +86,14 @@ async def prepared(wire: Wire, path: str, body: Any) -> tuple[str, dict[str, Any
     if "{connection}" in text:
         listed = await wire.send("GET", "/v1/providers/connections")
         names["connection"] = listed.json()["data"]["items"][0]["id"]
+    if "{failed}" in text:
+        made = await wire.send("POST", "/v1/workflows", json=LONG)
+        names["failed"] = made.json()["id"]
+        await wire.send("POST", f"/v1/workflows/{names['failed']}/cancel")
+    if "{done}" in text:
+        waited = {"Prefer": "wait=10"}
+        made = await wire.send("POST", "/v1/workflows", json=FLOW, headers=waited)
+        names["done"] = made.json()["id"]
     for name, (where, what) in makes.items():
         if "{" + name + "}" in text:
             names[name] = (await wire.send("POST", where, json=what)).json()["id"]

@@ -32,6 +32,18 @@ class WorkflowCreate(Request):
     options: Options = Options()
 
 
+class WorkflowFork(Request):
+    """`POST /v1/workflows/{id}/fork`.
+
+    Attributes:
+        from_node: the node that runs again, with all that depends on it.
+        overrides: input members that differ, by the id of a node that runs again.
+    """
+
+    from_node: str = Field(min_length=1, max_length=64)
+    overrides: dict[str, JsonObject] = Field(default={}, max_length=1000)
+
+
 class Node(Record):
     """A node of a workflow as it stands."""
 
@@ -63,6 +75,9 @@ class Workflow(Record):
     max_retries: int = 0
     options: Options = Options()
     task_id: str | None = None
+    forked_from: str | None = Field(
+        default=None, description="the workflow whose results it starts from"
+    )
     nodes: list[Node] = []
     final_artifact_id: str | None = None
     sink_artifact_ids: dict[str, str] = Field(

@@ -24,6 +24,7 @@ from toolkit.engine.limiter import FairLimiter
 from toolkit.engine.once import Once
 from toolkit.engine.plans import Plans
 from toolkit.engine.registry import Registry
+from toolkit.engine.reruns import Reruns
 from toolkit.engine.roots import Roots
 from toolkit.engine.runner import JobRunner
 from toolkit.engine.runs import Runs
@@ -80,6 +81,7 @@ class Engine:
         self.jobs = Jobs(core, solo)
         self.runs = Runs(core, solo)
         self.workflows = Workflows(core, self._roots, runner, admission)
+        self.reruns = Reruns(core, self._roots, self.workflows)
         self.plans = Plans(core)
         self.tasks = Tasks(core, self._roots, self.plans, self.workflows, self.artifacts)
         self.endpoints = Endpoints(core)

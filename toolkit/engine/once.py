@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from toolkit.contract.base import now, rfc3339
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.engine.core import Core
-from toolkit.store import Change, Conflict, Delete, Insert, Update
+from toolkit.store import Change, Conflict, Delete, Insert, Lease, Update
 
 # An hour more than is promised: the wall clock may be set.
 KEPT = timedelta(hours=25)
@@ -65,22 +65,26 @@ class Claim:
 CLAIM: ContextVar[Claim | None] = ContextVar("toolkit_claim", default=None)
 
 
-async def accept(core: Core, changes: Sequence[Change], record: BaseModel) -> None:
+async def accept(
+    core: Core, changes: Sequence[Change], record: BaseModel, *, lease: Lease | None = None
+) -> None:
     """Write down what a request asked for, together with the claim of its idempotency key.
 
     Args:
         changes: what is accepted.
         record: what the request is answered with.
+        lease: the lease that it is written under.
 
     Raises:
         ServiceError: `UNAVAILABLE` when another process has accepted the same request first.
     """
     claim = CLAIM.get()
     if claim is None or claim.written:
-        await core.store.write(changes)
+        await core.store.write(changes, lease=lease)
         return
     try:
-        await core.store.write([*changes, claim.inserted(*claim.answered(record))])
+        claimed = claim.inserted(*claim.answered(record))
+        await core.store.write([*changes, claimed], lease=lease)
     except Conflict:
         if await core.store.get("idempotency", claim.id) is None:
             raise

@@ -1,7 +1,7 @@
 """Workflows: accepted, stored, read and cancelled. How they run is `scheduler.py`'s."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -20,7 +20,7 @@ from toolkit.engine.registry import fillable_fields, validate_input
 from toolkit.engine.roots import Roots
 from toolkit.engine.runner import JobRunner
 from toolkit.engine.scheduler import DEFAULT_OPTIONS, Scheduler
-from toolkit.store import Change, Emit, Insert, Lease
+from toolkit.store import Change, Emit, Insert, Lease, Row
 
 
 class Workflows:
@@ -42,18 +42,41 @@ class Workflows:
             RequestError: `INVALID_WORKFLOW`, `INVALID_REQUEST`, `NOT_FOUND` for an unknown
                 capability, `CREDENTIALS_MISSING`, `PROVIDER_NOT_ALLOWED`, `BUDGET_EXCEEDED`.
         """
-        options = await self.check(account_id, request)
+        return await self.accept(account_id, request, {})
+
+    async def accept(
+        self,
+        account_id: str,
+        request: WorkflowCreate,
+        kept: Mapping[str, str],
+        *,
+        forked_from: str | None = None,
+    ) -> Workflow:
+        """Accept a graph of which the jobs of some nodes (`kept`, by node id) are there already.
+
+        Raises:
+            RequestError: see `create`.
+        """
+        options = await self.check(account_id, request, kept)
         workflow = self.draft(request)
+        workflow.forked_from = forked_from
         inserted, lease = self._core.store.new_root(workflow.id, "workflow", account_id)
-        spec = spec_of(options)
+        spec = spec_of(options, kept)
         changes = self.inserted(workflow, account_id, workflow.id, spec)
         await accept(self._core, [inserted, *changes], workflow)
-        self._fresh[workflow.id] = workflow, spec
+        if not kept:
+            self._fresh[workflow.id] = workflow, spec
         self._roots.start(lease)
         return workflow
 
-    async def check(self, account_id: str, request: WorkflowCreate) -> dict[str, Options]:
+    async def check(
+        self, account_id: str, request: WorkflowCreate, kept: Collection[str] = ()
+    ) -> dict[str, Options]:
         """Refuse what cannot be run, before anything is stored.
+
+        Args:
+            request: the graph.
+            kept: the nodes that are not run, as their results are there.
 
         Returns:
             the options each node is carried out with, by node id.
@@ -77,7 +100,7 @@ class Workflows:
                 faults += error.details
                 continue
             # What upstream fills in is not known yet, so neither is what it will cost.
-            priced = limit is not None and value is not None
+            priced = limit is not None and value is not None and node.id not in kept
             operation = capability.estimate(value) if priced else None
             expected.append(await gate.admit(capability, node.input, options[node.id], operation))
         if faults:
@@ -137,12 +160,20 @@ class Workflows:
         Raises:
             RequestError: `NOT_FOUND`.
         """
+        return await self.current(await self.row(account_id, workflow_id))
+
+    async def row(self, account_id: str, workflow_id: str) -> Row:
+        """One workflow as it is stored.
+
+        Raises:
+            RequestError: `NOT_FOUND`.
+        """
         row = await self._core.store.get("workflows", workflow_id)
         if row is None or row["account_id"] != account_id:
             raise not_found("workflow", workflow_id)
-        return await self._current(row)
+        return row
 
-    async def _current(self, row: Mapping[str, Any]) -> Workflow:
+    async def current(self, row: Mapping[str, Any]) -> Workflow:
         """A workflow as it stands: while it runs, its nodes are told by their jobs."""
         workflow = Workflow.model_validate_json(str(row["doc"]))
         if workflow.status in FINAL_STATUSES:
@@ -162,7 +193,7 @@ class Workflows:
     async def list(self, account_id: str, limit: int, before: str | None) -> list[Workflow]:
         """A page of workflows, newest first."""
         rows = await self._core.store.page("workflows", account_id, limit=limit, before=before)
-        return [await self._current(row) for row in rows]
+        return [await self.current(row) for row in rows]
 
     async def cancel(self, account_id: str, workflow_id: str) -> Workflow:
         """End a workflow; what has ended is answered as it is."""

@@ -238,6 +238,35 @@ class AsyncWorkflows(_Followed[handles.AsyncWorkflowRun]):
         """Submit a workflow given as the contract's JSON."""
         return await self._posted(body)
 
+    async def retry(self, id: str) -> handles.AsyncWorkflowRun:  # noqa: A002
+        """Run one that did not complete again, from its failed nodes on.
+
+        Raises:
+            RequestError: `CONFLICT` unless it has failed or was cancelled.
+        """
+        return self._made((await self._http.call("POST", f"/workflows/{id}/retry"))["data"])
+
+    async def fork(
+        self,
+        id: str,  # noqa: A002
+        from_node: str,
+        overrides: Mapping[str, Mapping[str, object]] | None = None,
+    ) -> handles.AsyncWorkflowRun:
+        """Make a new one that runs a node again and what depends on it, and keeps the rest.
+
+        Args:
+            id: the workflow whose results are kept.
+            from_node: the node to run again.
+            overrides: input members that differ, by the id of a node that runs again.
+
+        Raises:
+            RequestError: `INVALID_REQUEST` for a node that does not run again.
+        """
+        body = {"from_node": from_node, "overrides": dict(overrides or {})}
+        return self._made(
+            (await self._http.call("POST", f"/workflows/{id}/fork", json=body))["data"]
+        )
+
 
 class AsyncTasks(_Followed[handles.AsyncTask]):
     """`client.tasks`."""

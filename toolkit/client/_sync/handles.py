@@ -3,6 +3,7 @@
 
 import base64
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -63,6 +64,7 @@ class Waitable(Handle[R]):
 
     ended: frozenset[str] = jobs.FINAL_STATUSES
     failed: frozenset[str] = frozenset({"failed", "cancelled"})
+    _seen = 0  # the number of the last event that was shown
 
     @property
     def status(self) -> str:
@@ -102,7 +104,6 @@ class Waitable(Handle[R]):
         """
         shown = Progress(progress)
         until = None if timeout_s is None else time.monotonic() + timeout_s
-        after = 0
         self.refresh()
         while not self.done:
             left = _wire.LONG_POLL_S if until is None else until - time.monotonic()
@@ -111,11 +112,11 @@ class Waitable(Handle[R]):
                     ErrorCode.UNAVAILABLE,
                     f"{self.id} is still {self.status} after {timeout_s} s; it goes on.",
                 )
-            found = self.events(after, min(_wire.LONG_POLL_S, max(1, int(left))))
+            found = self.events(self._seen, min(_wire.LONG_POLL_S, max(1, int(left))))
             for event in found:
                 shown.add(event)
                 self._follow(event, shown)
-                after = event.n
+                self._seen = event.n
             if not found or any(event.terminal for event in found) or self._pauses(found):
                 self.refresh()
         return self._checked() if check else self
@@ -225,6 +226,32 @@ class WorkflowRun(Waitable[workflows.Workflow]):
     def final_artifact_id(self) -> str:
         """The artifact of the last node that nothing depends on; empty until completion."""
         return self.record.final_artifact_id or ""
+
+    def retry(self) -> Self:
+        """Run it again from its failed nodes on; its id and its results stay.
+
+        Raises:
+            RequestError: `CONFLICT` unless it has failed or was cancelled.
+        """
+        envelope = self._http.call("POST", f"{self.path}/retry")
+        self.record = _wire.data_of(envelope, self.model)
+        return self
+
+    def rerun(
+        self, from_: str, overrides: Mapping[str, Mapping[str, object]] | None = None
+    ) -> Self:
+        """A new workflow that runs one node again and what depends on it, and keeps the rest.
+
+        Args:
+            from_: the node to run again.
+            overrides: input members that differ, by the id of a node that runs again.
+
+        Raises:
+            RequestError: `INVALID_REQUEST` for a node that does not run again.
+        """
+        body = {"from_node": from_, "overrides": dict(overrides or {})}
+        envelope = self._http.call("POST", f"{self.path}/fork", json=body)
+        return type(self)(self._http, _wire.data_of(envelope, self.model))
 
     def _rows(self) -> list[workflows.Node]:
         return self.record.nodes

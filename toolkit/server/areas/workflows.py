@@ -5,7 +5,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from toolkit.contract.errors import ErrorCode
 from toolkit.contract.events import Event
 from toolkit.contract.ids import Prefix
-from toolkit.contract.workflows import Workflow, WorkflowCreate
+from toolkit.contract.workflows import Workflow, WorkflowCreate, WorkflowFork
 from toolkit.server.auth import Reader, TheEngine, Writer
 from toolkit.server.body import read_model
 from toolkit.server.envelope import one, page
@@ -79,6 +79,40 @@ async def read(id: str, engine: TheEngine, caller: Reader) -> Response:  # noqa:
 async def cancel(id: str, engine: TheEngine, caller: Writer) -> Response:  # noqa: A002
     """End a workflow; one that has ended is answered as it is."""
     return one(await engine.workflows.cancel(caller.account_id, id))
+
+
+@router.post(
+    "/{id}/retry",
+    dependencies=[Depends(no_query)],
+    **described(
+        "workflows_retry", Workflow, status=202, errors=[ErrorCode.NOT_FOUND, ErrorCode.CONFLICT]
+    ),
+)
+async def retry(id: str, engine: TheEngine, caller: Writer) -> Response:  # noqa: A002
+    """Run one that did not complete again, from its failed nodes on; id and results stay."""
+    return one(await engine.reruns.retry(caller.account_id, id), 202)
+
+
+@router.post(
+    "/{id}/fork",
+    dependencies=[Depends(no_query)],
+    **described(
+        "workflows_fork",
+        Workflow,
+        status=202,
+        body=WorkflowFork,
+        errors=[
+            ErrorCode.NOT_FOUND,
+            ErrorCode.CREDENTIALS_MISSING,
+            ErrorCode.PROVIDER_NOT_ALLOWED,
+            ErrorCode.BUDGET_EXCEEDED,
+        ],
+    ),
+)
+async def fork(id: str, request: Request, engine: TheEngine, caller: Writer) -> Response:  # noqa: A002
+    """Run a node and what depends on it again, in a new one that keeps the other results."""
+    body = await read_model(request, WorkflowFork)
+    return one(await engine.reruns.fork(caller.account_id, id, body), 202)
 
 
 @router.get(

@@ -1,0 +1,146 @@
+"""Workflows that run again, in whole or in part, without paying twice for what is there."""
+
+import asyncio
+import json
+import time
+
+from toolkit.contract.base import now, rfc3339
+from toolkit.contract.errors import Detail, ErrorCode, RequestError
+from toolkit.contract.jobs import Job, Options
+from toolkit.contract.workflows import Node, NodeCreate, Workflow, WorkflowCreate, WorkflowFork
+from toolkit.engine.core import Core
+from toolkit.engine.graph import downstream
+from toolkit.engine.once import accept
+from toolkit.engine.roots import Roots
+from toolkit.engine.workflows import Workflows
+from toolkit.store import Change, Emit, Lease, Update
+
+LET_GO_S = 1.0
+
+
+class Reruns:
+    """`/v1/workflows/{id}/retry` and `/v1/workflows/{id}/fork`."""
+
+    def __init__(self, core: Core, roots: Roots, workflows: Workflows) -> None:
+        self._core = core
+        self._roots = roots
+        self._workflows = workflows
+
+    async def retry(self, account_id: str, workflow_id: str) -> Workflow:
+        """Run a workflow that did not complete again, from its failed nodes on.
+
+        The id and the completed nodes stay, and so does what has been spent.
+
+        Raises:
+            RequestError: `NOT_FOUND`; `CONFLICT` unless it is failed or cancelled and not a task's.
+        """
+        workflow = await self._workflows.get(account_id, workflow_id)
+        if workflow.status not in ("failed", "cancelled") or workflow.task_id is not None:
+            raise RequestError(
+                ErrorCode.CONFLICT,
+                f"It is {workflow.status}"
+                f"{', and part of a task' if workflow.task_id else ''}: only a failed or cancelled"
+                " workflow of its own is run again.",
+            )
+        lease = await self._reopened(workflow_id)
+        rows = await self._core.store.find("jobs", workflow_id=workflow_id)
+        jobs = {str(row["node_id"]): Job.model_validate_json(str(row["doc"])) for row in rows}
+        changes: list[Change] = []
+        for job in jobs.values():
+            if job.status in ("failed", "cancelled"):
+                _renew(job)
+                values = {"status": job.status, "doc": job, "vendor_job_id": None}
+                changes.append(Update("jobs", job.id, values))
+        workflow = _as_drafted(workflow)
+        saved = {"status": workflow.status, "doc": workflow.model_dump_json()}
+        at = rfc3339(now())
+        changes += [
+            Update("workflows", workflow.id, saved),
+            Emit(workflow.id, "workflow.queued", {"id": workflow.id}, at),
+        ]
+        await accept(self._core, changes, workflow, lease=lease)
+        self._roots.start(lease)
+        return await self._workflows.get(account_id, workflow_id)
+
+    async def fork(self, account_id: str, workflow_id: str, request: WorkflowFork) -> Workflow:
+        """Make a new workflow that runs one node again and what depends on it, and keeps the rest.
+
+        Raises:
+            RequestError: `NOT_FOUND`, `INVALID_REQUEST` for a node that is not there or does not
+                run again, and whatever `create` refuses.
+        """
+        row = await self._workflows.row(account_id, workflow_id)
+        source = await self._workflows.current(row)
+        again = self._again(source, request)
+        spec = json.loads(str(row["spec"]))
+        kept = {
+            node.id: node.job_id
+            for node in source.nodes
+            if node.id not in again and node.status == "completed" and node.job_id is not None
+        }
+        asked = WorkflowCreate(
+            name=source.name,
+            endpoint_id=source.endpoint_id,
+            compute_id=source.compute_id,
+            max_retries=source.max_retries,
+            options=source.options,
+            nodes=[
+                NodeCreate(
+                    id=node.id,
+                    capability=node.capability,
+                    input={**node.input, **request.overrides.get(node.id, {})},
+                    depends_on=node.depends_on,
+                    options=Options(**spec["options"].get(node.id, {})),
+                )
+                for node in source.nodes
+            ],
+        )
+        return await self._workflows.accept(account_id, asked, kept, forked_from=source.id)
+
+    async def _reopened(self, workflow_id: str) -> Lease:
+        """The lease of a workflow that has ended; whoever ended it may be about to let go of it."""
+        until = time.monotonic() + LET_GO_S
+        while (lease := await self._core.store.reopen(workflow_id)) is None:
+            if time.monotonic() > until:
+                raise RequestError(ErrorCode.CONFLICT, "The workflow is being worked on.")
+            await asyncio.sleep(0.02)
+        return lease
+
+    @staticmethod
+    def _again(source: Workflow, request: WorkflowFork) -> set[str]:
+        """The nodes that a fork runs again."""
+        depends_on = {node.id: node.depends_on for node in source.nodes}
+        faults = []
+        again: set[str] = set()
+        if request.from_node not in depends_on:
+            faults.append(Detail("from_node", "is no node of this workflow"))
+        else:
+            again = {request.from_node} | downstream(request.from_node, depends_on)
+        faults += [
+            Detail(f"overrides.{node_id}", "is no node that runs again")
+            for node_id in request.overrides
+            if node_id not in again
+        ]
+        if faults:
+            raise RequestError(
+                ErrorCode.INVALID_REQUEST, "The fork does not fit the workflow.", details=faults
+            )
+        return again
+
+
+def _as_drafted(workflow: Workflow) -> Workflow:
+    """A record as it was before anything of it ran; what was created stays."""
+    bare = [
+        Node(id=n.id, capability=n.capability, input=n.input, depends_on=n.depends_on)
+        for n in workflow.nodes
+    ]
+    again = {"nodes": bare, "status": "queued", "sink_artifact_ids": {}}
+    gone = ("final_artifact_id", "latency_ms", "error", "started_at", "completed_at")
+    return workflow.model_copy(update={**again, **dict.fromkeys(gone)})
+
+
+def _renew(job: Job) -> None:
+    """Queue a job again; its tries and what they cost stay."""
+    job.status, job.status_detail, job.error = "queued", None, None
+    job.started_at = job.completed_at = job.latency_ms = job.queue_ms = None
+    job.retry_count = 0
