@@ -272,6 +272,7 @@ class Client(clients.Client):
         settings: Settings | None = None,
         registry: Registry | None = None,
         faults: "Faults | None" = None,
+        cache: bool | None = None,
     ) -> Self:
         """Open the embedded engine, with nothing to set up.
 
@@ -281,6 +282,7 @@ class Client(clients.Client):
             settings: more settings, such as vendors' base URLs.
             registry: other capabilities and vendors than the built-in and installed ones.
             faults: what goes wrong in the sandbox (which it implies), and the log of its calls.
+            cache: use the results of equal jobs again, unless a run or workflow says no.
 
         Raises:
             ServiceError: `UNAVAILABLE` when the data directory cannot be used.
@@ -295,6 +297,7 @@ class Client(clients.Client):
             base_url=LOCAL_URL,
             api_key=key,
             transport=LoopTransport(thread),
+            cache=cache,
             on_close=thread.close,
         )
         # A cell that is run again drops its client: the engine goes with it.
@@ -314,6 +317,7 @@ class AsyncClient(clients.AsyncClient):
         settings: Settings | None = None,
         registry: Registry | None = None,
         faults: "Faults | None" = None,
+        cache: bool | None = None,
     ) -> Self:
         """Open the embedded engine; arguments and errors as in `Client.local`."""
         thread, key = _opened(data_dir, sandbox, settings, registry, faults)
@@ -321,6 +325,7 @@ class AsyncClient(clients.AsyncClient):
             base_url=LOCAL_URL,
             api_key=key,
             transport=AsyncLoopTransport(thread),
+            cache=cache,
             on_close=thread.close,
         )
         weakref.finalize(client, thread.close)

@@ -112,7 +112,7 @@ def test_errors_are_exceptions_of_one_line(
 ) -> None:
     """Given an answer that is none, then the exception has the code and says what to do."""
     with pytest.raises(kind) as failed:
-        Service(answer).client().runs.create("llm.generate", {})
+        Service(*[answer] * 4).client().runs.create("llm.generate", {})
     error = failed.value
     assert isinstance(error, RequestError | ServiceError)
     assert error.code.name == code
@@ -122,14 +122,20 @@ def test_errors_are_exceptions_of_one_line(
         assert (error.retry_after, error.request_id) == (7.0, "req_1")
 
 
-def test_reading_is_tried_again_and_work_is_not() -> None:
-    """Given a service that fails at first, then a GET is sent again, a bare POST is not."""
+def test_what_failed_is_sent_again_where_that_is_safe() -> None:
+    """Given a service that fails at first, then a POST is sent again too, with the same key."""
     service = Service(failure(503, "UNAVAILABLE"), httpx.ReadError("lost"), envelope(RUN))
     assert service.client().runs.get("run_1").id == "run_1"
-    service = Service(failure(503, "UNAVAILABLE"), envelope(RUN, 202))
+    service = Service(failure(503, "UNAVAILABLE"), httpx.ReadError("lost"), envelope(RUN, 202))
+    assert service.client().runs.create("llm.generate", {}).id == "run_1"
+    keys = {request.headers["idempotency-key"] for request in service.seen}
+    assert (len(service.seen), len(keys)) == (3, 1)
+    service = Service(failure(429, "RATE_LIMITED"), envelope(RUN, 202))
     with pytest.raises(ServiceError):
         service.client().runs.create("llm.generate", {})
-    assert len(service.seen) == 1
+    service = Service(failure(503, "UNAVAILABLE"), envelope(RUN, 201))
+    with pytest.raises(ServiceError):  # what it answers, a key, is told a single time
+        service.client().account.create("ada@example.org")
 
 
 def test_waiting_follows_the_events_to_the_end(capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,6 +20,9 @@ class NodeRef:
     id: str
 
 
+_OPTIONS = ("optimize_for", "max_cost_usd", "deadline_s", "cache")
+
+
 class Workflow:
     """A graph of capabilities to submit.
 
@@ -30,6 +33,8 @@ class Workflow:
         compute_id: the compute that GPU work runs on.
         optimize_for: what the router favours, for every node.
         max_cost_usd: what all nodes together may cost.
+        deadline_s: fail rather than take longer, in seconds.
+        cache: use the results of equal jobs again, and keep these for the next.
 
     >>> wf = Workflow("card")
     >>> facts = wf.add("facts", "research.gather", topic="Tea")
@@ -48,6 +53,8 @@ class Workflow:
         compute_id: str | None = None,
         optimize_for: str | None = None,
         max_cost_usd: float | None = None,
+        deadline_s: float | None = None,
+        cache: bool | None = None,
     ) -> None:
         self.name = name
         self.max_retries = max_retries
@@ -55,6 +62,8 @@ class Workflow:
         self.compute_id = compute_id
         self.optimize_for = optimize_for
         self.max_cost_usd = max_cost_usd
+        self.deadline_s = deadline_s
+        self.cache = cache
         self.nodes: list[dict[str, Any]] = []
 
     def add(
@@ -105,9 +114,7 @@ class Workflow:
             if getattr(self, field) is not None:
                 body[field] = getattr(self, field)
         options = {
-            name: getattr(self, name)
-            for name in ("optimize_for", "max_cost_usd")
-            if getattr(self, name) is not None
+            name: getattr(self, name) for name in _OPTIONS if getattr(self, name) is not None
         }
         if options:
             body["options"] = options
@@ -126,8 +133,7 @@ class Workflow:
             max_retries=body.get("max_retries", 0),
             endpoint_id=body.get("endpoint_id"),
             compute_id=body.get("compute_id"),
-            optimize_for=options.get("optimize_for"),
-            max_cost_usd=options.get("max_cost_usd"),
+            **{name: options.get(name) for name in _OPTIONS},
         )
         for node in body["nodes"]:
             made.add(

@@ -2,6 +2,7 @@
 
 import os
 import random
+import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -67,9 +68,22 @@ def unreachable(error: httpx.TransportError, url: httpx.URL) -> ServiceError:
     )
 
 
-def may_repeat(method: str) -> bool:
-    """Whether sending a request twice does its work once."""
-    return method in ("GET", "DELETE")
+def once(method: str, path: str) -> dict[str, str]:
+    """The header by which a request that is sent twice does its work once.
+
+    Reading and deleting are so by themselves, and an account's key is told a single time.
+    """
+    if method != "POST" or path == "/account":
+        return {}
+    return {"Idempotency-Key": secrets.token_hex(16)}
+
+
+def may_repeat(method: str, path: str, error: ToolkitError) -> bool:
+    """Whether a request that failed is sent again: it does its work once all the same."""
+    if method in ("GET", "DELETE"):
+        return error.code.retryable
+    # New work is not pressed on a service that says it has enough of it.
+    return error.code is ErrorCode.UNAVAILABLE and bool(once(method, path))
 
 
 def backoff_s(attempt: int, error: ToolkitError) -> float:

@@ -24,6 +24,9 @@ class Options(Request):
         endpoint_id: the `ep_` id of a serverless endpoint, for image generation.
         compute_id: the `cmp_` id of a pod to use instead of an endpoint.
         max_cost_usd: refuse, or stop, rather than spend more than this.
+        deadline_s: fail rather than take longer, in seconds from when it is taken up; what a
+            vendor is still doing then is cancelled, and counts as spent.
+        cache: use the result of an equal job of yours again, and keep this one's for the next.
         fallback_on_rejection: try the next connection even with an input that a vendor refused.
     """
 
@@ -33,6 +36,8 @@ class Options(Request):
     compute_id: str | None = Field(default=None, max_length=64)
     max_cost_usd: Usd | None = None
     fallback_on_rejection: bool = False
+    cache: bool = False
+    deadline_s: float | None = Field(default=None, gt=0, le=7 * 86_400)
 
 
 class JobCreate(Request):
@@ -141,6 +146,9 @@ class Job(Record):
     latency_ms: int | None = None
     queue_ms: int | None = None
     cached: bool = False
+    cached_from: str | None = Field(
+        default=None, description="the job whose result was used again, at no cost"
+    )
     created_at: Timestamp
     started_at: Timestamp | None = None
     completed_at: Timestamp | None = None

@@ -58,6 +58,9 @@ class Node(Record):
     retry_count: int = 0
     provider: str | None = None
     cost_usd: Usd | None = None
+    cached_from: str | None = Field(
+        default=None, description="the job whose result was used again, at no cost"
+    )
     error: ErrorInfo | None = None
     started_at: Timestamp | None = None
     completed_at: Timestamp | None = None

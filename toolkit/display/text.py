@@ -66,6 +66,8 @@ def event_line(event: Event) -> str:
         parts.append(f"({data['status_detail']})")
     if data.get("provider"):
         parts.append(f"by {data['provider']}")
+    if data.get("cached_from"):
+        parts.append("(cached)")
     latency, cost = data.get("latency_ms"), data.get("cost_usd")
     if isinstance(latency, int | float):
         parts.append(f"{latency / 1000:.2f} s")

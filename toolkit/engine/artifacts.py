@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from toolkit.contract.artifacts import MEDIA_TYPES, Artifact
 from toolkit.contract.base import now, rfc3339
-from toolkit.contract.errors import ErrorCode, RequestError, not_found
+from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError, not_found
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.engine.core import Core
 from toolkit.engine.once import accept
@@ -68,17 +68,30 @@ class Artifacts:
             created_at=now(),
             metadata=dict(blob.metadata),
         )
-        row: dict[str, object] = {
-            "id": artifact.id,
-            "account_id": account_id,
-            "job_id": job_id,
-            "sha256": sha256,
-            "content": small,
-            "deleted": False,
-            "created_at": rfc3339(artifact.created_at),
-            "doc": artifact,
-        }
-        return Kept(artifact, small), Insert("artifacts", row)
+        return Kept(artifact, small), _inserted(account_id, artifact, small)
+
+    def copied(self, kept: Kept, account_id: str, job_id: str) -> tuple[Kept, Insert]:
+        """A record of its own for bytes that are there already."""
+        artifact_id = self.new_id()
+        suffix = kept.artifact.filename.rpartition(".")[2]
+        update = {"id": artifact_id, "job_id": job_id, "created_at": now()}
+        artifact = kept.artifact.model_copy(
+            update={**update, "filename": f"{artifact_id}.{suffix}"}
+        )
+        return Kept(artifact, kept.content), _inserted(account_id, artifact, kept.content)
+
+    async def there(self, artifact_id: str | None) -> Kept | None:
+        """An artifact of whose record and bytes nothing is missing."""
+        row = await self._core.store.get("artifacts", artifact_id) if artifact_id else None
+        if row is None or row["deleted"]:
+            return None
+        kept = Kept.of(row)
+        if kept.content is None:
+            try:
+                await self._core.store.get_blob(kept.artifact.sha256, 0, 1)
+            except ToolkitError:
+                return None
+        return kept
 
     async def create(
         self, account_id: str, data: bytes, media_type: str, metadata: Mapping[str, object]
@@ -140,3 +153,17 @@ class Artifacts:
                 ErrorCode.NOT_FOUND, f"The bytes of `{artifact.id}` are damaged in the store."
             )
         return Blob(data, artifact.media_type, artifact.metadata)
+
+
+def _inserted(account_id: str, artifact: Artifact, content: bytes | None) -> Insert:
+    row: dict[str, object] = {
+        "id": artifact.id,
+        "account_id": account_id,
+        "job_id": artifact.job_id,
+        "sha256": artifact.sha256,
+        "content": content,
+        "deleted": False,
+        "created_at": rfc3339(artifact.created_at),
+        "doc": artifact,
+    }
+    return Insert("artifacts", row)

@@ -149,6 +149,7 @@ class Calls:
     def _begin(self, work: Work, candidate: Candidate) -> Attempt:
         job = work.job
         job.provider, job.model = candidate.provider, candidate.model
+        work.backend = candidate.provider, candidate.model
         job.connection_id = candidate.connection_id
         job.estimated_cost_usd = candidate.estimated_cost_usd
         job.status_detail = None

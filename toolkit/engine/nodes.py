@@ -35,6 +35,7 @@ class JobState(NamedTuple):
     error: ErrorInfo | None
     started_at: datetime | None
     completed_at: datetime | None
+    cached_from: str | None
 
     @classmethod
     def of(cls, job: Job) -> Self:
@@ -53,6 +54,7 @@ class JobState(NamedTuple):
             job.error,
             job.started_at,
             job.completed_at,
+            job.cached_from,
         )
 
 
@@ -97,6 +99,7 @@ def _node(node: Node, job: JobState | None, skip: Skip | None) -> Node:
             "retry_count": job.retry_count,
             "provider": job.provider,
             "cost_usd": job.cost_usd,
+            "cached_from": job.cached_from,
             "error": job.error,
             "started_at": job.started_at,
             "completed_at": job.completed_at,

@@ -37,7 +37,7 @@ class Claim:
         id: names account and key, without telling the key.
         fingerprint: of what is asked for; the same key must not ask for anything else.
         answered: how a record would be answered with at once, as HTTP status and body.
-        written: whether it is in the store.
+        kept: the answer that is in the store with it; none before it is.
         lost: whether another process has written it first.
     """
 
@@ -45,7 +45,7 @@ class Claim:
     account_id: str
     fingerprint: str
     answered: Callable[[BaseModel], tuple[int, str]]
-    written: bool = False
+    kept: tuple[int, str] | None = None
     lost: bool = False
 
     def inserted(self, status: int, body: str) -> Insert:
@@ -79,18 +79,18 @@ async def accept(
         ServiceError: `UNAVAILABLE` when another process has accepted the same request first.
     """
     claim = CLAIM.get()
-    if claim is None or claim.written:
+    if claim is None or claim.kept is not None:
         await core.store.write(changes, lease=lease)
         return
     try:
-        claimed = claim.inserted(*claim.answered(record))
-        await core.store.write([*changes, claimed], lease=lease)
+        answer = claim.answered(record)
+        await core.store.write([*changes, claim.inserted(*answer)], lease=lease)
     except Conflict:
         if await core.store.get("idempotency", claim.id) is None:
             raise
         claim.lost = True
         raise ServiceError(ErrorCode.UNAVAILABLE, "The same request is being answered.") from None
-    claim.written = True
+    claim.kept = answer
 
 
 class Once:
@@ -111,7 +111,9 @@ class Once:
 
     async def keep(self, claim: Claim, status: int, body: str) -> None:
         """Keep the answer that was given."""
-        if claim.written:
+        if claim.kept == (status, body):
+            return
+        if claim.kept is not None:
             kept = Update("idempotency", claim.id, {"status": status, "body": body})
             await self._core.store.write([kept])
             return

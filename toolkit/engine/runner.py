@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
@@ -14,6 +15,7 @@ from toolkit.contract.base import ErrorInfo, now
 from toolkit.contract.errors import ErrorCode, ToolkitError, WorkError
 from toolkit.contract.jobs import FINAL_STATUSES, Attempt, Job
 from toolkit.engine.artifacts import Artifacts, Kept
+from toolkit.engine.cache import Cache
 from toolkit.engine.calls import Calls
 from toolkit.engine.core import Core
 from toolkit.engine.driver import NO_HOOKS, Hooks
@@ -21,7 +23,7 @@ from toolkit.engine.registry import validate_input
 from toolkit.engine.router import servable
 from toolkit.engine.work import Ended, Work
 from toolkit.plugins import Blob, Call, Capability, Result, Upstream, VendorFault
-from toolkit.store import Insert, LeaseLost
+from toolkit.store import Change, Insert, LeaseLost
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +35,7 @@ class JobRunner:
         self._core = core
         self._artifacts = artifacts
         self._calls = Calls(core)
+        self._cache = Cache(core)
 
     async def execute(self, work: Work) -> Ended:
         """Carry a job out until it is in a final state.
@@ -45,18 +48,27 @@ class JobRunner:
             asyncio.CancelledError: the job is `cancelled`, or the engine is shutting down.
         """
         try:
-            if work.new and self._core.slots.full:
-                self._core.store.write(work.written(), lease=work.lease)
-            await self._core.slots.acquire(work.lease.root_id)
-            try:
-                self._start(work)
-                return await self._to_the_end(work)
-            finally:
-                self._core.slots.release()
+            async with asyncio.timeout(work.job.options.deadline_s) as deadline:
+                return await self._in_turn(work)
         except asyncio.CancelledError:
             if not self._core.draining:
                 await self.cancel(work)
             raise
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            return self._fail(work, overdue(work.job.options.deadline_s))
+
+    async def _in_turn(self, work: Work) -> Ended:
+        """Carry a job out once there is room for it."""
+        if work.new and self._core.slots.full:
+            self._core.store.write(work.written(), lease=work.lease)
+        await self._core.slots.acquire(work.lease.root_id)
+        try:
+            self._start(work)
+            return await self._to_the_end(work)
+        finally:
+            self._core.slots.release()
 
     async def _to_the_end(self, work: Work) -> Ended:
         """Carry a job out, again while retries are left."""
@@ -80,10 +92,11 @@ class JobRunner:
 
     def _start(self, work: Work) -> None:
         job, started = work.job, now()
+        work.began = time.monotonic()
         job.status = "running"
         if job.started_at is None:
             job.started_at = started
-            job.queue_ms = int((started - job.created_at).total_seconds() * 1000)
+            job.queue_ms = max(0, int((started - job.created_at).total_seconds() * 1000))
         if not work.capability.needs_connection:
             self._local_attempt(job, started)
         # Not waited for: it is written before whatever this job writes next.
@@ -106,10 +119,36 @@ class JobRunner:
         job.attempts.append(Attempt(n=len(job.attempts) + 1, status="running", started_at=started))
 
     async def _carry_out(self, work: Work) -> Ended:
+        call = await self._call(work)
+        if not work.job.options.cache or work.vendor_job_id is not None:
+            return await self._made(work, call)
+        key = await self._cache.key(work, call)
+        async with self._cache.turn(key):
+            earlier = await self._cache.find(key)
+            kept = None if earlier is None else await self._artifacts.there(earlier.artifact_id)
+            if earlier is not None and kept is not None:
+                return await self._taken_over(work, earlier, kept)
+            return await self._made(work, call)
+
+    async def _taken_over(self, work: Work, earlier: Job, kept: Kept) -> Ended:
+        """Complete a job with the result of an equal one; nothing is asked for, nothing paid."""
+        job = work.job
+        copied, inserted = self._artifacts.copied(kept, work.account_id, job.id)
+        job.output = dict(earlier.output or {})
+        if "artifact_id" in job.output:
+            job.output["artifact_id"] = copied.artifact.id
+        job.artifact_id = copied.artifact.id
+        job.provider, job.model = earlier.provider, earlier.model
+        job.cached, job.cached_from = True, earlier.id
+        job.estimated_cost_usd, job.cost_usd, job.cost_source = 0.0, 0.0, "metered"
+        changes = [inserted, *work.finish("completed")]
+        return Ended(copied, self._core.store.write(changes, lease=work.lease, eager=False))
+
+    async def _made(self, work: Work, call: Call[Any]) -> Ended:
         capability, hooks = work.capability, NO_HOOKS
         if capability.operation is not None:
             hooks = Hooks(operation=partial(self._calls.operate, work))
-        flow = capability.flow(await self._call(work))
+        flow = capability.flow(call)
         timeouts = self._core.timeouts("", capability.id)
         result = await self._core.driver.run(flow, hooks, timeouts=timeouts)
         artifact_id = self._artifacts.new_id()
@@ -120,14 +159,19 @@ class JobRunner:
         kept, inserted = await self._artifacts.keep(
             work.account_id, blob, job_id=work.job.id, artifact_id=artifact_id
         )
-        return self._complete(work, result, kept, inserted)
+        return self._complete(work, call, result, kept, inserted)
 
-    def _complete(self, work: Work, result: Result, kept: Kept, inserted: Insert) -> Ended:
+    def _complete(
+        self, work: Work, call: Call[Any], result: Result, kept: Kept, inserted: Insert
+    ) -> Ended:
         job = work.job
         job.output, job.artifact_id = result.output, kept.artifact.id
         if job.provider is None:
             job.estimated_cost_usd, job.cost_usd, job.cost_source = 0.0, 0.0, "metered"
-        changes = [inserted, *work.finish("completed")]
+        changes: list[Change] = [inserted, *work.finish("completed")]
+        if job.options.cache:
+            key = self._cache.key_of(work, call, work.backend[0], work.backend[1])
+            changes.append(self._cache.put(key, work))
         # What was paid for is written down at once; a node that cost nothing waits for company.
         paid = job.provider is not None or job.node_id is None
         return Ended(kept, self._core.store.write(changes, lease=work.lease, eager=paid))
@@ -171,6 +215,12 @@ class JobRunner:
                 kept = await self._artifacts.find(work.account_id, named)
                 blobs[field] = await self._artifacts.blob(kept)
         return blobs
+
+
+def overdue(deadline_s: float | None) -> ErrorInfo:
+    """Why something failed that was not done in time."""
+    message = f"It was not done within its deadline of {deadline_s:g} s."
+    return ErrorInfo(code=ErrorCode.PROVIDER_TIMEOUT.name, message=message)
 
 
 def _check_output(capability: Capability, result: Result) -> None:

@@ -1,6 +1,7 @@
 """Runs one workflow: a node starts the moment its last dependency completes."""
 
 import asyncio
+import time
 from collections.abc import Mapping, Sequence
 from contextvars import copy_context
 from typing import Any
@@ -14,7 +15,7 @@ from toolkit.engine.artifacts import Kept
 from toolkit.engine.budget import Budget
 from toolkit.engine.core import Core
 from toolkit.engine.nodes import JobState, Skip, all_skipped, behind, dependents, shown
-from toolkit.engine.runner import JobRunner
+from toolkit.engine.runner import JobRunner, overdue
 from toolkit.engine.work import Suspended, Work, interrupted
 from toolkit.store import Change, Emit, Lease, Update
 
@@ -57,6 +58,9 @@ class Scheduler:
         self._context = copy_context()
         self._idle = asyncio.Event()
         self._failure: Exception | None = None
+        # Durations go by the monotonic clock; what passed before is known by the wall clock alone.
+        self._began = time.monotonic()
+        self._earlier_s = 0.0
 
     async def run(self) -> Workflow:
         """Run to the end; the final state is durable when this returns.
@@ -72,7 +76,8 @@ class Scheduler:
                 if self._ready(node_id):
                     self._start(node_id)
             if self._tasks:
-                await self._idle.wait()
+                async with asyncio.timeout(self._workflow.options.deadline_s) as deadline:
+                    await self._idle.wait()
             if self._failure is not None:
                 raise self._failure
             if not all(map(self._over, self._nodes)):
@@ -82,6 +87,11 @@ class Scheduler:
             if not self._core.draining:
                 await self._finish("cancelled", _error(ErrorCode.CANCELLED))
             raise
+        except TimeoutError:
+            await self._stop()
+            if self._core.draining or not deadline.expired():
+                raise
+            return await self._finish("failed", overdue(self._workflow.options.deadline_s))
         except BaseException:
             await self._stop()
             raise
@@ -110,6 +120,7 @@ class Scheduler:
                 for dependent in self._dependents[node_id]:
                     self._waiting_for[dependent] -= 1
         self._skipped = all_skipped(self._states, self._dependents)
+        self._earlier_s = max(0.0, (now() - self._workflow.created_at).total_seconds())
 
     def _begin(self) -> None:
         if self._workflow.started_at is None:
@@ -251,15 +262,13 @@ class Scheduler:
         """Write the record down as it ends, and nothing after it."""
         changes: list[Change] = []
         ended = now()
-        if status == "cancelled":
-            skip = Skip(_error(ErrorCode.CANCELLED), ended)
-            late = {node_id: skip for node_id in self._nodes if not self._over(node_id)}
-            self._skipped |= late
-            changes += [self._cancelled(node_id, skip) for node_id in late]
+        skip = Skip(_error(ErrorCode.CANCELLED), ended)
+        late = {node_id: skip for node_id in self._nodes if not self._over(node_id)}
+        self._skipped |= late
+        changes += [self._cancelled(node_id, skip) for node_id in late]
         workflow = shown(self._workflow, self._states, self._skipped)
         workflow.status, workflow.error, workflow.completed_at = status, error, ended
-        took = ended - workflow.created_at
-        workflow.latency_ms = max(0, int(took.total_seconds() * 1000))
+        workflow.latency_ms = int((self._earlier_s + time.monotonic() - self._began) * 1000)
         artifact_ids = {node.id: node.artifact_id for node in workflow.nodes}
         last = [node_id for node_id, behind in self._dependents.items() if not behind]
         workflow.sink_artifact_ids = {

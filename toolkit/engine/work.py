@@ -1,6 +1,7 @@
 """A job under way: its record, what it is part of, and how its changes are written down."""
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,6 +13,9 @@ from toolkit.engine.artifacts import Kept
 from toolkit.engine.budget import Budget
 from toolkit.plugins import Capability
 from toolkit.store import Change, Emit, Insert, Lease, Update
+
+# What an event tells of a job, where it is known.
+_TOLD = ("status_detail", "provider", "artifact_id", "cost_usd", "latency_ms", "cached_from")
 
 
 class Suspended(Exception):  # noqa: N818 - not an error: the work goes on later
@@ -42,6 +46,8 @@ class Work:
         vendor_job_id: the vendor's id of work submitted before a crash, to re-attach to.
         simulated: whether it is the sandbox that does and bills the work.
         new: whether the job has no row yet.
+        began: when this process began with it, by the monotonic clock; none before.
+        backend: the provider and the model that were asked last, as the router names them.
         on_failure: says what else is to be written when it fails.
     """
 
@@ -57,6 +63,8 @@ class Work:
     vendor_job_id: str | None = None
     simulated: bool = False
     new: bool = False
+    began: float | None = None
+    backend: tuple[str | None, str | None] = (None, None)
     on_failure: Callable[["Work"], list[Change]] | None = None
 
     def written(self, state: str | None = None, at: datetime | None = None) -> list[Change]:
@@ -104,7 +112,7 @@ class Work:
         data: dict[str, object] = {"id": job.run_id or job.id, "job_id": job.id}
         if job.node_id is not None:
             data["node_id"] = job.node_id
-        for name in ("status_detail", "provider", "artifact_id", "cost_usd", "latency_ms"):
+        for name in _TOLD:
             value = getattr(job, name)
             if value is not None:
                 data[name] = value
@@ -121,9 +129,9 @@ class Work:
         job.status_detail = None
         job.error = error
         job.completed_at = now()
-        if job.started_at is not None:
-            took = job.completed_at - job.started_at
-            job.latency_ms = max(0, int(took.total_seconds() * 1000))
+        if self.began is not None:
+            # Not from the times above: somebody may have set the clock meanwhile.
+            job.latency_ms = int((time.monotonic() - self.began) * 1000)
         for attempt in job.attempts:
             if attempt.status == "running":
                 attempt.ended_at = job.completed_at

@@ -245,8 +245,10 @@ def spec_of(options: Mapping[str, Options], kept: Mapping[str, str] | None = Non
 
 
 def _options(request: WorkflowCreate) -> dict[str, Options]:
-    """Each node's options over the workflow's; the workflow's budget is the workflow's own."""
-    common = request.options.model_dump(exclude_defaults=True, exclude={"max_cost_usd"})
+    """Each node's options over the workflow's, whose budget and deadline are its own."""
+    common = request.options.model_dump(
+        exclude_defaults=True, exclude={"max_cost_usd", "deadline_s"}
+    )
     for place in ("endpoint_id", "compute_id"):
         named = getattr(request, place)
         if named is not None:

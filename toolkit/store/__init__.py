@@ -1,6 +1,16 @@
 """The store: rows, events, leases and artifacts' bytes, behind one class."""
 
-from toolkit.store.changes import Change, Conflict, Delete, Emit, Insert, Lease, LeaseLost, Update
+from toolkit.store.changes import (
+    Change,
+    Conflict,
+    Delete,
+    Emit,
+    Insert,
+    Lease,
+    LeaseLost,
+    Put,
+    Update,
+)
 from toolkit.store.reader import Row
 from toolkit.store.store import Store
 
@@ -12,6 +22,7 @@ __all__ = [
     "Insert",
     "Lease",
     "LeaseLost",
+    "Put",
     "Row",
     "Store",
     "Update",

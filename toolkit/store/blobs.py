@@ -7,6 +7,7 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
+from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.database import unavailable
 
 IN_THREAD_BYTES = 256 * 1024
@@ -49,6 +50,11 @@ class Blobs:
         """
         try:
             return await asyncio.to_thread(self._read, digest, start, end)
+        except FileNotFoundError as error:
+            self._known.pop(digest, None)  # what is gone has to be written again
+            raise ServiceError(
+                ErrorCode.UNAVAILABLE, "The bytes of this artifact are not in the store."
+            ) from error
         except OSError as error:
             raise unavailable(error) from error
 
@@ -66,6 +72,8 @@ class Blobs:
                     file.flush()
                     os.fsync(file.fileno())
             partial.replace(target)
+            if self._synced:
+                _sync_folder(target.parent)
             return
         files = self._remote()
         target_url = f"{self._url}/{digest[:2]}/{digest[2:]}"
@@ -88,3 +96,13 @@ class Blobs:
         from fsspec.core import url_to_fs
 
         return url_to_fs(self._url)[0]
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the names in a folder survive a power cut, as its files do."""
+    for named in (folder, folder.parent):
+        handle = os.open(named, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

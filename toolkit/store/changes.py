@@ -23,6 +23,14 @@ class Update:
 
 
 @dataclass(frozen=True, slots=True)
+class Put:
+    """A row that takes the place of one with the same id, if there is one."""
+
+    table: str
+    values: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
 class Delete:
     """A row that goes."""
 
@@ -41,7 +49,7 @@ class Emit:
     job_id: str | None = None
 
 
-Change: TypeAlias = Insert | Update | Delete | Emit
+Change: TypeAlias = Insert | Update | Put | Delete | Emit
 
 
 @dataclass(frozen=True, slots=True)

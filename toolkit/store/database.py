@@ -56,7 +56,8 @@ def translated() -> Iterator[None]:
 
 def unavailable(error: Exception) -> ServiceError:
     """The one answer when the store cannot be used."""
-    reason = str(getattr(error, "orig", error)).splitlines()[0][:120]
+    told = error.strerror if isinstance(error, OSError) else None  # the rest of it names paths
+    reason = (told or str(getattr(error, "orig", error))).splitlines()[0][:120]
     return ServiceError(
         ErrorCode.UNAVAILABLE, f"The store cannot be used: {reason}.", retry_after=RETRY_AFTER_S
     )

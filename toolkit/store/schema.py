@@ -7,7 +7,7 @@ from sqlalchemy import Connection, text
 
 from toolkit.contract.errors import ErrorCode, ServiceError
 
-HEAD = "0005"
+HEAD = "0006"
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 

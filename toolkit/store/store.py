@@ -43,8 +43,9 @@ class Waiter:
 class Store:
     """Rows, events, leases and artifacts' bytes of one data directory.
 
-    Several processes may have the same directory open; each root is worked on by the one that
-    holds its lease.
+    Several processes of one machine may have the same directory open; each root is worked on by
+    the one that holds its lease. Leases end by the machine's monotonic clock, which nobody sets;
+    it starts anew when the machine does, but then every owner is known to be dead.
     """
 
     def __init__(
@@ -203,7 +204,7 @@ class Store:
             "open": True,
             "cancel_requested": False,
             "owner": self._owner.id,
-            "lease_until": time.time() + self._lease_s,
+            "lease_until": time.monotonic() + self._lease_s,
             "fence": 1,
             "created_at": rfc3339(now()),
         }
@@ -217,7 +218,7 @@ class Store:
 
     def _is_free(self, row: Row) -> bool:
         owner = row["owner"]
-        return owner is None or row["lease_until"] < time.time() or self._owner.is_dead(owner)
+        return owner is None or row["lease_until"] < time.monotonic() or self._owner.is_dead(owner)
 
     async def _take(self, row: Row) -> Lease | None:
         """Take a root, unless another process was quicker."""
@@ -227,7 +228,7 @@ class Store:
             .where(roots.c.id == row["id"], roots.c.fence == fence)
             .values(
                 owner=self._owner.id,
-                lease_until=time.time() + self._lease_s,
+                lease_until=time.monotonic() + self._lease_s,
                 fence=fence + 1,
                 open=True,
                 cancel_requested=row["cancel_requested"] if row["open"] else False,
@@ -247,7 +248,7 @@ class Store:
         self._change(
             roots.update()
             .where(roots.c.owner == self._owner.id, roots.c.open.is_(True))
-            .values(lease_until=time.time() + self._lease_s)
+            .values(lease_until=time.monotonic() + self._lease_s)
         )
 
     async def release(self, lease: Lease, *, done: bool) -> None:

@@ -142,6 +142,7 @@ idempotency = Table(
     _text("created_at"),
     Index("ix_idempotency_created", "created_at"),
 )
+cache = Table("cache", metadata, _id(), _text("account_id"), _text("job_id"), _text("created_at"))
 artifacts = Table(
     "artifacts",
     metadata,

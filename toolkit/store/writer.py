@@ -12,7 +12,17 @@ from pydantic import BaseModel
 from pydantic_core import to_json
 from sqlalchemy import bindparam
 
-from toolkit.store.changes import Change, Conflict, Delete, Emit, Insert, Lease, LeaseLost, Update
+from toolkit.store.changes import (
+    Change,
+    Conflict,
+    Delete,
+    Emit,
+    Insert,
+    Lease,
+    LeaseLost,
+    Put,
+    Update,
+)
 from toolkit.store.database import translated
 from toolkit.store.reader import compiled
 from toolkit.store.tables import metadata
@@ -41,6 +51,7 @@ class Batch:
 
     inserts: Rows = field(default_factory=dict)
     updates: Rows = field(default_factory=dict)
+    puts: Rows = field(default_factory=dict)
     deletes: dict[str, list[str]] = field(default_factory=dict)
     events: list[Emit] = field(default_factory=list)
 
@@ -54,6 +65,8 @@ class Batch:
                 if row_id not in rows:
                     rows = self.updates.setdefault(table, {})
                 rows.setdefault(row_id, {}).update(values)
+            case Put(table, values):
+                self.puts.setdefault(table, {})[str(values["id"])] = dict(values)
             case Delete(table, row_id):
                 self.deletes.setdefault(table, []).append(row_id)
             case Emit():
@@ -72,7 +85,7 @@ class Group:
         self._docs: dict[str, object] = {}
         for submission in submissions:
             for change in submission.changes:
-                if isinstance(change, Emit | Delete):
+                if isinstance(change, Emit | Delete | Put):
                     continue
                 record = change.values.get("doc")
                 if isinstance(record, BaseModel) and (row_id := _row_id(change)) not in self._docs:
@@ -245,6 +258,9 @@ class Writer:
             for table, rows in batch.updates.items():
                 for columns, values in _by_columns(rows).items():
                     self._connection.executemany(_update(table, columns), values)
+            for table, rows in batch.puts.items():
+                values = list(rows.values())
+                self._connection.executemany(_put(table, tuple(values[0])), values)
             for table, row_ids in batch.deletes.items():
                 self._connection.executemany(_delete(table), [(row_id,) for row_id in row_ids])
             if batch.events:
@@ -322,6 +338,13 @@ def _update(table: str, columns: tuple[str, ...]) -> str:
     statement = of.update().where(of.c.id == bindparam("id_"))
     statement = statement.values({c: bindparam(c) for c in columns})
     return compiled(statement)
+
+
+@cache
+def _put(table: str, columns: tuple[str, ...]) -> str:
+    """The text of an INSERT that replaces, compiled once."""
+    into = metadata.tables[table].insert().prefix_with("OR REPLACE")
+    return compiled(into.values({c: bindparam(c) for c in columns}))
 
 
 @cache

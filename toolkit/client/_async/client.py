@@ -22,6 +22,7 @@ class AsyncClient:
         api_key: `sk_live_…`; `TOOLKIT_API_KEY` by default.
         transport: what requests go over; the network by default.
         timeout_s: the longest one request may take, in seconds.
+        cache: have runs and workflows use the results of equal jobs again, unless one says no.
         on_close: called once the client is closed.
 
     Raises:
@@ -35,9 +36,10 @@ class AsyncClient:
         *,
         transport: httpx.AsyncBaseTransport | None = None,
         timeout_s: float = 60.0,
+        cache: bool | None = None,
         on_close: Callable[[], None] | None = None,
     ) -> None:
-        self._http = AsyncHttp(base_url, api_key, transport, timeout_s)
+        self._http = AsyncHttp(base_url, api_key, transport, timeout_s, cache)
         self._on_close = on_close
         self.account = areas.AsyncAccounts(self._http)
         self.providers = areas.AsyncProviders(self._http)

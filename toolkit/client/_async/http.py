@@ -19,7 +19,9 @@ class AsyncHttp:
         api_key: str | None,
         transport: httpx.AsyncBaseTransport | None,
         timeout_s: float,
+        cache: bool | None,
     ) -> None:
+        self.cache = cache
         self._client = httpx.AsyncClient(
             base_url=_wire.base_url(base_url),
             headers=_wire.headers(api_key),
@@ -53,14 +55,14 @@ class AsyncHttp:
             json=json,
             params=params,
             files=files,
+            headers=_wire.once(method, path),
             timeout=timeout_s or httpx.USE_CLIENT_DEFAULT,
         )
-        repeatable = _wire.may_repeat(method)
         for attempt in range(_wire.RETRIES + 1):
             try:
                 return await self._once(request)
             except ToolkitError as error:
-                if attempt == _wire.RETRIES or not repeatable or not error.code.retryable:
+                if attempt == _wire.RETRIES or not _wire.may_repeat(method, path, error):
                     raise
                 await asyncio.sleep(_wire.backoff_s(attempt, error))
         raise AssertionError("the last attempt returns or raises")

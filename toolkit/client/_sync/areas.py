@@ -160,6 +160,8 @@ class Runs(_Followed[handles.Run]):
         endpoint_id: str | None = None,
         compute_id: str | None = None,
         max_cost_usd: float | None = None,
+        deadline_s: float | None = None,
+        cache: bool | None = None,
         fallback_on_rejection: bool = False,
     ) -> handles.Run:
         """Ask for one capability to be executed; it is under way when this returns.
@@ -173,6 +175,9 @@ class Runs(_Followed[handles.Run]):
             endpoint_id: a serverless endpoint, for images.
             compute_id: a GPU pod to use instead.
             max_cost_usd: refuse, or stop, rather than spend more.
+            deadline_s: fail rather than take longer, in seconds.
+            cache: use the result of an equal job again, and keep this one's; the client's own
+                choice by default.
             fallback_on_rejection: try the next vendor even with an input that one refused.
 
         Raises:
@@ -184,6 +189,8 @@ class Runs(_Followed[handles.Run]):
             endpoint_id=endpoint_id,
             compute_id=compute_id,
             max_cost_usd=max_cost_usd,
+            deadline_s=deadline_s,
+            cache=self._http.cache if cache is None else cache,
             fallback_on_rejection=fallback_on_rejection or None,
         )
         return self._posted(_wire.run_body(name, input, version, options))
@@ -229,11 +236,14 @@ class Workflows(_Followed[handles.WorkflowRun]):
         Raises:
             RequestError: `INVALID_WORKFLOW`, `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND`.
         """
-        return self._posted(workflow.to_dict())
+        return self.create(workflow.to_dict())
 
     def create(self, body: Mapping[str, object]) -> handles.WorkflowRun:
         """Submit a workflow given as the contract's JSON."""
-        return self._posted(body)
+        chosen = _wire.without_none(cache=self._http.cache)
+        given = body.get("options")
+        options = {**chosen, **(given if isinstance(given, Mapping) else {})}
+        return self._posted({**body, **({"options": options} if options else {})})
 
     def retry(self, id: str) -> handles.WorkflowRun:  # noqa: A002
         """Run one that did not complete again, from its failed nodes on.

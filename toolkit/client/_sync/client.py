@@ -23,6 +23,7 @@ class Client:
         api_key: `sk_live_…`; `TOOLKIT_API_KEY` by default.
         transport: what requests go over; the network by default.
         timeout_s: the longest one request may take, in seconds.
+        cache: have runs and workflows use the results of equal jobs again, unless one says no.
         on_close: called once the client is closed.
 
     Raises:
@@ -36,9 +37,10 @@ class Client:
         *,
         transport: httpx.BaseTransport | None = None,
         timeout_s: float = 60.0,
+        cache: bool | None = None,
         on_close: Callable[[], None] | None = None,
     ) -> None:
-        self._http = Http(base_url, api_key, transport, timeout_s)
+        self._http = Http(base_url, api_key, transport, timeout_s, cache)
         self._on_close = on_close
         self.account = areas.Accounts(self._http)
         self.providers = areas.Providers(self._http)

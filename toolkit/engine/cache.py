@@ -1,0 +1,104 @@
+"""Results that are used again instead of being paid again, for those who ask (`options.cache`).
+
+What a result is known by is all that it depends on: the capability and its version, the input,
+the bytes that came from upstream, and who would be asked for it now. Ids, names and times are no
+part of it, so a notebook that is run again finds what it made before.
+"""
+
+import asyncio
+import hashlib
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from toolkit.contract.base import now, rfc3339
+from toolkit.contract.jobs import Job
+from toolkit.engine.core import Core
+from toolkit.engine.router import route
+from toolkit.engine.work import Work
+from toolkit.plugins import Call
+from toolkit.store import Put
+
+
+class Cache:
+    """Finds the job that made the same before, and remembers those that may be used again."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._turns: dict[str, asyncio.Lock] = {}
+        self._waiting: Counter[str] = Counter()
+
+    @asynccontextmanager
+    async def turn(self, key: str) -> AsyncIterator[None]:
+        """Let jobs that would make the same wait for the first of them."""
+        lock = self._turns.setdefault(key, asyncio.Lock())
+        self._waiting[key] += 1
+        try:
+            async with lock:
+                yield
+        finally:
+            self._waiting[key] -= 1
+            if not self._waiting[key]:
+                del self._waiting[key], self._turns[key]
+
+    async def key(self, work: Work, call: Call[Any]) -> str:
+        """What the result of a job would be known by, as things stand."""
+        provider, model = await self._backend(work, call)
+        return self.key_of(work, call, provider, model)
+
+    def key_of(self, work: Work, call: Call[Any], provider: str | None, model: str | None) -> str:
+        """What the result of a job is known by, made by a provider and model."""
+        settings = self._core.settings.vendors.get(provider or "")
+        options = work.job.options
+        known = {
+            "account": work.account_id,
+            "capability": work.capability.name,
+            "input": _input(call),
+            "upstream": [
+                [up.node_id, hashlib.sha256(up.blob.data).hexdigest()] for up in call.upstream
+            ],
+            "provider": provider,
+            "model": model,
+            "hosts": settings.base_urls if settings else {},
+            "place": [options.endpoint_id, options.compute_id],
+            "simulated": work.simulated,
+        }
+        spelled = json.dumps(known, sort_keys=True, separators=(",", ":"), default=str)
+        return hashlib.sha256(spelled.encode()).hexdigest()
+
+    async def find(self, key: str) -> Job | None:
+        """The job that made it; none where nothing is known by this key."""
+        row = await self._core.store.get("cache", key)
+        found = None if row is None else await self._core.store.get("jobs", str(row["job_id"]))
+        return None if found is None else Job.model_validate_json(str(found["doc"]))
+
+    def put(self, key: str, work: Work) -> Put:
+        """Remember a job that has completed, in place of one that made the same."""
+        row: dict[str, object] = {
+            "id": key,
+            "account_id": work.account_id,
+            "job_id": work.job.id,
+            "created_at": rfc3339(now()),
+        }
+        return Put("cache", row)
+
+    async def _backend(self, work: Work, call: Call[Any]) -> tuple[str | None, str | None]:
+        """Who would be asked now: the router's first choice."""
+        capability = work.capability
+        if capability.operation is None or not call.has_operation:
+            return None, None
+        backends = await self._core.backends(work.account_id, capability)
+        operation = capability.estimate(call.input)
+        ranked = route(capability, work.job.options, operation, backends).candidates
+        first = next((c for c in ranked if not c.excluded), None)
+        return (first.provider, first.model) if first else (None, None)
+
+
+def _input(call: Call[Any]) -> Mapping[str, object]:
+    """The input, with the bytes of the artifacts it names in place of their ids."""
+    given: dict[str, object] = call.input.model_dump(mode="json")
+    for field, blob in call.blobs.items():
+        given[field] = hashlib.sha256(blob.data).hexdigest()
+    return given

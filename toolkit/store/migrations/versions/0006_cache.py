@@ -1,0 +1,18 @@
+"""Which job made what, for those who want results used again."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0006"
+down_revision = "0005"
+
+
+def upgrade() -> None:
+    """Make room for it."""
+    op.create_table(
+        "cache",
+        sa.Column("id", sa.String(), primary_key=True),
+        sa.Column("account_id", sa.String(), nullable=False),
+        sa.Column("job_id", sa.String(), nullable=False),
+        sa.Column("created_at", sa.String(), nullable=False),
+    )
