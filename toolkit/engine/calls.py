@@ -130,7 +130,7 @@ class Calls:
             reply = await self._ask(work, candidate, connection, operation)
         except VendorFault as fault:
             lane.failed(fault, leave)
-            spent = held.amount if isinstance(fault, OutcomeUnknown) else Decimal(0)
+            spent = held.amount if _may_be_billed(fault) else Decimal(0)
             self._settle(work, attempt, held, spent)
             attempt.status = "failed"
             attempt.vendor_request_id = fault.vendor_request_id
@@ -233,7 +233,7 @@ class Calls:
         except asyncio.CancelledError:
             if cancel and not core.draining:
                 with suppress(VendorFault):
-                    ending = core.driver.send(cancel[0], Timeouts(total_s=2.0), vendor.id)
+                    ending = core.driver.send(cancel[0], Timeouts(total_s=1.0), vendor.id)
                     await asyncio.shield(ending)
             raise
         return reply
@@ -305,6 +305,11 @@ class _Search:
             )
         # A little apart, so that those who wait do not all come at once.
         return soonest_s + random.uniform(0, 0.1 * soonest_s)  # noqa: S311 - no secret
+
+
+def _may_be_billed(fault: VendorFault) -> bool:
+    """Whether a call that failed counts as spent: it may have been carried out, or was."""
+    return isinstance(fault, OutcomeUnknown) or fault.code is ErrorCode.PROVIDER_BAD_RESPONSE
 
 
 def _retries(fault: VendorFault, operation: Operation[Any]) -> bool:

@@ -4,7 +4,8 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from contextvars import copy_context
-from typing import Any
+from decimal import Decimal
+from typing import Any, NamedTuple
 
 from toolkit.contract.base import ErrorInfo, now, rfc3339
 from toolkit.contract.errors import ErrorCode
@@ -20,6 +21,18 @@ from toolkit.engine.work import Suspended, Work, interrupted
 from toolkit.store import Change, Emit, Lease, Update
 
 DEFAULT_OPTIONS = Options()
+
+
+class Recovered(NamedTuple):
+    """What a workflow had cost before this process took it up.
+
+    Attributes:
+        incurred: all of it, in US dollars.
+        interruptions: the part that no record counted yet: calls that a crash cut off.
+    """
+
+    incurred: Decimal
+    interruptions: Decimal
 
 
 class Scheduler:
@@ -97,20 +110,29 @@ class Scheduler:
             raise
         return await self._end()
 
-    async def recover(self) -> None:
-        """Take over what earlier processes, or an earlier workflow, have done."""
+    async def recover(self) -> "Recovered":
+        """Take over what earlier processes, or an earlier workflow, have done.
+
+        Returns:
+            what it cost, which counts against the budgets as if this process had spent it.
+        """
         store = self._core.store
         rows = await store.find("jobs", workflow_id=self._workflow.id)
         for job_id in self._spec["kept"].values():
             row = await store.get("jobs", job_id)
             rows.extend([row] if row is not None else [])
         kept = {job_id: node_id for node_id, job_id in self._spec["kept"].items()}
+        incurred = interruptions = Decimal(0)
         for row in rows:
             job = Job.model_validate_json(str(row["doc"]))
             node_id = kept.get(job.id, job.node_id or "")
-            self._states[node_id] = JobState.of(job)
             if job.status not in FINAL_STATUSES:
-                self._interrupted[node_id] = job
+                known = Decimal(str(job.cost_incurred_usd))
+                self._interrupted[node_id] = job = interrupted(job)
+                interruptions += Decimal(str(job.cost_incurred_usd)) - known
+            if job.workflow_id == self._workflow.id:
+                incurred += Decimal(str(job.cost_incurred_usd))
+            self._states[node_id] = JobState.of(job)
             if row["vendor_job_id"] is not None:
                 self._vendor_jobs[node_id] = str(row["vendor_job_id"])
             if job.status == "completed" and job.artifact_id is not None:
@@ -121,6 +143,7 @@ class Scheduler:
                     self._waiting_for[dependent] -= 1
         self._skipped = all_skipped(self._states, self._dependents)
         self._earlier_s = max(0.0, (now() - self._workflow.created_at).total_seconds())
+        return Recovered(incurred, interruptions)
 
     def _begin(self) -> None:
         if self._workflow.started_at is None:
@@ -199,7 +222,7 @@ class Scheduler:
             self._unstarted_dependents[up] -= 1
             if not self._unstarted_dependents[up]:
                 del self._artifacts[up]  # a large workflow need not be held as a whole
-        job = interrupted(earlier) if earlier is not None else self._new_job(node, upstream)
+        job = earlier or self._new_job(node, upstream)
         return Work(
             job=job,
             capability=self._core.registry.require(node.capability),

@@ -215,7 +215,10 @@ class Workflows:
         own = spending(workflow.options.max_cost_usd, workflow.cost_incurred_usd)
         scheduler = Scheduler(self._core, self._runner, workflow, spec, lease, (*budgets, own))
         if fresh is None:
-            await scheduler.recover()
+            recovered = await scheduler.recover()
+            own.spent = recovered.incurred
+            for budget in budgets:
+                budget.spent += recovered.interruptions
         return await scheduler.run()
 
     async def _stored(self, workflow_id: str) -> tuple[Workflow, Mapping[str, Any]]:

@@ -1,0 +1,32 @@
+"""An engine that dies in this very process: from one moment to the next it writes nothing more."""
+
+import asyncio
+import contextlib
+import sqlite3
+
+from toolkit.engine import Engine
+
+
+async def die(engine: Engine) -> None:
+    """Have an engine stop as `kill -9` stops it: what it has not written stays unwritten."""
+    store, roots = engine._core.store, engine._roots
+
+    def nothing_more(*_: object) -> None:
+        raise sqlite3.OperationalError("this process is dead")
+
+    store._writer._transaction = nothing_more  # type: ignore[method-assign]
+    engine.drain()
+    tasks = [*roots._running.values(), *([roots._keeper] if roots._keeper else [])]
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    with contextlib.suppress(Exception):
+        await engine._core.driver.aclose()
+    with contextlib.suppress(Exception):
+        await store._writer.drain()
+    engine._pool.shutdown(wait=False, cancel_futures=True)
+    store._checkpoints.close()
+    store._write_connection.close()
+    store._read_connection.close()
+    store._engine.dispose()
+    store._owner.close()
