@@ -142,11 +142,12 @@ class Cassette:
     def _taken(self, key: RequestKey, response: httpx.Response) -> "_Taken":
         """Judge, scrub and spell out an answer: megabytes, at times, so on a thread."""
         if not outcomes.succeeded(key.method, response):
-            return _Taken(None, outcomes.failed_job(response) if response.is_success else None)
+            failed = response.is_success and outcomes.job_failed(response)
+            return _Taken(None, outcomes.job_of(key.url, response) if failed else None)
         body = self._scrubber.body(response.content, is_json=outcomes.is_json(response))
         headers = self._scrubber.headers(response.headers)
         exchange = Exchange(key, response.status_code, headers, body)
-        return _Taken(file.as_yaml(exchange), outcomes.job_of(response))
+        return _Taken(file.as_yaml(exchange), outcomes.job_of(key.url, response))
 
     def _save(self, change: int) -> None:
         """Write the file, unless a later change has been written with this one."""

@@ -33,19 +33,25 @@ def succeeded(method: str, response: httpx.Response) -> bool:
         return True
     base = said.get("base_resp")
     code = base.get("status_code", 0) if isinstance(base, dict) else 0
-    return code in (0, _VOICE_EXISTS) and failed_job(response) is None and not said.get("error")
+    return code in (0, _VOICE_EXISTS) and not job_failed(response) and not said.get("error")
 
 
-def failed_job(response: httpx.Response) -> str | None:
-    """The id of the job that an answer says has ended badly; none if it says no such thing."""
+def job_of(url: str, response: httpx.Response) -> str | None:
+    """The id of the queued job that an answer is about; none if it is about something else.
+
+    Args:
+        url: that was asked; it ends with the id where the answer does not have it.
+        response: with its body read.
+    """
     said = _job(response)
-    return said.get("id") if said.get("status") in _JOB_FAILED else None
+    if "status" not in said:
+        return None
+    return said.get("id") or (url.rpartition("/")[2] if "/status/" in url else None)
 
 
-def job_of(response: httpx.Response) -> str | None:
-    """The id of the job that an answer speaks of, if it is about one."""
-    said = _job(response)
-    return said.get("id") if said.get("status") else None
+def job_failed(response: httpx.Response) -> bool:
+    """Whether an answer says that a job has ended badly."""
+    return _job(response).get("status") in _JOB_FAILED
 
 
 def under_way(url: str, response: httpx.Response) -> bool:

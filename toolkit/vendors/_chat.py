@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import httpx
 
@@ -63,8 +64,10 @@ def natively_or_in_the_prompt(
     except VendorFault as fault:
         if fault.code is not ErrorCode.REPLAY_MISS or operation.schema is None:
             raise
-        # A cassette holds no refusals: it may have the request that followed one.
-        return (yield from asked(False))
+        # A cassette holds no refusals, but the request that followed one.
+        with suppress(VendorFault):
+            return (yield from asked(False))
+        raise
     if answer.status == 400 and operation.schema is not None:
         said = answer.json()
         words = str(inner(said, "error").get("message") or said.get("message")).lower()
