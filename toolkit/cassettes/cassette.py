@@ -45,7 +45,8 @@ class Cassette:
             self._tape[exchange.key].append(exchange)
         self._played: dict[RequestKey, int] = defaultdict(int)
         # What the file holds, each by when its request was sent; those it came with are first.
-        self._items = {n - len(exchanges): file.as_yaml(e) for n, e in enumerate(exchanges)}
+        kept = exchanges if mode == "auto" else []
+        self._items = {n - len(kept): file.as_yaml(each) for n, each in enumerate(kept)}
         self._jobs: dict[int, str] = {}
         self._sent = self._changes = self._written = 0
         self._writing = threading.Lock()

@@ -4,7 +4,7 @@ import base64
 import os
 import re
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,8 @@ from toolkit.cassettes.matching import RequestKey
 from toolkit.contract.errors import ErrorCode, ServiceError
 
 VERSION = 1
-_HEAD = f"version: {VERSION}\nexchanges:"
+HEAD = f"version: {VERSION}\nexchanges:"
+_EMPTY = f"{HEAD} []\n"
 # YAML takes these for line breaks of its own and would not give them back as they were.
 _FOREIGN_BREAKS = re.compile("[\x85\u2028\u2029\ufeff]")
 _UNREADABLE = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
@@ -51,7 +52,7 @@ def as_yaml(exchange: Exchange) -> str:
     return text
 
 
-def write(path: Path, items: Iterable[str]) -> None:
+def write(path: Path, items: Sequence[str]) -> None:
     """Put a file in the place of the one that is there, whole; its owner alone may read it.
 
     Raises:
@@ -60,7 +61,7 @@ def write(path: Path, items: Iterable[str]) -> None:
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # 0600
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write("\n".join([_HEAD, *items]) + "\n")
+            file.write("\n".join([HEAD, *items]) if items else _EMPTY)
         os.replace(name, path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
@@ -101,12 +102,25 @@ def read(path: Path) -> list[Exchange]:
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is not UTF-8"
         raise _unusable(path, f"cannot be read: {why}") from None
+    return parsed(text, path)
+
+
+def parsed(text: str, path: Path) -> list[Exchange]:
+    """What the text of a cassette holds, in its order.
+
+    Args:
+        text: of the whole file.
+        path: of the file, for messages.
+
+    Raises:
+        ServiceError: as `read`.
+    """
     try:
-        value = _parsed(text)
+        value = _plain(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f" in line {mark.line + 1}" if mark is not None else ""
-        raise _unusable(path, f"is damaged{where}") from None
+        raise _unusable(path, f"is damaged{where}: record it again") from None
     version = value.get("version") if isinstance(value, dict) else None
     if not isinstance(value, dict) or type(version) is not int:
         raise _unusable(path, "is no cassette: it does not begin with a version")
@@ -118,7 +132,7 @@ def read(path: Path) -> list[Exchange]:
     return [_exchange(path, number, item) for number, item in enumerate(exchanges, 1)]
 
 
-def _parsed(text: str) -> object:
+def _plain(text: str) -> object:
     loader = _Loader(text)
     try:
         value: object = loader.get_single_data()

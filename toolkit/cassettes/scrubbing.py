@@ -15,8 +15,8 @@ SCRUBBED = "scrubbed"
 SHORTEST_SECRET = 8
 
 # Kept as they are: what tells how to read a body, what was billed, and where a redirect leads.
-_KEPT = re.compile(r"content-type|content-language|location|.*(cost|usage|billed|credits?)")
-_LIMITS = re.compile(r".*(limit|remaining|reset)")
+_KEPT = re.compile(r"content-type|content-language|location|.*(cost|usage|billed|credit).*")
+_LIMITS = re.compile(r".*(limit|remaining|reset).*")
 # They differ from call to call and lead to whoever made it.
 _CALLS_OWN = re.compile(
     r"(.*-)?(request-?id|trace-?id|correlation-?id)|cf-ray|set-cookie|date|x-amz-cf-id"

@@ -48,8 +48,13 @@ class CassetteTransport(httpx.AsyncBaseTransport):
         stream = response.stream
         if not isinstance(stream, httpx.AsyncByteStream):
             raise TypeError("an asynchronous transport answered with what cannot be awaited")
-        response.stream = _Taped(stream, self._cassette, place, key, response)
-        return response
+        # Anew: one whose body has been read already would never ask its stream.
+        return httpx.Response(
+            response.status_code,
+            headers=response.headers,
+            stream=_Taped(stream, self._cassette, place, key, response),
+            extensions=response.extensions,
+        )
 
     async def aclose(self) -> None:
         """Let go of what the rest went over."""
