@@ -314,16 +314,25 @@ def test_the_page_on_cassettes_works(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert (tmp_path / "tea.yaml").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_record_of_redirects_is_followed(
-    tape: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_redirect_replays(tape: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Given an encyclopedia that redirects, then the replay is redirected, too."""
     faults = Faults()
-    moved = {"location": "/encyclopedia/api/rest_v1/page/summary/Tide"}
-    path = "page/summary/Tides"
-    faults.add(Fault("encyclopedia", path, status=302, body="", headers=moved, times=1))
+    moved = {"location": "?redirect=true"}
+    faults.add(Fault("encyclopedia", "page/summary", status=302, headers=moved, times=1))
     asked = ("research.gather", None, {"topic": "Tides", "synthesize": False})
     with opened(tape, "a", "record", faults=faults) as client:
         first = made(client, *asked)
+    assert 302 in [each["response"]["status"] for each in exchanges(tape)]
     with cut_off(monkeypatch), opened(tape, "b") as client:
         assert made(client, *asked) == first
+
+
+def test_what_calls_took_changes_no_route(tape: Path) -> None:
+    """Given a vendor that is slow while it is recorded, then it is chosen as in a replay."""
+    faults = Faults()
+    with opened(tape, "a", "record", faults=faults) as client:
+        before = client.route("llm.generate", {"objective": "Tea"}, optimize_for="latency")
+        faults.latency(before.provider, 100)
+        made(client, "llm.generate", before.provider, {"objective": "Tea"})
+        after = client.route("llm.generate", {"objective": "Tea"}, optimize_for="latency")
+    assert after.record == before.record
