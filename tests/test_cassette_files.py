@@ -137,6 +137,28 @@ def test_a_packed_answer_is_recorded_as_what_is_in_it(
         assert ran(client, "openai") == first
 
 
+def test_the_region_of_a_signing_secret_is_not_needed(
+    tape: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given credentials that name a region, then a replay, which has none, asks the same."""
+    hosts: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        hosts.append(request.url.host)
+        return httpx.Response(200, json=chat("Tea."))
+
+    answered_by(monkeypatch, answer)
+    name, secret = VARIABLES["aws"]
+    monkeypatch.setenv(name, json.dumps({**json.loads(secret), "region": "eu-west-1"}))
+    with opened(tape, "a", "record") as client:
+        first = ran(client, "aws")
+    assert hosts == ["bedrock-runtime.eu-west-1.amazonaws.com"]
+    with cut_off(monkeypatch), opened(tape, "b") as client:
+        assert ran(client, "aws") == first
+        with pytest.raises(WorkError, match=r"POST bedrock-runtime\.\*\.amazonaws\.com/model/"):
+            ran(client, "aws", system="Be brief.")
+
+
 def test_the_same_request_is_answered_in_order_and_then_by_the_last(
     tape: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

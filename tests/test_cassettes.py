@@ -179,7 +179,8 @@ def test_a_task_replays_in_another_process(tape: Path) -> None:
     with opened(tape, "a", "record") as client:
         first = tasked(client)
     command = [sys.executable, "-c", REPLAY, str(tape)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    root = Path(__file__).parent.parent
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=root)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == first
     assert first[0] == "completed"

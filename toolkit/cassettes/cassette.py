@@ -66,12 +66,13 @@ class Cassette:
         """
         if mode not in _MODES:
             raise ValueError(f"mode is one of {', '.join(_MODES)}, not {mode!r}")
-        if mode == "record" or not file.holds_anything(path):
-            if mode == "replay":
-                raise ServiceError(
-                    ErrorCode.UNAVAILABLE,
-                    f'There is no cassette `{path.name}`: make it with mode="record".',
-                )
+        there = file.holds_anything(path)
+        if mode == "replay" and not there:
+            raise ServiceError(
+                ErrorCode.UNAVAILABLE,
+                f'There is no cassette `{path.name}`: make it with mode="record".',
+            )
+        if mode == "record" or not there:
             _make_place(path)
             return cls(path, mode, [])
         return cls(path, mode, file.read(path))
