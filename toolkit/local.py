@@ -4,7 +4,7 @@ import asyncio
 import atexit
 import threading
 import weakref
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine
 from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -12,104 +12,23 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import httpx
 
 from toolkit import client as clients
+from toolkit.cassettes import Mode
 from toolkit.contract.connections import ConnectionCreate
 from toolkit.engine import Engine, Registry
-from toolkit.secrets import (
-    ChainResolver,
-    EnvironmentResolver,
-    MappingResolver,
-    SecretsManagerResolver,
-)
+from toolkit.opening import open_engine
 from toolkit.server import create_app
-from toolkit.settings import Settings, VendorSettings
+from toolkit.settings import Settings
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from toolkit.sandbox import Faults
 
+__all__ = ["AsyncClient", "Client", "EngineThread", "open_engine"]
+
 T = TypeVar("T")
 
 LOCAL_URL = "http://engine.invalid"  # never leaves the process (RFC 6761 keeps the name free)
-SANDBOX_URL = "http://sandbox.invalid"
-
-
-async def open_engine(
-    settings: Settings,
-    *,
-    registry: Registry | None = None,
-    allow_env: frozenset[str] | None = None,
-    faults: "Faults | None" = None,
-) -> Engine:
-    """Open an engine, on the simulated vendor cloud where the settings ask for the sandbox.
-
-    Args:
-        settings: where the data is and how vendors are reached.
-        registry: other capabilities and vendors than the built-in and installed ones.
-        allow_env: the variables that `environment` pointers may name; none means every one, as
-            fits a process whose only caller is its owner.
-        faults: what goes wrong in the sandbox.
-
-    Raises:
-        ServiceError: `UNAVAILABLE` when the data directory cannot be used.
-    """
-    if not settings.sandbox:
-        owned = allow_env is None
-        resolver = ChainResolver(
-            EnvironmentResolver(allow_env),
-            SecretsManagerResolver(None if owned else settings.allow_secrets),
-        )
-        return await Engine.open(settings, resolver=resolver, registry=registry)
-    from toolkit import sandbox
-
-    registry = registry or Registry.load()
-    update: dict[str, object] = {"vendors": _simulated(settings, registry, sandbox.VENDOR_PATHS)}
-    if "encyclopedia_url" not in settings.model_fields_set:
-        update["encyclopedia_url"] = SANDBOX_URL + sandbox.VENDOR_PATHS["encyclopedia"]
-    return await Engine.open(
-        settings.model_copy(update=update),
-        transport=_Mounted(httpx.ASGITransport(sandbox.create_app(faults=faults))),
-        resolver=MappingResolver(sandbox.SANDBOX_KEYS),
-        registry=registry,
-    )
-
-
-def _simulated(
-    settings: Settings, registry: Registry, mounted: Mapping[str, str]
-) -> dict[str, VendorSettings]:
-    """Each vendor's hosts on the sandbox, under their own paths; hosts set by hand stay."""
-    vendors = dict(settings.vendors)
-    for vendor in registry.vendors.values():
-        mine = vendors.get(vendor.id, VendorSettings())
-        urls = {}
-        for host, url in vendor.base_urls.items():
-            wire = vendor.id if host == "api" else f"{vendor.id}-{host}"
-            if wire in mounted:
-                urls[host] = SANDBOX_URL + mounted[wire] + httpx.URL(url).path.rstrip("/")
-        vendors[vendor.id] = mine.model_copy(update={"base_urls": {**urls, **mine.base_urls}})
-    return vendors
-
-
-class _Mounted(httpx.AsyncBaseTransport):
-    """Sends what is for the sandbox to the app in this process, and the rest to the network."""
-
-    def __init__(self, sandbox: httpx.AsyncBaseTransport) -> None:
-        self._sandbox = sandbox
-        self._network: httpx.AsyncBaseTransport | None = None
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        if request.url.host == httpx.URL(SANDBOX_URL).host:
-            return await self._sandbox.handle_async_request(request)
-        if self._network is None:
-            from httpx_aiohttp import AiohttpTransport
-
-            self._network = AiohttpTransport()
-        return await self._network.handle_async_request(request)
-
-    async def aclose(self) -> None:
-        await self._sandbox.aclose()
-        if self._network is not None:
-            await self._network.aclose()
 
 
 class EngineThread:
@@ -124,12 +43,14 @@ class EngineThread:
         settings: Settings,
         registry: Registry | None = None,
         faults: "Faults | None" = None,
+        cassette: str | Path | None = None,
+        mode: Mode = "replay",
     ) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="toolkit-engine", daemon=True)
         self._thread.start()
         try:
-            self.engine, app = self.call(self._open(settings, registry, faults))
+            self.engine, app = self.call(self._open(settings, registry, faults, cassette, mode))
         except BaseException:
             self._loop.call_soon_threadsafe(self._loop.stop)
             raise
@@ -139,10 +60,16 @@ class EngineThread:
 
     @staticmethod
     async def _open(
-        settings: Settings, registry: Registry | None, faults: "Faults | None"
+        settings: Settings,
+        registry: Registry | None,
+        faults: "Faults | None",
+        cassette: str | Path | None,
+        mode: Mode,
     ) -> tuple[Engine, "FastAPI"]:
         """Open the engine, and make its app on the thread that will run both."""
-        engine = await open_engine(settings, registry=registry, faults=faults)
+        engine = await open_engine(
+            settings, registry=registry, faults=faults, cassette=cassette, mode=mode
+        )
         # Not on the caller's: FastAPI silences warnings meanwhile, which two threads must not.
         return engine, create_app(engine)
 
@@ -232,13 +159,15 @@ def _opened(
     settings: Settings | None,
     registry: Registry | None,
     faults: "Faults | None",
+    cassette: str | Path | None,
+    mode: Mode,
 ) -> tuple[EngineThread, str]:
     """Start an engine thread and sign its owner in; in the sandbox every vendor is connected."""
     settings = settings or Settings()
     update: dict[str, object] = {"sandbox": sandbox or settings.sandbox or faults is not None}
     if data_dir is not None:
         update["data_dir"] = Path(data_dir)
-    thread = EngineThread(settings.model_copy(update=update), registry, faults)
+    thread = EngineThread(settings.model_copy(update=update), registry, faults, cassette, mode)
     try:
         return thread, thread.call(_sign_in(thread.engine))
     except BaseException:
@@ -273,6 +202,8 @@ class Client(clients.Client):
         registry: Registry | None = None,
         faults: "Faults | None" = None,
         cache: bool | None = None,
+        cassette: str | Path | None = None,
+        mode: Mode = "replay",
     ) -> Self:
         """Open the embedded engine, with nothing to set up.
 
@@ -283,16 +214,20 @@ class Client(clients.Client):
             registry: other capabilities and vendors than the built-in and installed ones.
             faults: what goes wrong in the sandbox (which it implies), and the log of its calls.
             cache: use the results of equal jobs again, unless a run or workflow says no.
+            cassette: the YAML file that vendors' answers are written to or played from.
+            mode: of the cassette. `replay` answers from the file alone, without network and keys;
+                `record` makes it anew; `auto` replays what is known and records what is new.
 
         Raises:
-            ServiceError: `UNAVAILABLE` when the data directory cannot be used.
+            ServiceError: `UNAVAILABLE` when the data directory or the cassette cannot be used.
+            ValueError: for a mode that there is not.
 
         >>> import tempfile
         >>> with Client.local(tempfile.mkdtemp(), sandbox=True) as client:
         ...     client.capabilities.get("llm.generate").title
         'Generate text'
         """
-        thread, key = _opened(data_dir, sandbox, settings, registry, faults)
+        thread, key = _opened(data_dir, sandbox, settings, registry, faults, cassette, mode)
         client = cls(
             base_url=LOCAL_URL,
             api_key=key,
@@ -318,9 +253,11 @@ class AsyncClient(clients.AsyncClient):
         registry: Registry | None = None,
         faults: "Faults | None" = None,
         cache: bool | None = None,
+        cassette: str | Path | None = None,
+        mode: Mode = "replay",
     ) -> Self:
         """Open the embedded engine; arguments and errors as in `Client.local`."""
-        thread, key = _opened(data_dir, sandbox, settings, registry, faults)
+        thread, key = _opened(data_dir, sandbox, settings, registry, faults, cassette, mode)
         client = cls(
             base_url=LOCAL_URL,
             api_key=key,

@@ -230,6 +230,8 @@ def _synthesis(request: TextRequest) -> Flow[tuple[str | None, str]]:
     try:
         reply = yield from operate(request)
     except (VendorFault, WorkError) as error:
+        if error.code is ErrorCode.REPLAY_MISS:
+            raise  # a replay is whole, or says what it lacks
         return None, f"There is no synthesis: {error.code.name}."
     text = clean(reply.text)
     if reply.finish == "filtered" or not text:

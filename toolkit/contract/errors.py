@@ -60,6 +60,7 @@ class ErrorCode(Enum):
     CANCELLED = None, False, "Submit it again if it is still wanted."
     REVIEW_FAILED = None, False, "Read review.issues and reword the objective."
     RETRIES_EXHAUSTED = None, False, "Read the attempts, then change the input or the provider."
+    REPLAY_MISS = None, False, 'Record it: open the cassette with mode="auto" or mode="record".'
 
     def __init__(self, http_status: int | None, retryable: bool, hint: str) -> None:
         self.http_status = http_status

@@ -325,6 +325,8 @@ def _falls_back(fault: VendorFault, operation: Operation[Any], options: Options)
         return False
     if isinstance(fault, OutcomeUnknown) and not operation.repeatable:
         return False
+    if fault.code is ErrorCode.REPLAY_MISS:
+        return False  # another vendor's answer would be a different replay
     return options.fallback_on_rejection or fault.code is not ErrorCode.PROVIDER_REJECTED
 
 

@@ -5,6 +5,7 @@ from functools import cached_property
 
 from toolkit.contract.connections import Connection
 from toolkit.engine.driver import Driver
+from toolkit.engine.health import Condition
 from toolkit.engine.lanes import Lanes
 from toolkit.engine.limiter import FairLimiter
 from toolkit.engine.registry import Registry
@@ -17,7 +18,12 @@ from toolkit.store import Store
 
 @dataclass
 class Core:
-    """The engine's shared parts."""
+    """The engine's shared parts.
+
+    Attributes:
+        reproducible: whether the same work is to be routed alike in every process: what calls took
+            and how many failed is then not weighed.
+    """
 
     settings: Settings
     store: Store
@@ -27,6 +33,7 @@ class Core:
     slots: FairLimiter
     lanes: Lanes
     draining: bool = False
+    reproducible: bool = False
     _timeouts: dict[tuple[str, str], Timeouts] = field(default_factory=dict)
 
     def timeouts(self, vendor_id: str, capability_id: str = "") -> Timeouts:
@@ -47,10 +54,14 @@ class Core:
             connections=connections,
             models={vendor.id: self.models(vendor, kind) for vendor in vendors},
             conditions={
-                provider: self.lanes.of(connection).condition()
+                provider: self._condition(connection)
                 for provider, connection in connections.items()
             },
         )
+
+    def _condition(self, connection: Connection) -> Condition:
+        condition = self.lanes.of(connection).condition()
+        return replace(condition, latency={}, error_rate=None) if self.reproducible else condition
 
     async def connections(self, account_id: str) -> dict[str, Connection]:
         """The newest connection an account has at each vendor."""

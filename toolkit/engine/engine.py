@@ -97,6 +97,7 @@ class Engine:
         transport: httpx.AsyncBaseTransport | None = None,
         resolver: SecretResolver | None = None,
         registry: Registry | None = None,
+        reproducible: bool = False,
     ) -> Self:
         """Open the data directory, take up what was left lying, and be ready for work.
 
@@ -105,6 +106,7 @@ class Engine:
             transport: what vendors are called over; the network by default.
             resolver: turns pointers into secrets; this process's environment by default.
             registry: the capabilities and vendors; the built-in and installed ones by default.
+            reproducible: route the same work alike in every process, whatever calls took in it.
 
         Raises:
             ServiceError: `UNAVAILABLE` when the data directory cannot be used.
@@ -127,6 +129,7 @@ class Engine:
             resolver=resolver or EnvironmentResolver(None),
             slots=FairLimiter(settings.max_concurrent_jobs),
             lanes=Lanes(settings, store),
+            reproducible=reproducible,
         )
         engine = cls(core, pool)
         await engine._roots.open()

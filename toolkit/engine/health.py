@@ -23,7 +23,7 @@ PROBE_WAIT_S = 0.25
 # What says that a vendor is down. A refused input or key, or a limit that was reached, says that it
 # is there: whoever asked is told at once, and a rotated key works at once.
 _DOWN = frozenset({ErrorCode.PROVIDER_UNAVAILABLE, ErrorCode.PROVIDER_TIMEOUT})
-_SAYS_NOTHING = frozenset({ErrorCode.SECRET_UNRESOLVED, ErrorCode.NOT_FOUND})
+_SAYS_NOTHING = frozenset({ErrorCode.SECRET_UNRESOLVED, ErrorCode.NOT_FOUND, ErrorCode.REPLAY_MISS})
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ forgets when a vendor refuses it, so that a rotated key works at once.
 """
 
 from toolkit.secrets.aws import SecretsManagerResolver
+from toolkit.secrets.cassettes import PlaceholderResolver, TellingResolver
 from toolkit.secrets.resolvers import (
     ChainResolver,
     EnvironmentResolver,
@@ -16,6 +17,8 @@ __all__ = [
     "ChainResolver",
     "EnvironmentResolver",
     "MappingResolver",
+    "PlaceholderResolver",
     "SecretResolver",
     "SecretsManagerResolver",
+    "TellingResolver",
 ]

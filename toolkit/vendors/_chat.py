@@ -3,11 +3,12 @@
 import json
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import httpx
 
 from toolkit.contract.errors import ErrorCode
-from toolkit.plugins import Access, Cost, Flow, TextReply, TextRequest
+from toolkit.plugins import Access, Cost, Flow, TextReply, TextRequest, VendorFault
 from toolkit.vendors._http import REFUSED, Answer, Json, bearer, inner, number, plain
 
 _THOUGHTS = re.compile(r"\A\s*<think>.*?</think>\s*", re.S)
@@ -58,7 +59,15 @@ def natively_or_in_the_prompt(
         asked: sends the request, natively or not.
         refused: words by which a 400 names the schema as the trouble, in lower case.
     """
-    answer = yield from asked(True)
+    try:
+        answer = yield from asked(True)
+    except VendorFault as fault:
+        if fault.code is not ErrorCode.REPLAY_MISS or operation.schema is None:
+            raise
+        # A cassette holds no refusals, but the request that followed one.
+        with suppress(VendorFault):
+            return (yield from asked(False))
+        raise
     if answer.status == 400 and operation.schema is not None:
         said = answer.json()
         words = str(inner(said, "error").get("message") or said.get("message")).lower()

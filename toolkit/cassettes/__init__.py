@@ -1,0 +1,12 @@
+"""Cassettes: what vendors answered, written down once and played back without a network or keys.
+
+A cassette is one YAML file. Between the engine and the network stands a transport that writes down
+what succeeded (`record`), answers from the file alone (`replay`), or does either as needed
+(`auto`).
+"""
+
+from toolkit.cassettes.cassette import Cassette, Mode
+from toolkit.cassettes.scrubbing import PLACEHOLDER
+from toolkit.cassettes.transport import CassetteTransport
+
+__all__ = ["PLACEHOLDER", "Cassette", "CassetteTransport", "Mode"]

@@ -1,0 +1,184 @@
+"""A cassette: what is known of each request, what has been played of it, and what is new."""
+
+import asyncio
+import logging
+import os
+import threading
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Self
+
+import httpx
+
+from toolkit.cassettes import file, outcomes
+from toolkit.cassettes.file import Exchange
+from toolkit.cassettes.matching import RequestKey, key_of
+from toolkit.cassettes.scrubbing import Scrubber
+from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.plugins import VendorFault
+
+Mode = Literal["replay", "record", "auto"]
+_MODES: tuple[Mode, ...] = ("replay", "record", "auto")
+
+log = logging.getLogger(__name__)
+
+
+class Cassette:
+    """The exchanges of one file; belongs to one event loop.
+
+    The same request made several times is answered as it was the first time, the second, and so
+    on; when the answers are used up, the last one again.
+
+    >>> cassette = Cassette(Path("run.yaml"), "record", [])
+    >>> request = httpx.Request("GET", "https://api.example/models")
+    >>> cassette.answer(cassette.key(request)) is None
+    True
+    """
+
+    def __init__(self, path: Path, mode: Mode, exchanges: list[Exchange]) -> None:
+        self.path = path
+        self.mode: Mode = mode
+        self._scrubber = Scrubber()
+        self._tape: dict[RequestKey, list[Exchange]] = defaultdict(list)
+        for exchange in exchanges:
+            self._tape[exchange.key].append(exchange)
+        self._played: dict[RequestKey, int] = defaultdict(int)
+        # What the file holds, each by when its request was sent; those it came with are first.
+        kept = exchanges if mode == "auto" else []
+        self._items = {n - len(kept): file.as_yaml(each) for n, each in enumerate(kept)}
+        self._jobs: dict[int, str] = {}
+        self._sent = self._changes = self._written = 0
+        self._writing = threading.Lock()
+
+    @classmethod
+    def open(cls, path: Path, mode: Mode) -> Self:
+        """Read a cassette, or begin one.
+
+        Args:
+            path: the file. `record` begins anew: what it holds is replaced at the first success.
+            mode: see the package.
+
+        Raises:
+            ServiceError: `UNAVAILABLE` for a file that is missing, damaged, of a later version or
+                no cassette, and for a directory that cannot be made.
+            ValueError: for a mode that there is not.
+        """
+        if mode not in _MODES:
+            raise ValueError(f"mode is one of {', '.join(_MODES)}, not {mode!r}")
+        there = file.holds_anything(path)
+        if mode == "replay" and not there:
+            raise ServiceError(
+                ErrorCode.UNAVAILABLE,
+                f'There is no cassette `{path.name}`: make it with mode="record".',
+            )
+        if mode == "record" or not there:
+            _make_place(path)
+            return cls(path, mode, [])
+        return cls(path, mode, file.read(path))
+
+    def learn(self, secret: str) -> None:
+        """Keep a secret out of the file from now on."""
+        self._scrubber.learn(secret)
+
+    def key(self, request: httpx.Request) -> RequestKey:
+        """What a request, whose body has been read, is known by."""
+        return key_of(request, self._scrubber)
+
+    def answer(self, key: RequestKey) -> httpx.Response | None:
+        """The next answer on the tape to this request; none where it has none."""
+        exchanges = self._tape.get(key, ())
+        if not exchanges:
+            return None
+        turn = self._played[key]
+        self._played[key] += 1
+        if turn < len(exchanges):
+            return exchanges[turn].response()
+        last = exchanges[-1].response()
+        # To repeat that a job goes on would have whoever asks wait forever.
+        return None if outcomes.under_way(key.url, last) else last
+
+    def miss(self, key: RequestKey) -> VendorFault:
+        """The fault for a request that is not on the tape."""
+        url = httpx.URL(key.url)
+        code = ErrorCode.REPLAY_MISS
+        return VendorFault(
+            code,
+            f"{key.method} {url.host}{url.path} is not in the cassette `{self.path.name}`."
+            f" {code.hint}",
+        )
+
+    def sent(self) -> int:
+        """The place on the tape of a request about to be sent; the tape is in that order."""
+        self._sent += 1
+        return self._sent
+
+    async def keep(self, place: int, key: RequestKey, response: httpx.Response) -> None:
+        """Write an answer down if it is a success, and return once it is in the file.
+
+        Of a job that ended badly, all that was written down is taken out again: the next one, that
+        a retry submits, is the one to replay.
+
+        Args:
+            place: what `sent` gave.
+            key: of the request.
+            response: with its body read.
+        """
+        taken = await asyncio.to_thread(self._taken, key, response)
+        if taken.item is not None:
+            self._items[place] = taken.item
+            if taken.job is not None:
+                self._jobs[place] = taken.job
+        elif taken.job is not None:
+            for made in [n for n, job in self._jobs.items() if job == taken.job]:
+                del self._items[made], self._jobs[made]
+        else:
+            return
+        self._changes += 1
+        try:
+            await asyncio.to_thread(self._save, self._changes)
+        except OSError as error:
+            # The answer is there and may have been paid for: it is not to be lost with the file.
+            log.warning("the cassette %s was not written: %s", self.path.name, error.strerror)
+
+    def _taken(self, key: RequestKey, response: httpx.Response) -> "_Taken":
+        """Judge, scrub and spell out an answer: megabytes, at times, so on a thread."""
+        if not outcomes.succeeded(key.method, response):
+            failed = response.is_success and outcomes.job_failed(response)
+            return _Taken(None, outcomes.job_of(key.url, response) if failed else None)
+        body = self._scrubber.body(response.content, is_json=outcomes.is_json(response))
+        headers = self._scrubber.headers(response.headers)
+        exchange = Exchange(key, response.status_code, headers, body)
+        return _Taken(file.as_yaml(exchange), outcomes.job_of(key.url, response))
+
+    def _save(self, change: int) -> None:
+        """Write the file, unless a later change has been written with this one."""
+        with self._writing:
+            if self._written >= change:
+                return
+            written, items = self._changes, dict(self._items)
+            file.write(self.path, [items[place] for place in sorted(items)])
+            self._written = written
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """An exchange as it stands in the file, if it is to, and the job that it is about."""
+
+    item: str | None
+    job: str | None
+
+
+def _make_place(path: Path) -> None:
+    """See to it that a cassette can be written, before anything is paid for."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if file.is_foreign(path):
+            why = "is another kind of file, which is not overwritten"
+        elif not os.access(path.parent, os.W_OK):
+            why = "cannot be written: its directory is closed to writing"
+        else:
+            return
+    except OSError as error:
+        why = f"cannot be written: {error.strerror}"
+    raise ServiceError(ErrorCode.UNAVAILABLE, f"The cassette `{path.name}` {why}.")

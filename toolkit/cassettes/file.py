@@ -1,0 +1,193 @@
+"""The file of a cassette: YAML that a person reads and diffs, and that is never half written."""
+
+import base64
+import os
+import re
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import yaml
+
+from toolkit.cassettes.matching import RequestKey
+from toolkit.contract.errors import ErrorCode, ServiceError
+
+VERSION = 1
+HEAD = f"version: {VERSION}\nexchanges:"
+_EMPTY = f"{HEAD} []\n"
+# YAML takes these for line breaks of its own and would not give them back as they were.
+_FOREIGN_BREAKS = re.compile("[\x85\u2028\u2029\ufeff]")
+_UNREADABLE = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+# libyaml where it is there: bodies are megabytes. Both of them make plain values alone.
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A request that was made, and what answered it: scrubbed, and the body decoded."""
+
+    key: RequestKey
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    def response(self) -> httpx.Response:
+        """The answer, anew."""
+        return httpx.Response(self.status, headers=self.headers, content=self.body)
+
+
+def as_yaml(exchange: Exchange) -> str:
+    """One exchange as an item of the file's list."""
+    asked, answer = exchange.key, {"status": exchange.status, "headers": exchange.headers}
+    request = {"method": asked.method, "url": asked.url}
+    if asked.body:
+        request["body"] = asked.body
+    item = {"request": request, "response": {**answer, **_body_as_yaml(exchange.body)}}
+    text: str = yaml.dump(
+        [item], Dumper=_BlockDumper, sort_keys=False, allow_unicode=True, width=1 << 30
+    )
+    return text
+
+
+def write(path: Path, items: Sequence[str]) -> None:
+    """Put a file in the place of the one that is there, whole; its owner alone may read it.
+
+    Raises:
+        OSError: when it cannot be written; what was there before still is.
+    """
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # 0600
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write("\n".join([HEAD, *items]) if items else _EMPTY)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def holds_anything(path: Path) -> bool:
+    """Whether there is a file, and something in it."""
+    try:
+        return path.stat().st_size > 0
+    except OSError:
+        return False
+
+
+def is_foreign(path: Path) -> bool:
+    """Whether there is something that is no cassette, not even a damaged one.
+
+    Raises:
+        OSError: when that cannot be told.
+    """
+    if path.is_dir():
+        return True
+    if not holds_anything(path):
+        return False
+    with path.open("rb") as opened:
+        return opened.read(len(b"version:")) != b"version:"
+
+
+def read(path: Path) -> list[Exchange]:
+    """What a cassette holds, in its order.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` for one that cannot be read, is damaged, or was made by a later
+            version.
+    """
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is not UTF-8"
+        raise _unusable(path, f"cannot be read: {why}") from None
+    return parsed(text, path)
+
+
+def parsed(text: str, path: Path) -> list[Exchange]:
+    """What the text of a cassette holds, in its order.
+
+    Args:
+        text: of the whole file.
+        path: of the file, for messages.
+
+    Raises:
+        ServiceError: as `read`.
+    """
+    try:
+        value = _plain(text)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f" in line {mark.line + 1}" if mark is not None else ""
+        raise _unusable(path, f"is damaged{where}: record it again") from None
+    version = value.get("version") if isinstance(value, dict) else None
+    if not isinstance(value, dict) or type(version) is not int:
+        raise _unusable(path, "is no cassette: it does not begin with a version")
+    if version != VERSION:
+        raise _unusable(path, f"was made by a later toolkit (version {version}): use that one")
+    exchanges = value.get("exchanges") or []
+    if not isinstance(exchanges, list):
+        raise _unusable(path, "is damaged: `exchanges` is no list")
+    return [_exchange(path, number, item) for number, item in enumerate(exchanges, 1)]
+
+
+def _plain(text: str) -> object:
+    loader = _Loader(text)
+    try:
+        value: object = loader.get_single_data()
+    finally:
+        loader.dispose()
+    return value
+
+
+def _exchange(path: Path, number: int, item: object) -> Exchange:
+    try:
+        request, answer = item["request"], item["response"]  # type: ignore[index]
+        key = RequestKey(request["method"], request["url"], request.get("body", ""))
+        status, headers = answer["status"], answer.get("headers") or {}
+        body = _body_of(answer)
+        texts = [*key, *headers.keys(), *headers.values()]
+        if type(status) is not int or not all(isinstance(text, str) for text in texts):
+            raise TypeError
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise _unusable(path, f"is damaged: exchange {number} is not whole") from None
+    return Exchange(key, status, dict(headers), body)
+
+
+def _unusable(path: Path, why: str) -> ServiceError:
+    return ServiceError(ErrorCode.UNAVAILABLE, f"The cassette `{path.name}` {why}.")
+
+
+class _BlockDumper(_Dumper):  # type: ignore[misc, valid-type]
+    """Writes texts that are long or have lines as blocks, and texts with odd breaks escaped."""
+
+
+def _represented(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = None
+    if _FOREIGN_BREAKS.search(text):
+        style = '"'
+    elif "\n" in text or len(text) > 80:
+        style = "|"
+    node: yaml.ScalarNode = dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+    return node
+
+
+_BlockDumper.add_representer(str, _represented)
+
+
+def _body_as_yaml(body: bytes) -> dict[str, str]:
+    if not body:
+        return {}
+    try:
+        if not _UNREADABLE.search(body):
+            return {"body": body.decode("utf-8")}
+    except UnicodeDecodeError:
+        pass
+    return {"body_base64": base64.encodebytes(body).decode("ascii")}
+
+
+def _body_of(answer: dict[str, str]) -> bytes:
+    if "body_base64" in answer:
+        return base64.b64decode("".join(answer["body_base64"].split()), validate=True)
+    return answer.get("body", "").encode("utf-8")

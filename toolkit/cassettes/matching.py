@@ -1,0 +1,66 @@
+"""Telling whether two requests are the same one: by method, URL and body, in a canonical form."""
+
+import hashlib
+import json
+import re
+from typing import NamedTuple
+
+import httpx
+
+from toolkit.cassettes.scrubbing import Scrubber
+
+# Our own ids are made anew in each process: `job_01j…`. Vendors see some, in names of things.
+_OWN_ID = re.compile(rb"\b([a-z]{2,3})_[0-7][0-9a-hjkmnp-tv-z]{25}(?![0-9a-z])")
+# The region is told by the secret that signs, which nobody has when a cassette is replayed.
+_REGIONAL_HOST = re.compile(r"^(bedrock-runtime)\.[a-z0-9-]+\.(amazonaws\.com)$")
+_BOUNDARY = re.compile(rb'boundary="?([^";,\s]+)')
+
+
+class RequestKey(NamedTuple):
+    """What one request has in common with those that are answered alike.
+
+    Attributes:
+        method: in upper case.
+        url: scheme, host, path and sorted query, without secrets.
+        body: of JSON, the canonical text; of anything else, `sha256:` and its digest; or empty.
+    """
+
+    method: str
+    url: str
+    body: str
+
+
+def key_of(request: httpx.Request, scrubber: Scrubber) -> RequestKey:
+    """The key of a request whose body has been read; headers have no part in it.
+
+    >>> request = httpx.Request("GET", "https://a.example/x?b=2&a=1")
+    >>> key_of(request, Scrubber()).url
+    'https://a.example/x?a=1&b=2'
+    """
+    url = request.url
+    host = _REGIONAL_HOST.sub(r"\1.*.\2", url.host)
+    where = f"{url.scheme}://{host}{f':{url.port}' if url.port else ''}"
+    path, _, query = url.raw_path.decode("ascii").partition("?")
+    where += path + ("?" + "&".join(sorted(query.split("&"))) if query else "")
+    where = _anonymous(scrubber.text(where).encode()).decode()
+    return RequestKey(request.method.upper(), where, _body(request, scrubber))
+
+
+def _body(request: httpx.Request, scrubber: Scrubber) -> str:
+    content = _anonymous(scrubber.content(request.content))
+    if not content:
+        return ""
+    kind = request.headers.get("content-type", "").encode("ascii", "replace")
+    if b"json" in kind.lower():
+        try:
+            return json.dumps(json.loads(content), sort_keys=True, indent=2, ensure_ascii=False)
+        except (ValueError, RecursionError):
+            pass  # called JSON and none: as good as any other bytes
+    boundary = _BOUNDARY.search(kind)
+    if kind.lower().startswith(b"multipart/") and boundary:
+        content = content.replace(boundary[1], b"boundary")
+    return f"sha256:{hashlib.sha256(content).hexdigest()}"
+
+
+def _anonymous(content: bytes) -> bytes:
+    return _OWN_ID.sub(rb"\1_*", content)

@@ -1,0 +1,81 @@
+"""What an answer says came of a call: vendors tell some failures with HTTP 200."""
+
+import json
+
+import httpx
+
+_JOB_FAILED = frozenset({"FAILED", "CANCELLED", "TIMED_OUT"})
+_JOB_UNDER_WAY = frozenset({"IN_QUEUE", "IN_PROGRESS", "RUNNING"})
+# The voice that was asked for is there already: whoever asked has what they wanted.
+_VOICE_EXISTS = 2039
+
+
+def succeeded(method: str, response: httpx.Response) -> bool:
+    """Whether an answer is one to keep.
+
+    That is a success by its status and by its body, or where a redirect of a GET leads.
+
+    Args:
+        method: of the request.
+        response: with its body read.
+    """
+    if response.has_redirect_location and method == "GET":
+        return True
+    if not response.is_success:
+        return False
+    if not is_json(response):
+        return True
+    try:
+        said = json.loads(response.content)
+    except (ValueError, RecursionError):
+        return not response.content
+    if not isinstance(said, dict):
+        return True
+    base = said.get("base_resp")
+    code = base.get("status_code", 0) if isinstance(base, dict) else 0
+    return code in (0, _VOICE_EXISTS) and not job_failed(response) and not said.get("error")
+
+
+def job_of(url: str, response: httpx.Response) -> str | None:
+    """The id of the queued job that an answer is about; none if it is about something else.
+
+    Args:
+        url: that was asked; it ends with the id where the answer does not have it.
+        response: with its body read.
+    """
+    said = _job(response)
+    if "status" not in said:
+        return None
+    return said.get("id") or (url.rpartition("/")[2] if "/status/" in url else None)
+
+
+def job_failed(response: httpx.Response) -> bool:
+    """Whether an answer says that a job has ended badly."""
+    return _job(response).get("status") in _JOB_FAILED
+
+
+def under_way(url: str, response: httpx.Response) -> bool:
+    """Whether an answer says that a job goes on, so that it is not the last that was to be had.
+
+    Args:
+        url: that was asked. Machines are `RUNNING`, too, and nobody waits for their end.
+        response: with its body read.
+    """
+    return "/status/" in url and _job(response).get("status") in _JOB_UNDER_WAY
+
+
+def is_json(response: httpx.Response) -> bool:
+    """Whether the body is said to be JSON."""
+    return "json" in response.headers.get("content-type", "").lower()
+
+
+def _job(response: httpx.Response) -> dict[str, str]:
+    """The id and status of whatever an answer is about, where it tells them."""
+    if not is_json(response) or b'"status"' not in response.content:
+        return {}
+    try:
+        said = json.loads(response.content)
+    except (ValueError, RecursionError):
+        return {}
+    found = {name: said.get(name) for name in ("id", "status")} if isinstance(said, dict) else {}
+    return {name: value for name, value in found.items() if isinstance(value, str)}

@@ -1,0 +1,113 @@
+"""Taking out of exchanges what must not be in a file: secrets, and the ids of single calls."""
+
+import json
+import re
+from base64 import b64encode
+from urllib.parse import quote, quote_plus
+
+import httpx
+
+# What a secret is in a cassette, and what stands for every secret while one is replayed: so a
+# request that carries its key in the URL or the body is the same request then.
+PLACEHOLDER = "replayed"
+SCRUBBED = "scrubbed"
+# Shorter ones, such as the `none` that a server of one's own is given, are words of other texts.
+SHORTEST_SECRET = 8
+
+# Kept as they are: what tells how to read a body, what was billed, and where a redirect leads.
+_KEPT = re.compile(r"content-type|content-language|location|.*(cost|usage|billed|credit).*")
+_LIMITS = re.compile(r".*(limit|remaining|reset).*")
+# They differ from call to call and lead to whoever made it.
+_CALLS_OWN = re.compile(
+    r"(.*-)?(request-?id|trace-?id|correlation-?id)|cf-ray|set-cookie|date|x-amz-cf-id"
+)
+_IDS_IN_JSON = re.compile(
+    rb'("(?:x[_-])?(?:amzn[_-])?(?:request|trace|response)[_-]?id"\s*:\s*)'
+    rb'(?:"(?:[^"\\]|\\.)*"|-?\d+)',
+    re.IGNORECASE,
+)
+
+
+class Scrubber:
+    """Replaces the secrets it was told of, however they are spelled.
+
+    >>> scrubber = Scrubber()
+    >>> scrubber.learn("sk-1234567890")
+    >>> scrubber.text("?key=sk-1234567890")
+    '?key=replayed'
+    """
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+        self._spellings: list[bytes] = []
+
+    def learn(self, secret: str) -> None:
+        """Take out a secret from now on; of a JSON object, each of its texts.
+
+        Args:
+            secret: as its resolver gave it.
+        """
+        if secret in self._known:
+            return
+        self._known.add(secret)
+        spellings = {form for part in _parts(secret) for form in _forms(part)}
+        # The longest first: one may be the beginning of another.
+        self._spellings = sorted({*self._spellings, *spellings}, key=lambda s: (-len(s), s))
+
+    def content(self, content: bytes) -> bytes:
+        """The content with a placeholder for every secret in it."""
+        for spelling in self._spellings:
+            if spelling in content:
+                content = content.replace(spelling, PLACEHOLDER.encode())
+        return content
+
+    def text(self, text: str) -> str:
+        """The text with a placeholder for every secret in it."""
+        return self.content(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+
+    def headers(self, headers: httpx.Headers) -> dict[str, str]:
+        """The headers that a cassette keeps, with a placeholder for what is a single call's own."""
+        kept: dict[str, str] = {}
+        for name, value in sorted(headers.items()):
+            if _CALLS_OWN.fullmatch(name):
+                kept[name] = SCRUBBED
+            elif _KEPT.fullmatch(name) and not _LIMITS.fullmatch(name):
+                kept[name] = self.text(value)
+        return kept
+
+    def body(self, content: bytes, *, is_json: bool) -> bytes:
+        """An answer's body without secrets; the rest of it stays byte for byte.
+
+        Args:
+            content: decoded, as the vendor sent it.
+            is_json: whether members such as `request_id` are scrubbed, too. Those by which later
+                requests name something, such as `id` and `voice_id`, stay.
+        """
+        content = self.content(content)
+        return _IDS_IN_JSON.sub(rb'\1"%s"' % SCRUBBED.encode(), content) if is_json else content
+
+
+def _parts(secret: str) -> list[str]:
+    """A secret, and what it is made of where it is a JSON object, as credentials to sign with."""
+    parts = [secret]
+    try:
+        value = json.loads(secret)
+    except (ValueError, RecursionError):
+        value = None
+    if isinstance(value, dict):
+        # A region is no secret, and stands in the host that is asked.
+        held = [v for name, v in value.items() if "region" not in str(name).lower()]
+        parts += [text for text in held if isinstance(text, str)]
+    return [text for part in parts for text in {part, part.strip()}]
+
+
+def _forms(secret: str) -> list[bytes]:
+    """How a secret may be spelled in URLs, JSON and headers."""
+    if len(secret) < SHORTEST_SECRET:
+        return []
+    raw = secret.encode("utf-8", "surrogatepass")
+    escaped = (json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
+    texts = {*escaped, *(text.replace("/", "\\/") for text in escaped)}
+    coded = [quote(raw, safe=""), quote(raw), quote_plus(raw), b64encode(raw).decode().rstrip("=")]
+    coded += [text.lower() for text in coded[:3] if "%" in text]
+    return [raw, *(text.encode("utf-8", "surrogatepass") for text in {*texts, *coded})]

@@ -1,0 +1,96 @@
+"""The transport that stands between the engine and whatever vendors are called over."""
+
+from collections.abc import AsyncIterator
+
+import httpx
+
+from toolkit.cassettes.cassette import Cassette
+from toolkit.cassettes.matching import RequestKey
+from toolkit.cassettes.scrubbing import PLACEHOLDER
+from toolkit.contract.errors import ErrorCode
+from toolkit.plugins import VendorFault
+
+
+class CassetteTransport(httpx.AsyncBaseTransport):
+    """Answers from a cassette, or passes on and has the cassette write down what came back.
+
+    Args:
+        cassette: what is known, and what to do about the rest.
+        inner: what the rest goes over; none in a replay, which reaches nobody.
+    """
+
+    def __init__(self, cassette: Cassette, inner: httpx.AsyncBaseTransport | None) -> None:
+        self._cassette = cassette
+        self._inner = inner
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Answer a request.
+
+        Raises:
+            VendorFault: `REPLAY_MISS` for one that is unknown, where nothing may be sent;
+                `SECRET_UNRESOLVED` for one that is new and has no key to be sent with.
+        """
+        await request.aread()
+        key = self._cassette.key(request)
+        known = self._cassette.answer(key)
+        if known is not None:
+            return known
+        if self._inner is None:
+            raise self._cassette.miss(key)
+        if any(value.split()[-1:] == [PLACEHOLDER] for value in request.headers.values()):
+            raise VendorFault(
+                ErrorCode.SECRET_UNRESOLVED,
+                "This is new to the cassette, and the connection's pointer leads to no secret"
+                " to ask for it with.",
+            )
+        place = self._cassette.sent()
+        response = await self._inner.handle_async_request(request)
+        stream = response.stream
+        if not isinstance(stream, httpx.AsyncByteStream):
+            raise TypeError("an asynchronous transport answered with what cannot be awaited")
+        # Anew: one whose body has been read already would never ask its stream.
+        return httpx.Response(
+            response.status_code,
+            headers=response.headers,
+            stream=_Taped(stream, self._cassette, place, key, response),
+            extensions=response.extensions,
+        )
+
+    async def aclose(self) -> None:
+        """Let go of what the rest went over."""
+        if self._inner is not None:
+            await self._inner.aclose()
+
+
+class _Taped(httpx.AsyncByteStream):
+    """An answer's body on its way through: once it is whole, and no earlier, it is kept.
+
+    So limits on size and time hold as they do without a cassette.
+    """
+
+    def __init__(
+        self,
+        stream: httpx.AsyncByteStream,
+        cassette: Cassette,
+        place: int,
+        key: RequestKey,
+        response: httpx.Response,
+    ) -> None:
+        self._stream = stream
+        self._cassette = cassette
+        self._place, self._key = place, key
+        self._status, self._headers = response.status_code, response.headers
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        chunks: list[bytes] = []
+        async for chunk in self._stream:
+            chunks.append(chunk)
+            yield chunk
+        try:
+            whole = httpx.Response(self._status, headers=self._headers, content=b"".join(chunks))
+        except httpx.DecodingError:
+            return  # whoever reads it finds that out, too
+        await self._cassette.keep(self._place, self._key, whole)
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()

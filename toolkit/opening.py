@@ -1,0 +1,145 @@
+"""Opening an engine: on the network, in the sandbox, and on or beside a cassette."""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import httpx
+
+from toolkit.cassettes import PLACEHOLDER, Cassette, CassetteTransport, Mode
+from toolkit.engine import Engine, Registry
+from toolkit.secrets import (
+    ChainResolver,
+    EnvironmentResolver,
+    MappingResolver,
+    PlaceholderResolver,
+    SecretResolver,
+    SecretsManagerResolver,
+    TellingResolver,
+)
+from toolkit.settings import Settings, VendorSettings
+
+if TYPE_CHECKING:
+    from toolkit.sandbox import Faults
+
+SANDBOX_URL = "http://sandbox.invalid"  # never leaves the process (RFC 6761 keeps the name free)
+
+
+async def open_engine(
+    settings: Settings,
+    *,
+    registry: Registry | None = None,
+    allow_env: frozenset[str] | None = None,
+    faults: "Faults | None" = None,
+    cassette: str | Path | None = None,
+    mode: Mode = "replay",
+) -> Engine:
+    """Open an engine, on the simulated vendor cloud where the settings ask for the sandbox.
+
+    Args:
+        settings: where the data is and how vendors are reached.
+        registry: other capabilities and vendors than the built-in and installed ones.
+        allow_env: the variables that `environment` pointers may name; none means every one, as
+            fits a process whose only caller is its owner.
+        faults: what goes wrong in the sandbox.
+        cassette: the file that answers are written to or played from; none means neither.
+        mode: of the cassette: `replay`, `record` or `auto`.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when the data directory or the cassette cannot be used.
+        ValueError: for a mode that there is not.
+    """
+    registry = registry or Registry.load()
+    tape = None
+    if cassette is not None:
+        tape = await asyncio.to_thread(Cassette.open, Path(cassette), mode)
+    transport: httpx.AsyncBaseTransport | None = None
+    resolver: SecretResolver
+    if settings.sandbox:
+        from toolkit import sandbox
+
+        settings = _sandboxed(settings, registry, sandbox.VENDOR_PATHS)
+        resolver = MappingResolver(sandbox.SANDBOX_KEYS)
+        if tape is None or tape.mode != "replay":
+            transport = _Mounted(httpx.ASGITransport(sandbox.create_app(faults=faults)))
+    else:
+        owned = allow_env is None
+        resolver = ChainResolver(
+            EnvironmentResolver(allow_env),
+            SecretsManagerResolver(None if owned else settings.allow_secrets),
+        )
+    if tape is not None:
+        transport = _taped(tape, transport)
+        resolver = _told(tape, resolver)
+    return await Engine.open(
+        settings,
+        transport=transport,
+        resolver=resolver,
+        registry=registry,
+        # A replay has to ask whom the recording asked, and nothing takes as long in it.
+        reproducible=tape is not None,
+    )
+
+
+def _taped(tape: Cassette, inner: httpx.AsyncBaseTransport | None) -> CassetteTransport:
+    """The cassette before what vendors are called over; in a replay, before nothing."""
+    if tape.mode == "replay":
+        return CassetteTransport(tape, None)
+    from httpx_aiohttp import AiohttpTransport
+
+    return CassetteTransport(tape, inner or AiohttpTransport())
+
+
+def _told(tape: Cassette, resolver: SecretResolver) -> SecretResolver:
+    """A resolver that needs no secrets to replay, and keeps those there are out of the file."""
+    if tape.mode == "replay":
+        return PlaceholderResolver(PLACEHOLDER)
+    missing = PLACEHOLDER if tape.mode == "auto" else None
+    return TellingResolver(resolver, tape.learn, missing)
+
+
+def _sandboxed(settings: Settings, registry: Registry, mounted: Mapping[str, str]) -> Settings:
+    """The settings with every service on the sandbox, but for those set by hand."""
+    update: dict[str, object] = {"vendors": _simulated(settings, registry, mounted)}
+    if "encyclopedia_url" not in settings.model_fields_set:
+        update["encyclopedia_url"] = SANDBOX_URL + mounted["encyclopedia"]
+    return settings.model_copy(update=update)
+
+
+def _simulated(
+    settings: Settings, registry: Registry, mounted: Mapping[str, str]
+) -> dict[str, VendorSettings]:
+    """Each vendor's hosts on the sandbox, under their own paths; hosts set by hand stay."""
+    vendors = dict(settings.vendors)
+    for vendor in registry.vendors.values():
+        mine = vendors.get(vendor.id, VendorSettings())
+        urls = {}
+        for host, url in vendor.base_urls.items():
+            wire = vendor.id if host == "api" else f"{vendor.id}-{host}"
+            if wire in mounted:
+                urls[host] = SANDBOX_URL + mounted[wire] + httpx.URL(url).path.rstrip("/")
+        vendors[vendor.id] = mine.model_copy(update={"base_urls": {**urls, **mine.base_urls}})
+    return vendors
+
+
+class _Mounted(httpx.AsyncBaseTransport):
+    """Sends what is for the sandbox to the app in this process, and the rest to the network."""
+
+    def __init__(self, sandbox: httpx.AsyncBaseTransport) -> None:
+        self._sandbox = sandbox
+        self._network: httpx.AsyncBaseTransport | None = None
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        if request.url.host == httpx.URL(SANDBOX_URL).host:
+            return await self._sandbox.handle_async_request(request)
+        if self._network is None:
+            from httpx_aiohttp import AiohttpTransport
+
+            self._network = AiohttpTransport()
+        return await self._network.handle_async_request(request)
+
+    async def aclose(self) -> None:
+        await self._sandbox.aclose()
+        if self._network is not None:
+            await self._network.aclose()
