@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from toolkit import upkeep
 from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError
 
 if TYPE_CHECKING:
@@ -19,6 +20,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Ask for capabilities, not vendors.",
 )
+
+app.command()(upkeep.doctor)
+app.command()(upkeep.backup)
+app.command()(upkeep.prune)
 
 DataDir = Annotated[Path, typer.Option(help="Where everything is kept.")]
 Sandbox = Annotated[bool, typer.Option("--sandbox", help="Simulated vendors: no keys, no bills.")]

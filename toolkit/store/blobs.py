@@ -29,7 +29,7 @@ class Blobs:
         Raises:
             ServiceError: `UNAVAILABLE`.
         """
-        if digest in self._known:
+        if digest in self._known and self._local is None:
             return
         try:
             if self._local is not None and len(data) < IN_THREAD_BYTES and not self._synced:
@@ -63,6 +63,7 @@ class Blobs:
         if self._local is not None:
             target = self._local / digest[:2] / digest[2:]
             if target.exists() and target.stat().st_size == len(data):
+                os.utime(target)  # named anew: what is old and named by nobody may be pruned
                 return
             target.parent.mkdir(parents=True, exist_ok=True)
             partial = target.with_name(f".{secrets.token_hex(8)}")

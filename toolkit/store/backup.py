@@ -1,0 +1,100 @@
+"""A copy of a data directory, made while others work on it; the copy is a data directory itself."""
+
+import hashlib
+import os
+import shutil
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.store.database import translated
+
+PARTIAL = ".partial"
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """What was copied.
+
+    Attributes:
+        path: where it is.
+        artifacts: how many files of artifacts' bytes; small ones stand in the database.
+        size_bytes: of all of it.
+        lost: the SHA-256 of bytes that a record names and the store did not have.
+    """
+
+    path: Path
+    artifacts: int
+    size_bytes: int
+    lost: tuple[str, ...] = ()
+
+
+def backup(data_dir: Path, target: Path) -> Backup:
+    """Copy a data directory as it is at one moment; whoever works on it goes on.
+
+    Bytes are in the store before any record names them, so with the records copied first none is
+    without its bytes. Artifacts kept elsewhere (`artifact_url`) are not copied.
+
+    Args:
+        data_dir: what to copy.
+        target: the new directory; it is there when it is whole, and not before.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when `data_dir` is none, `target` exists, or the disk is full.
+    """
+    if not (data_dir / "state.db").exists():
+        raise ServiceError(ErrorCode.UNAVAILABLE, f"There is no data directory at {data_dir}.")
+    if target.exists():
+        raise ServiceError(ErrorCode.UNAVAILABLE, f"{target} exists; name a new directory.")
+    partial = target.with_name(target.name + PARTIAL)
+    shutil.rmtree(partial, ignore_errors=True)
+    with translated():
+        (partial / "artifacts").mkdir(mode=0o700, parents=True)
+        _copy_records(data_dir / "state.db", partial / "state.db")
+        digests = _named(partial / "state.db")
+        lost = [each for each in digests if not _copy_bytes(data_dir, partial, each)]
+        _sync(partial)
+        partial.replace(target)
+    size = sum(path.stat().st_size for path in target.rglob("*") if path.is_file())
+    return Backup(target, len(digests) - len(lost), size, tuple(lost))
+
+
+def _copy_records(database: Path, copy: Path) -> None:
+    """All records as of one moment: a reader's snapshot, which holds up no writer."""
+    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
+        connection.execute("VACUUM INTO ?", (str(copy),))
+
+
+def _named(database: Path) -> list[str]:
+    """The bytes that records name and that are files of their own."""
+    with closing(sqlite3.connect(database)) as connection:
+        rows = connection.execute(
+            "SELECT DISTINCT sha256 FROM artifacts WHERE content IS NULL AND NOT deleted"
+        )
+        return [str(row[0]) for row in rows]
+
+
+def _copy_bytes(data_dir: Path, copy: Path, digest: str) -> bool:
+    """Copy one artifact's bytes; whether they were there, and whole."""
+    place = Path("artifacts") / digest[:2] / digest[2:]
+    try:
+        data = (data_dir / place).read_bytes()
+    except FileNotFoundError:
+        return False
+    if hashlib.sha256(data).hexdigest() != digest:
+        return False
+    (copy / place).parent.mkdir(exist_ok=True)
+    (copy / place).write_bytes(data)
+    return True
+
+
+def _sync(folder: Path) -> None:
+    """Have everything on the disk before the copy gets its name."""
+    for path in (*folder.rglob("*"), folder):
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

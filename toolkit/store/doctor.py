@@ -1,0 +1,247 @@
+"""What is wrong with a data directory, and what can be done about it."""
+
+import hashlib
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from shutil import disk_usage
+
+from sqlalchemy import create_engine
+
+from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.store.database import translated
+from toolkit.store.owner import living
+from toolkit.store.prune import unnamed
+from toolkit.store.schema import HEAD, migrate
+from toolkit.store.tables import metadata
+
+LITTLE_SPACE = 256 * 1024 * 1024
+# Two connections that checkpoint at once can corrupt these: we have one do it, under a lock.
+WAL_RESET = ((3, 7, 0), (3, 51, 2))
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something about a data directory that its owner should know.
+
+    Attributes:
+        what: one line.
+        repair: what `repair` does about it; none where nothing can be done, or need be.
+        serious: whether something is, or will be, lost or refused.
+    """
+
+    what: str
+    repair: str | None = None
+    serious: bool = True
+
+
+def examine(data_dir: Path, *, deep: bool = False) -> list[Finding]:
+    """Look a data directory over; nothing is changed.
+
+    Args:
+        data_dir: where everything is kept.
+        deep: also read every artifact's bytes, and check them against their SHA-256.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when there is no data directory.
+    """
+    database = data_dir / "state.db"
+    if not database.exists():
+        raise ServiceError(ErrorCode.UNAVAILABLE, f"There is no data directory at {data_dir}.")
+    found = [*_about_the_machine(data_dir)]
+    faults = _faults(database)
+    if faults:
+        found.append(
+            Finding(
+                f"The database is damaged: {faults[0]}"
+                + (f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""),
+                "save what can be read into a new database, and keep the damaged one",
+            )
+        )
+        return found
+    with translated(), closing(_read_only(database)) as connection:
+        found += _about_the_records(data_dir, connection)
+        found += _about_the_bytes(data_dir, connection, deep=deep)
+    return found
+
+
+def repair(data_dir: Path) -> list[str]:
+    """Do what `examine` says can be done, and nothing else.
+
+    Returns:
+        what was done, a line each.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` while another process has the directory open.
+    """
+    if living(data_dir):
+        raise ServiceError(
+            ErrorCode.UNAVAILABLE, "A process has this data directory open; stop it first."
+        )
+    done: list[str] = []
+    database = data_dir / "state.db"
+    if _faults(database):
+        done.append(_rebuilt(database))
+    with translated(), closing(_read_only(database)) as connection:
+        named = {str(row[0]) for row in connection.execute("SELECT sha256 FROM artifacts")}
+    files = list(unnamed(data_dir, named))
+    for path in files:
+        path.unlink()
+    if files:
+        done.append(f"Deleted {len(files)} files that no record names.")
+    locks = list((data_dir / "owners").glob("*.lock"))
+    for path in locks:
+        path.unlink()
+    if locks:
+        done.append(f"Deleted the lock files of {len(locks)} processes that have gone.")
+    return done
+
+
+def _about_the_machine(data_dir: Path) -> Iterator[Finding]:
+    free = disk_usage(data_dir).free
+    if free < LITTLE_SPACE:
+        yield Finding(f"Only {free // 1024**2} MB are free on its disk: new work may be refused.")
+    version = sqlite3.sqlite_version_info
+    if WAL_RESET[0] <= version <= WAL_RESET[1]:
+        yield Finding(
+            f"SQLite {sqlite3.sqlite_version} can corrupt a database that two connections"
+            " checkpoint at once; the toolkit has one do it, so open it with nothing else.",
+            serious=False,
+        )
+
+
+def _about_the_records(data_dir: Path, connection: sqlite3.Connection) -> Iterator[Finding]:
+    (revision,) = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+    if str(revision) > HEAD:
+        yield Finding("A later version of the toolkit made it; use that version.")
+    elif str(revision) < HEAD:
+        yield Finding(
+            f"It is of revision {revision}, and is brought to {HEAD} when it is next opened.",
+            serious=False,
+        )
+    alive = living(data_dir)
+    owners = Counter(
+        owner in alive for (owner,) in connection.execute("SELECT owner FROM roots WHERE open")
+    )
+    if owners[False]:
+        yield Finding(
+            f"{owners[False]} runs, workflows or tasks were left by a process that has gone; the"
+            " next one to open the directory goes on with them.",
+            serious=False,
+        )
+    for table in ("endpoints", "compute"):
+        rows = connection.execute(
+            f"SELECT id FROM {table} WHERE status IN ('creating', 'deleting')"  # noqa: S608
+        )
+        for (record_id,) in rows:
+            yield Finding(
+                f"`{record_id}` was being made or deleted at its vendor: look there whether it is"
+                " still billed."
+            )
+    dead = {path.stem for path in (data_dir / "owners").glob("*.lock")} - alive
+    if dead:
+        yield Finding(f"{len(dead)} processes have gone.", "delete their lock files", serious=False)
+
+
+def _about_the_bytes(
+    data_dir: Path, connection: sqlite3.Connection, *, deep: bool
+) -> Iterator[Finding]:
+    named = set()
+    for sha256, doc, small in connection.execute(
+        "SELECT sha256, doc, content IS NOT NULL FROM artifacts WHERE NOT deleted"
+    ):
+        named.add(sha256)
+        artifact = json.loads(doc)
+        trouble = None if small else _trouble(data_dir, sha256, artifact["size_bytes"], deep=deep)
+        if trouble:
+            yield Finding(f"The bytes of `{artifact['id']}` are {trouble}; restore a backup.")
+    left = sum(1 for _ in unnamed(data_dir, named))
+    if left:
+        yield Finding(f"{left} files are named by no record.", "delete them", serious=False)
+
+
+def _trouble(data_dir: Path, sha256: str, size: int, *, deep: bool) -> str | None:
+    path = data_dir / "artifacts" / sha256[:2] / sha256[2:]
+    if not path.exists():
+        return "not there" if (data_dir / "artifacts").exists() else None  # kept elsewhere
+    if path.stat().st_size != size:
+        return "not whole"
+    if deep and hashlib.sha256(path.read_bytes()).hexdigest() != sha256:
+        return "damaged"
+    return None
+
+
+def _faults(database: Path) -> list[str]:
+    """What SQLite finds wrong with its file; nothing, if all is well."""
+    try:
+        with closing(_read_only(database)) as connection:
+            rows = connection.execute("PRAGMA integrity_check(20)").fetchall()
+    except sqlite3.DatabaseError as error:
+        return [str(error)]
+    return [str(row[0]) for row in rows if row[0] != "ok"]
+
+
+def _rebuilt(database: Path) -> str:
+    """Save what can be read into a new database, and put the damaged one aside."""
+    new = database.with_name("state.db.new")
+    new.unlink(missing_ok=True)
+    engine = create_engine(f"sqlite:///{new}")
+    with translated(), engine.connect() as connection:
+        migrate(connection)
+    engine.dispose()
+    saved: Counter[str] = Counter()
+    with closing(sqlite3.connect(new)) as target, closing(_read_only(database)) as source:
+        for table in metadata.sorted_tables:
+            names = [column.name for column in table.columns]
+            into = f"INSERT OR IGNORE INTO {table.name} ({', '.join(names)}) VALUES "  # noqa: S608
+            into += f"({', '.join('?' * len(names))})"
+            for row in _readable(source, table.name, names):
+                saved[table.name] += target.execute(into, row).rowcount
+        target.commit()
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+    aside = database.with_name(f"state.db.damaged-{stamp}")
+    database.replace(aside)
+    for suffix in ("-wal", "-shm"):
+        log = database.with_name(database.name + suffix)
+        if log.exists():
+            log.replace(aside.with_name(aside.name + suffix))
+    new.replace(database)
+    told = ", ".join(f"{count} {table}" for table, count in saved.items() if count)
+    return f"Saved {told or 'nothing'} into a new database; the damaged one is {aside.name}."
+
+
+def _readable(
+    source: sqlite3.Connection, table: str, names: list[str]
+) -> Iterator[tuple[object, ...]]:
+    """The rows of a table that can be read, from both ends up to where it is damaged."""
+    for order in _orders(source, table):
+        try:
+            yield from source.execute(
+                f"SELECT {', '.join(names)} FROM {table} NOT INDEXED {order}"  # noqa: S608
+            )
+        except sqlite3.DatabaseError:
+            continue
+        return
+
+
+def _orders(source: sqlite3.Connection, table: str) -> tuple[str, str]:
+    key = "rowid" if _has_rowid(source, table) else "resource_id, n"
+    last = ", ".join(f"{each} DESC" for each in key.split(", "))
+    return f"ORDER BY {key}", f"ORDER BY {last}"
+
+
+def _has_rowid(source: sqlite3.Connection, table: str) -> bool:
+    try:
+        source.execute(f"SELECT rowid FROM {table} LIMIT 0")  # noqa: S608
+    except sqlite3.DatabaseError:
+        return False
+    return True
+
+
+def _read_only(database: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"file:{database}?mode=ro", uri=True)

@@ -1,0 +1,152 @@
+"""Retention: ended work of long ago, its events, artifacts and bytes, taken out of the store."""
+
+import json
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+from toolkit.contract.base import now, rfc3339
+from toolkit.store.database import BUSY_TIMEOUT_MS, translated
+
+AT_ONCE = 500  # roots in one transaction: others get their turn in between
+# Bytes are stored a moment before their record; what nobody names for this long is named by nobody.
+UNNAMED_S = 3600.0
+REQUESTS_KEPT = timedelta(hours=25)
+_SCRATCH = """
+CREATE TEMP TABLE gone_roots (id TEXT PRIMARY KEY);
+CREATE TEMP TABLE gone_jobs (id TEXT PRIMARY KEY);
+CREATE TEMP TABLE gone_workflows (id TEXT PRIMARY KEY);
+"""
+_OF_ROOTS = "WHERE root_id IN (SELECT id FROM gone_roots)"
+# What goes with some roots.
+_PARTS = {
+    "events": "resource_id IN (SELECT id FROM gone_roots UNION SELECT id FROM gone_workflows)"
+    " OR job_id IN (SELECT id FROM gone_jobs)",
+    "cache": "job_id IN (SELECT id FROM gone_jobs)",
+    "artifacts": "job_id IN (SELECT id FROM gone_jobs)",
+    "jobs": "id IN (SELECT id FROM gone_jobs)",
+    "workflows": "id IN (SELECT id FROM gone_workflows)",
+    "tasks": "id IN (SELECT id FROM gone_roots)",
+    "roots": "id IN (SELECT id FROM gone_roots)",
+}
+
+
+@dataclass(slots=True)
+class Pruned:
+    """What was taken out, or would be.
+
+    Attributes:
+        rows: how many rows, by table.
+        files: how many files of artifacts' bytes.
+        freed_bytes: the size of those files; space in the database is used again by new rows.
+    """
+
+    rows: Counter[str] = field(default_factory=Counter)
+    files: int = 0
+    freed_bytes: int = 0
+
+
+def prune(data_dir: Path, older_than: timedelta, *, dry_run: bool = False) -> Pruned:
+    """Take out runs, workflows, tasks and jobs that ended long ago, with all that is theirs.
+
+    Uploads, accounts, connections and what is at a GPU cloud stay. So do results that later
+    workflows started from. Others may work on the directory meanwhile.
+
+    Args:
+        data_dir: where everything is kept.
+        older_than: counted from when the work was asked for.
+        dry_run: only say what would go.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when the directory cannot be used.
+    """
+    found = Pruned()
+    cutoff = rfc3339(now() - older_than)
+    with translated(), closing(_connected(data_dir)) as connection:
+        old = _ended_before(connection, cutoff)
+        at_once = len(old) or 1 if dry_run else AT_ONCE
+        for group in [old[at : at + at_once] for at in range(0, len(old), at_once)] or [[]]:
+            with _transaction(connection, keep=not dry_run):
+                _take_out(connection, group, found.rows)
+                _take_out_rest(connection, cutoff, found.rows)
+                named = {str(row[0]) for row in connection.execute("SELECT sha256 FROM artifacts")}
+    for path in unnamed(data_dir, named):
+        found.files += 1
+        found.freed_bytes += path.stat().st_size
+        if not dry_run:
+            path.unlink(missing_ok=True)
+    return found
+
+
+def unnamed(data_dir: Path, named: set[str]) -> Iterator[Path]:
+    """Files of bytes that no record names, and what was left of writing some."""
+    for path in (data_dir / "artifacts").glob("*/*"):
+        old = time.time() - path.stat().st_mtime > UNNAMED_S
+        if old and path.parent.name + path.name not in named:
+            yield path
+
+
+def _connected(data_dir: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(f"file:{data_dir / 'state.db'}?mode=rw", uri=True)
+    connection.isolation_level = None
+    connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+    connection.execute("PRAGMA wal_autocheckpoint=0")
+    connection.executescript(_SCRATCH)
+    return connection
+
+
+def _ended_before(connection: sqlite3.Connection, cutoff: str) -> list[str]:
+    """The roots that ended long ago, without those whose results later work started from."""
+    rows = connection.execute(
+        "SELECT id FROM roots WHERE NOT open AND created_at < ? ORDER BY id", (cutoff,)
+    )
+    old = {str(row[0]) for row in rows}
+    kept: set[str] = set()
+    for root_id, spec in connection.execute("SELECT root_id, spec FROM workflows"):
+        if root_id not in old:
+            kept.update(json.loads(spec).get("kept", {}).values())
+    for job_id in kept:
+        row = connection.execute("SELECT root_id FROM jobs WHERE id = ?", (job_id,)).fetchone()
+        old.discard(str(row[0]) if row else "")
+    return sorted(old)
+
+
+def _take_out(connection: sqlite3.Connection, group: Sequence[str], rows: Counter[str]) -> None:
+    """Everything of some roots."""
+    for table in ("gone_roots", "gone_jobs", "gone_workflows"):
+        connection.execute(f"DELETE FROM {table}")  # noqa: S608 - our names
+    connection.executemany("INSERT INTO gone_roots VALUES (?)", [(each,) for each in group])
+    connection.execute(f"INSERT INTO gone_jobs SELECT id FROM jobs {_OF_ROOTS}")  # noqa: S608
+    connection.execute(f"INSERT INTO gone_workflows SELECT id FROM workflows {_OF_ROOTS}")  # noqa: S608
+    for table, where in _PARTS.items():
+        rows[table] += connection.execute(f"DELETE FROM {table} WHERE {where}").rowcount  # noqa: S608
+
+
+def _take_out_rest(connection: sqlite3.Connection, cutoff: str, rows: Counter[str]) -> None:
+    """What belongs to no root: plans that no task carries out, and answers kept for a day."""
+    tasks = connection.execute("SELECT json_extract(doc, '$.plan_id') FROM tasks")
+    carried_out = {row[0] for row in tasks}
+    plans = connection.execute("SELECT id FROM plans WHERE created_at < ?", (cutoff,))
+    old = [row[0] for row in plans if row[0] not in carried_out]
+    connection.executemany("DELETE FROM plans WHERE id = ?", [(each,) for each in old])
+    rows["plans"] += len(old)
+    gone = connection.execute(
+        "DELETE FROM idempotency WHERE created_at < ?", (rfc3339(now() - REQUESTS_KEPT),)
+    )
+    rows["idempotency"] += gone.rowcount
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection, *, keep: bool) -> Iterator[None]:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT" if keep else "ROLLBACK")

@@ -1,0 +1,96 @@
+"""Commands for whoever looks after a data directory: doctor, backup, prune."""
+
+import re
+from dataclasses import asdict
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+DataDir = Annotated[Path, typer.Option(help="Where everything is kept.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+_AGE = re.compile(r"(\d{1,6})([hdw])")
+_HOURS = {"h": 1, "d": 24, "w": 168}
+
+
+def doctor(
+    data_dir: DataDir = Path(".toolkit"),
+    repair: Annotated[bool, typer.Option("--repair", help="Do what can be done.")] = False,
+    deep: Annotated[bool, typer.Option("--deep", help="Read every artifact, too.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say what is wrong with a data directory; with --repair, do what can be done about it.
+
+    Exit code 1 while something serious is wrong.
+    """
+    from toolkit.store import doctor as examiner
+
+    done = examiner.repair(data_dir) if repair else []
+    found = examiner.examine(data_dir, deep=deep)
+    serious = any(finding.serious for finding in found)
+    if as_json:
+        _print_json({"done": done, "findings": [asdict(finding) for finding in found]})
+    else:
+        for line in done:
+            typer.echo(f"✓ {line}")
+        for finding in found:
+            typer.echo(f"{'✗' if finding.serious else '·'} {finding.what}")
+            if finding.repair:
+                typer.echo(f"    --repair would {finding.repair}")
+        if not serious:
+            typer.echo(f"✓ {data_dir} is sound.")
+    if serious:
+        raise typer.Exit(1)
+
+
+def backup(
+    target: Annotated[Path, typer.Argument(help="The new directory that the copy becomes.")],
+    data_dir: DataDir = Path(".toolkit"),
+    as_json: AsJson = False,
+) -> None:
+    """Copy a data directory while it is worked on; the copy is a data directory itself.
+
+    To restore one, open it, or put it in the place of the other.
+    """
+    from toolkit.store.backup import backup as copy
+
+    made = copy(data_dir, target)
+    if as_json:
+        _print_json({**asdict(made), "path": str(made.path)})
+    else:
+        typer.echo(
+            f"✓ {made.path}: {made.size_bytes / 1e6:.1f} MB, {made.artifacts} artifact files"
+        )
+        for digest in made.lost:
+            typer.echo(f"✗ bytes with SHA-256 {digest} were not in the store, or damaged")
+    if made.lost:
+        raise typer.Exit(1)
+
+
+def prune(
+    older_than: Annotated[str, typer.Option(help="Such as 12h, 30d or 8w.")],
+    data_dir: DataDir = Path(".toolkit"),
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Take out work that ended long ago, with its events, artifacts and bytes."""
+    from toolkit.store.prune import prune as take_out
+
+    age = _AGE.fullmatch(older_than)
+    if age is None:
+        raise typer.BadParameter("give an age such as 12h, 30d or 8w", param_hint="--older-than")
+    hours = int(age.group(1)) * _HOURS[age.group(2)]
+    gone = take_out(data_dir, timedelta(hours=hours), dry_run=dry_run)
+    if as_json:
+        _print_json(asdict(gone))
+        return
+    rows = ", ".join(f"{count} {table}" for table, count in gone.rows.items() if count) or "no rows"
+    word = "would go" if dry_run else "gone"
+    typer.echo(f"✓ {word}: {rows}; {gone.files} files, {gone.freed_bytes / 1e6:.1f} MB")
+
+
+def _print_json(value: object) -> None:
+    import json
+
+    typer.echo(json.dumps(value, indent=2))
