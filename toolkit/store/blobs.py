@@ -7,6 +7,7 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
+from toolkit.store.crashpoints import planted
 from toolkit.store.database import unavailable
 
 IN_THREAD_BYTES = 256 * 1024
@@ -21,6 +22,7 @@ class Blobs:
         self._local = Path(url) if "://" not in url else None
         self._synced = synced
         self._known: OrderedDict[str, None] = OrderedDict()
+        self._crash = planted("blob")
 
     async def put(self, digest: str, data: bytes) -> None:
         """Store bytes under their SHA-256; what is there already is not written again.
@@ -65,7 +67,11 @@ class Blobs:
                 if self._synced:
                     file.flush()
                     os.fsync(file.fileno())
+            if self._crash is not None:
+                self._crash("before")
             partial.replace(target)
+            if self._crash is not None:
+                self._crash("after")
             return
         files = self._remote()
         target_url = f"{self._url}/{digest[:2]}/{digest[2:]}"
