@@ -30,14 +30,15 @@ def planted(kind: Kind) -> Crash | None:
         return None
     named, _, rest = asked.partition(":")
     when, _, number = rest.partition(":")
-    if named not in ("commit", "blob", "lease") or when not in ("before", "after"):
+    known = named in ("commit", "blob", "lease") and when in ("before", "after")
+    if not known or not number.isdecimal():
         raise ValueError(f"{VARIABLE} is such as commit:before:17")
     left = int(number)
 
     def crash(now: When) -> None:
         nonlocal left
         left -= now == when
-        if left == 0:
+        if left == 0 and now == when:
             # Not `sys.exit`: nothing may be flushed, closed or rolled back on the way.
             os.kill(os.getpid(), signal.SIGKILL)
 
