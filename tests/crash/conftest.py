@@ -3,6 +3,7 @@
 import itertools
 import shutil
 import signal
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -29,7 +30,7 @@ from tests.crash.harness import (
 
 @dataclass
 class Bench:
-    """Runs one fixed workflow after another, each on a copy of the same directory.
+    """Runs the same work over and over, each time on a copy of the same directory.
 
     Attributes:
         person: an account in that directory, with minimax connected.
@@ -50,15 +51,18 @@ class Bench:
         return Ledger(people=[self.person], first_call=len(self.cloud.calls()))
 
     def work(self, server: Server, ledger: Ledger) -> bool:
-        """Run the fixed workflow, looking at it all along; whether the server outlived it."""
+        """Have a workflow and a run done, looking all along; whether the server outlived them."""
         if not server.ready():
             return False
         caller = Caller(server.url, ledger, Random(0), self.numbers)
         try:
-            path = f"/v1/workflows/{caller.fixed_workflow(self.person)}"
-            while path in ledger.open:
-                caller.look(path)
-            # The root is closed a moment after the workflow has ended.
+            caller.fixed_workflow(self.person)
+            caller.run(self.person)
+            while ledger.open:
+                for path in list(ledger.open):
+                    caller.look(path)
+            # A root is closed a moment after the work has ended.
+            time.sleep(0.03)
             caller.get("/v1/health", self.person)
         except httpx.TransportError:
             return False

@@ -571,6 +571,8 @@ def _attempts(jobs: Any, ledger: Ledger, found: Findings) -> None:
         paid = [attempt for attempt in job["attempts"] if attempt["provider"]]
         if abs(sum(a["cost_usd"] or 0 for a in paid) - job["cost_incurred_usd"]) > 1e-6:
             found.wrong.append(f"{job['id']} says it spent {job['cost_incurred_usd']}: {paid}")
+        if sum(attempt["status"] == "completed" for attempt in paid) > 1:
+            found.wrong.append(f"{job['id']} was done twice")
         found.counts["attempts"] += len(paid)
         for attempt in job["attempts"]:
             if attempt["status"] == "running":

@@ -23,7 +23,7 @@ from tests.crash.outside import asked
 
 pytestmark = pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
 
-STEP = 1 if asked("TOOLKIT_CRASH_ALL") else 2
+STEP = 1 if asked("TOOLKIT_CRASH_ALL") else 3
 Trace = Callable[..., "Traced"]
 
 

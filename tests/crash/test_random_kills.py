@@ -100,7 +100,7 @@ def _one_life(
     early = random.random() < 1 / 6
     killing = Killing(server, random.uniform(0, 0.3)) if early else None
     if server.ready():
-        killing = killing or Killing(server, random.uniform(0.02, 0.9))
+        killing = killing or Killing(server, random.uniform(0.02, 0.7))
         caller = Caller(server.url, ledger, random, numbers)
         with pytest.raises(httpx.TransportError):
             keep_busy(caller, ledger, random)
