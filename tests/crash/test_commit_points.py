@@ -47,9 +47,9 @@ def test_a_kill_around_any_commit_breaks_no_promise(
 ) -> None:
     """Given a workflow, when killed before or after any commit of it, then all promises hold."""
     totals: Counter[str] = Counter()
-    every = ALL or durability == "normal"
-    for n in count(1, 1 if every else 2):
-        sides = SIDES if every else (SIDES[n // 2 % 2],)
+    # Commits to disk are slow enough for what must wait for them to go ahead where it does not.
+    sides = SIDES if ALL or durability == "normal" else ("before",)
+    for n in count(1):
         points = [[f"commit:{side}:{n}"] for side in sides]
         if all([survives(bench, durability, one, totals) for one in points]):  # noqa: C419
             break
