@@ -109,6 +109,25 @@ def test_an_acknowledgement_leaves_after_the_sync(
     assert bool(synced) is (durability == "full"), "\n".join(told[asked_at : told_at + 1])
 
 
+def test_bytes_and_the_folder_that_names_them_are_synced(bench: Bench, trace: Trace) -> None:
+    """Given full durability, when bytes are put in place, then both were synced by the end.
+
+    The file before it gets its name, its folder after.
+    """
+    data_dir, ledger = bench.copied("folders"), bench.ledger()
+    server = trace(data_dir, "full", "-y", "-e", "trace=fsync,rename")
+    assert bench.work(server, ledger)
+    server.kill()
+    server.wait()
+    told = server.log.read_text(errors="replace")
+    renamed = re.findall(r'rename\("(.*/artifacts/../\..*)", "(.*)"', told)
+    assert len(renamed) >= 2, "speech and card have bytes to put in place"
+    for partial, target in renamed:
+        before, after = told.split(f'rename("{partial}"')
+        assert f"<{partial}>" in before
+        assert f"<{Path(target).parent}>" in after
+
+
 def synced_logs(lines: list[str]) -> list[str]:
     """The write-ahead logs whose sync began and returned within these lines of strace's."""
     begun: dict[str, str] = {}

@@ -60,6 +60,7 @@ class Blobs:
             target = self._local / digest[:2] / digest[2:]
             if target.exists() and target.stat().st_size == len(data):
                 return
+            new = not target.parent.exists()
             target.parent.mkdir(parents=True, exist_ok=True)
             partial = target.with_name(f".{secrets.token_hex(8)}")
             with partial.open("wb") as file:
@@ -70,6 +71,9 @@ class Blobs:
             if self._crash is not None:
                 self._crash("before")
             partial.replace(target)
+            if self._synced:
+                # A file that no folder names after a power cut is as good as lost.
+                _sync_folders(target.parent, *((self._local, self._local.parent) if new else ()))
             if self._crash is not None:
                 self._crash("after")
             return
@@ -94,3 +98,15 @@ class Blobs:
         from fsspec.core import url_to_fs
 
         return url_to_fs(self._url)[0]
+
+
+def _sync_folders(*folders: Path) -> None:
+    """Have what folders name survive a power cut; Windows does so by itself."""
+    if os.name == "nt":
+        return
+    for folder in folders:
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -2,9 +2,9 @@
 
 `TOOLKIT_CRASH_AT` is read once, when a store opens. `commit:before:17` sends SIGKILL to the
 process when its seventeenth transaction is about to be committed, `commit:after:17` right after
-it was committed and before anybody is told so. `blob` stands for writing the bytes of an artifact,
-`lease` for taking, renewing or letting go of a lease. Where the variable is not set, which is
-everywhere but in tests, each moment costs one comparison with `None`.
+it was committed and before anybody is told so. `blob` stands for putting the written bytes of an
+artifact in place, `lease` for taking, renewing or letting go of a lease. Where the variable is not
+set, which is everywhere but in tests, each moment costs one comparison with `None`.
 """
 
 import os
