@@ -87,6 +87,23 @@ async def test_a_chain_of_naps_leaves_the_loop_its_turns(engine: Engine, account
     assert turns > len(nodes)
 
 
+async def test_a_picture_is_used_before_it_is_durable(engine: Engine, account_id: str) -> None:
+    """Given a card on a card, when the first is on its way to the store, then it is there."""
+    nodes = [
+        NodeCreate(
+            id=node_id,
+            capability="composition.layout",
+            input={"title": "Tea", "width": 240, "height": 200},
+            depends_on=after,
+        )
+        for node_id, after in (("first", []), ("second", ["first"]))
+    ]
+    workflow = await engine.workflows.create(account_id, WorkflowCreate(name="w", nodes=nodes))
+    done = await ended(engine, account_id, workflow)
+    assert done.error is None
+    assert done.status == "completed"
+
+
 async def test_a_store_that_was_locked_for_a_while(
     engine: Engine, account_id: str, settings: Settings
 ) -> None:

@@ -209,10 +209,12 @@ class JobRunner:
 
     async def _blobs(self, work: Work, value: BaseModel | None) -> dict[str, Blob]:
         blobs: dict[str, Blob] = {}
+        # What comes from upstream may be on its way to the store yet: it cannot be found there.
+        at_hand = {kept.artifact.id: kept for kept in work.upstream.values()}
         for field, take in work.capability.takes.items():
             named = getattr(value, field, None)
             if take.form == "artifact" and isinstance(named, str):
-                kept = await self._artifacts.find(work.account_id, named)
+                kept = at_hand.get(named) or await self._artifacts.find(work.account_id, named)
                 blobs[field] = await self._artifacts.blob(kept)
         return blobs
 

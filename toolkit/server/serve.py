@@ -51,6 +51,9 @@ async def serve(
     """
     try:
         listener = socket.create_server((host, port), backlog=BACKLOG, reuse_port=False)
+        # asyncio only does so for sockets that name TCP as their protocol, which this one does
+        # not. Without it the body of an answer waits for its head to be acknowledged.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     except OSError as error:
         await engine.close(0)
         raise ServiceError(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.store.crashpoints import planted
 from toolkit.store.database import unavailable
 
 IN_THREAD_BYTES = 256 * 1024
@@ -22,6 +23,7 @@ class Blobs:
         self._local = Path(url) if "://" not in url else None
         self._synced = synced
         self._known: OrderedDict[str, None] = OrderedDict()
+        self._crash = planted("blob")
 
     async def put(self, digest: str, data: bytes) -> None:
         """Store bytes under their SHA-256; what is there already is not written again.
@@ -65,6 +67,7 @@ class Blobs:
             if target.exists() and target.stat().st_size == len(data):
                 os.utime(target)  # named anew: what is old and named by nobody may be pruned
                 return
+            new = not target.parent.exists()
             target.parent.mkdir(parents=True, exist_ok=True)
             partial = target.with_name(f".{secrets.token_hex(8)}")
             with partial.open("wb") as file:
@@ -72,9 +75,14 @@ class Blobs:
                 if self._synced:
                     file.flush()
                     os.fsync(file.fileno())
+            if self._crash is not None:
+                self._crash("before")
             partial.replace(target)
             if self._synced:
-                _sync_folder(target.parent)
+                # A file that no folder names after a power cut is as good as lost.
+                _sync_folders(target.parent, *((self._local, self._local.parent) if new else ()))
+            if self._crash is not None:
+                self._crash("after")
             return
         files = self._remote()
         target_url = f"{self._url}/{digest[:2]}/{digest[2:]}"
@@ -99,10 +107,12 @@ class Blobs:
         return url_to_fs(self._url)[0]
 
 
-def _sync_folder(folder: Path) -> None:
-    """Make the names in a folder survive a power cut, as its files do."""
-    for named in (folder, folder.parent):
-        handle = os.open(named, os.O_RDONLY)
+def _sync_folders(*folders: Path) -> None:
+    """Have what folders name survive a power cut; Windows does so by itself."""
+    if os.name == "nt":
+        return
+    for folder in folders:
+        handle = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(handle)
         finally:

@@ -16,6 +16,7 @@ from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.blobs import Blobs
 from toolkit.store.changes import Change, Emit, Insert, Lease, Update
 from toolkit.store.checkpoint import Checkpoints
+from toolkit.store.crashpoints import planted
 from toolkit.store.database import connect, translated
 from toolkit.store.owner import Owner
 from toolkit.store.reader import Reader, Row
@@ -70,6 +71,7 @@ class Store:
             committed=self._committed,
         )
         self._waiters: dict[str, set[Waiter]] = {}
+        self._crash = planted("lease")
 
     @classmethod
     async def open(
@@ -287,7 +289,11 @@ class Store:
             connection.exec_driver_sql(f"PRAGMA busy_timeout={CHANGE_TIMEOUT_MS}")
             connection.exec_driver_sql("BEGIN IMMEDIATE")
             hit = connection.execute(statement).rowcount
+            if self._crash is not None:
+                self._crash("before")
             connection.commit()
+            if self._crash is not None:
+                self._crash("after")
         return int(hit)
 
     async def put_blob(self, sha256: str, data: bytes) -> None:

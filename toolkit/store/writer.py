@@ -23,6 +23,7 @@ from toolkit.store.changes import (
     Put,
     Update,
 )
+from toolkit.store.crashpoints import planted
 from toolkit.store.database import translated
 from toolkit.store.reader import compiled
 from toolkit.store.tables import metadata
@@ -143,6 +144,7 @@ class Writer:
         self._pace_s = 0.0
         self._last_n: dict[str, int] = {}
         self._broken: dict[Lease, Exception] = {}
+        self._crash = planted("commit")
 
     def submit(
         self, changes: Sequence[Change], lease: Lease | None, *, eager: bool = True
@@ -265,9 +267,13 @@ class Writer:
                 self._connection.executemany(_delete(table), [(row_id,) for row_id in row_ids])
             if batch.events:
                 self._connection.executemany(_insert("events", EVENT), self._numbered(batch.events))
+            if self._crash is not None:
+                self._crash("before")
             started = time.perf_counter()
             run("COMMIT")
             self._pace_s = 0.8 * self._pace_s + 0.2 * (time.perf_counter() - started)
+            if self._crash is not None:
+                self._crash("after")
         except BaseException:
             self._connection.rollback()
             raise

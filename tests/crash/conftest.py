@@ -1,0 +1,122 @@
+"""What the enumerating tests share: a cloud, a nursery, and a directory to start from."""
+
+import itertools
+import shutil
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+
+import httpx
+import pytest
+
+from tests.crash.harness import (
+    Caller,
+    Cloud,
+    Findings,
+    Ledger,
+    Nursery,
+    Person,
+    Server,
+    buried,
+    examined,
+    opened_cloud,
+    sound,
+)
+
+
+@dataclass
+class Bench:
+    """Runs the same work over and over, each time on a copy of the same directory.
+
+    Attributes:
+        person: an account in that directory, with minimax connected.
+    """
+
+    cloud: Cloud
+    nursery: Nursery
+    folder: Path
+    numbers: Iterator[int]
+    person: Person
+
+    def copied(self, name: str) -> Path:
+        """A fresh copy of the directory."""
+        return Path(shutil.copytree(self.folder / "template", self.folder / name))
+
+    def ledger(self) -> Ledger:
+        """An empty ledger from here on."""
+        return Ledger(people=[self.person], first_call=len(self.cloud.calls()))
+
+    def work(self, server: Server, ledger: Ledger) -> bool:
+        """Have a workflow and a run done, looking all along; whether the server outlived them."""
+        if not server.ready():
+            return False
+        caller = Caller(server.url, ledger, Random(0), self.numbers)
+        try:
+            caller.fixed_workflow(self.person)
+            caller.run(self.person)
+            while ledger.open:
+                for path in list(ledger.open):
+                    caller.look(path)
+            # A root is closed a moment after the work has ended.
+            time.sleep(0.03)
+            caller.get("/v1/health", self.person)
+        except httpx.TransportError:
+            return False
+        finally:
+            caller.close()
+        return True
+
+    def resumed(self, server: Server, ledger: Ledger) -> bool:
+        """Wait until a server has ended what it took up; whether it outlived that."""
+        if not server.ready():
+            return False
+        caller = Caller(server.url, ledger, Random(0), self.numbers)
+        try:
+            caller.wait_for_all()
+        except httpx.TransportError:
+            return False
+        finally:
+            caller.close()
+        return True
+
+    def died(self, ledger: Ledger) -> None:
+        """Write down that a server has just been found dead."""
+        buried(self.cloud, ledger, datetime.now(UTC))
+
+    def recovered(self, data_dir: Path, ledger: Ledger) -> Findings:
+        """Start a server on what another left behind, and look at everything once it is done."""
+        server = self.nursery.serve(data_dir)
+        assert server.ready()
+        caller = Caller(server.url, ledger, Random(0), self.numbers)
+        caller.wait_for_all()
+        found = examined(caller, self.cloud, ledger)
+        caller.close()
+        server.kill()
+        server.wait()
+        if not sound(data_dir):
+            found.wrong.append("the database is damaged")
+        return found
+
+
+@pytest.fixture(scope="package")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    """A cloud, a nursery and a directory with an account that has connected a vendor."""
+    folder = tmp_path_factory.mktemp("crash")
+    numbers = itertools.count(1)
+    with opened_cloud() as cloud:
+        nursery = Nursery(cloud, folder / "server.log")
+        try:
+            server = nursery.serve(folder / "template")
+            assert server.ready()
+            caller = Caller(server.url, Ledger(), Random(0), numbers)
+            person = caller.sign_up("minimax")
+            caller.close()
+            server.kill(signal.SIGTERM)
+            server.wait()
+            yield Bench(cloud, nursery, folder, numbers, person)
+        finally:
+            nursery.close()

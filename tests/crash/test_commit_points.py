@@ -1,0 +1,104 @@
+"""The process killed before and after each write of one workflow, one after the other.
+
+Sampling finds what happens often; this finds what happens between two particular writes. Some
+points are stepped over, and `TOOLKIT_CRASH_ALL=1` takes every one.
+"""
+
+from collections import Counter
+from itertools import count, product
+
+import pytest
+
+from tests.crash.conftest import Bench
+from tests.crash.outside import asked
+from toolkit.store.crashpoints import VARIABLE, planted
+
+ALL = asked("TOOLKIT_CRASH_ALL") is not None
+SIDES = ("before", "after")
+# Where a restarted server is killed as it takes up what the first one left behind.
+AGAIN = [*product(("lease",), SIDES, (1,)), *product(("commit",), SIDES, (1, 2, 3))]
+
+
+def survives(bench: Bench, durability: str, points: list[str], totals: Counter[str]) -> bool:
+    """Whether a server never came to the first point; if it did, all promises were kept.
+
+    Servers that take up what it left behind are killed at the other points, if they come to them.
+    """
+    data_dir, ledger = bench.copied("-".join((durability, *points))), bench.ledger()
+    for i, point in enumerate(points):
+        env = {VARIABLE: point, "TOOLKIT_DURABILITY": durability}
+        server = bench.nursery.serve(data_dir, **env)
+        outlived = bench.work(server, ledger) if i == 0 else bench.resumed(server, ledger)
+        if outlived:
+            server.kill()
+        server.wait()
+        if outlived and i == 0:
+            return True
+        bench.died(ledger)
+    found = bench.recovered(data_dir, ledger)
+    assert not found.wrong, f"{points}: " + "\n".join(found.wrong)
+    totals += found.counts
+    return False
+
+
+@pytest.mark.parametrize("durability", ["normal", "full"])
+def test_a_kill_around_any_commit_breaks_no_promise(
+    bench: Bench, durability: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Given a workflow, when killed before or after any commit of it, then all promises hold."""
+    totals: Counter[str] = Counter()
+    # Commits to disk are slow enough for what must wait for them to go ahead where it does not.
+    sides = SIDES if ALL or durability == "normal" else ("before",)
+    for n in count(1):
+        points = [[f"commit:{side}:{n}"] for side in sides]
+        if all([survives(bench, durability, one, totals) for one in points]):  # noqa: C419
+            break
+    with capsys.disabled():
+        print(f"\n{durability}: fewer than {n} commits, {dict(totals)}")
+    assert n > 5, "the workflow had next to no commits"
+
+
+def test_a_kill_in_mid_recovery_breaks_no_promise(
+    bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Given a killed workflow, when killed again as it is taken up, then all promises hold."""
+    totals: Counter[str] = Counter()
+    for n in count(1, 1 if ALL else 2):
+        some = AGAIN if ALL else [AGAIN[n // 2 % len(AGAIN)]]
+        later = [":".join(map(str, point)) for point in some]
+        points = [[f"commit:after:{n}", point] for point in later]
+        if all([survives(bench, "normal", two, totals) for two in points]):  # noqa: C419
+            break
+    with capsys.disabled():
+        print(f"\nin recovery: {dict(totals)}")
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_kill_around_the_writing_of_bytes_breaks_no_promise(bench: Bench, when: str) -> None:
+    """Given large artifacts, when killed as their bytes are put in place, then nothing is torn."""
+    numbers = count(1)
+    while not survives(bench, "normal", [f"blob:{when}:{next(numbers)}"], Counter()):
+        continue
+    assert next(numbers) >= 4, "speech and card have bytes to write"
+
+
+@pytest.mark.parametrize(
+    "asked_for", ["commit", "commit:later:3", "tea:before:3", "commit:after:x"]
+)
+def test_a_crash_point_that_does_not_exist_is_refused(
+    asked_for: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a name that is no crash point, when a store opens, then it says so."""
+    monkeypatch.setenv(VARIABLE, asked_for)
+    with pytest.raises(ValueError, match="commit:before:17"):
+        planted("commit")
+
+
+def test_crash_points_are_off_unless_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given no variable, or one about other writes, then there is nothing to call."""
+    assert planted("commit") is None
+    monkeypatch.setenv(VARIABLE, "blob:before:1")
+    assert planted("commit") is None
+    crash = planted("blob")
+    assert crash is not None
+    crash("after")

@@ -1,0 +1,141 @@
+"""With `durability = "full"`: killed at each sync to disk, and what is sent only after one.
+
+No kill can show that a sync is missing, as the system's cache outlives the process: the order of
+system calls can.
+"""
+
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import count
+from os import environ, killpg
+from pathlib import Path
+
+import pytest
+
+from tests.crash.conftest import Bench
+from tests.crash.harness import Server, arguments
+from tests.crash.outside import asked
+
+pytestmark = pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
+
+STEP = 1 if asked("TOOLKIT_CRASH_ALL") else 3
+Trace = Callable[..., "Traced"]
+
+
+class Traced(Server):
+    """A server that runs under strace."""
+
+    def __init__(self, bench: Bench, data_dir: Path, durability: str, *options: str) -> None:
+        self.log = data_dir.with_suffix(".strace")
+        port = bench.nursery.port
+        command = [sys.executable, "-m", "toolkit", *arguments(port, data_dir)]
+        told = {**bench.cloud.environment(), "TOOLKIT_DURABILITY": durability}
+        self.child = subprocess.Popen(
+            ["strace", "-f", "-qq", "-o", str(self.log), *options, *command],
+            env={**environ, **told},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        super().__init__(port, self.child.pid, self.child.poll, self.log)
+
+    def kill(self, number: signal.Signals = signal.SIGKILL) -> None:
+        """Send a signal to the server and to strace, which would else let go of it."""
+        if self.child.poll() is None:
+            killpg(self.pid, number)
+
+
+@pytest.fixture
+def trace(bench: Bench) -> Iterator[Trace]:
+    """Starts traced servers, and sees to it that none is left."""
+    started: list[Traced] = []
+
+    def start(data_dir: Path, durability: str, *options: str) -> Traced:
+        started.append(Traced(bench, data_dir, durability, *options))
+        return started[-1]
+
+    yield start
+    for server in started:
+        server.kill()
+        server.child.wait()
+
+
+def test_a_kill_at_any_sync_breaks_no_promise(
+    bench: Bench, trace: Trace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Given full durability, when killed at any sync of a workflow, then all promises hold."""
+    totals: Counter[str] = Counter()
+    for n in count(1, STEP):
+        data_dir, ledger = bench.copied(f"sync-{n}"), bench.ledger()
+        inject = f"inject=fdatasync:signal=SIGKILL:when={n}"
+        server = trace(data_dir, "full", "-e", "trace=fdatasync", "-e", inject)
+        if bench.work(server, ledger):
+            break
+        server.wait()
+        bench.died(ledger)
+        found = bench.recovered(data_dir, ledger)
+        assert not found.wrong, f"{inject}: " + "\n".join(found.wrong)
+        totals += found.counts
+    with capsys.disabled():
+        print(f"\nup to {n - STEP} syncs of one thread: {dict(totals)}")
+    assert totals["kills"] >= 3, "the workflow had next to no syncs"
+
+
+@pytest.mark.parametrize("durability", ["full", "normal"])
+def test_an_acknowledgement_leaves_after_the_sync(
+    bench: Bench, trace: Trace, durability: str
+) -> None:
+    """Given a workflow that is accepted, then with full durability it was synced before the 202.
+
+    With normal durability it was not, which shows that this test can tell.
+    """
+    data_dir, ledger = bench.copied(f"order-{durability}"), bench.ledger()
+    calls = "trace=fdatasync,recvfrom,sendto,read,write"
+    server = trace(data_dir, durability, "-y", "-s", "40", "-e", calls)
+    # A new log is synced once in any case, so it is the second workflow that tells.
+    assert all(bench.work(server, ledger) for _ in range(2))
+    server.kill()
+    server.wait()
+    told = server.log.read_text(errors="replace").splitlines()
+    asked_at = [i for i, line in enumerate(told) if '"POST /v1/workflows' in line][-1]
+    told_at = [i for i, line in enumerate(told) if '"HTTP/1.1 202' in line][-1]
+    assert asked_at < told_at
+    synced = synced_logs(told[asked_at:told_at])
+    assert bool(synced) is (durability == "full"), "\n".join(told[asked_at : told_at + 1])
+
+
+def test_bytes_and_the_folder_that_names_them_are_synced(bench: Bench, trace: Trace) -> None:
+    """Given full durability, when bytes are put in place, then both were synced by the end.
+
+    The file before it gets its name, its folder after.
+    """
+    data_dir, ledger = bench.copied("folders"), bench.ledger()
+    server = trace(data_dir, "full", "-y", "-e", "trace=fsync,rename")
+    assert bench.work(server, ledger)
+    server.kill()
+    server.wait()
+    told = server.log.read_text(errors="replace")
+    renamed = re.findall(r'rename\("(.*/artifacts/../\..*)", "(.*)"', told)
+    assert len(renamed) >= 2, "speech and card have bytes to put in place"
+    for partial, target in renamed:
+        before, after = told.split(f'rename("{partial}"')
+        assert f"<{partial}>" in before
+        assert f"<{Path(target).parent}>" in after
+
+
+def synced_logs(lines: list[str]) -> list[str]:
+    """The write-ahead logs whose sync began and returned within these lines of strace's."""
+    begun: dict[str, str] = {}
+    done = []
+    for line in lines:
+        process = line.split(maxsplit=1)[0]
+        if found := re.search(r"fdatasync\(\d+<(.*-wal)>", line):
+            begun[process] = found[1]
+        if process in begun and re.search(r"fdatasync.*\)\s+= 0$", line):
+            done.append(begun.pop(process))
+    return done

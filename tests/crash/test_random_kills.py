@@ -1,0 +1,109 @@
+"""One server, killed again and again at random instants while it works, on one directory.
+
+`TOOLKIT_CRASH_KILLS` is how often, `TOOLKIT_CRASH_SEED` repeats what a failure has printed (the
+work and the delays; what the server is doing at that instant is the machine's).
+"""
+
+import itertools
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import httpx
+import pytest
+
+from tests.crash.harness import (
+    WRITERS,
+    Caller,
+    Cloud,
+    Killing,
+    Ledger,
+    Nursery,
+    buried,
+    examined,
+    opened_cloud,
+    sound,
+)
+from tests.crash.outside import asked
+
+KILLS = int(asked("TOOLKIT_CRASH_KILLS") or 40)
+MOST_OPEN = 6
+MOST_PEOPLE = 4
+
+
+def keep_busy(caller: Caller, ledger: Ledger, random: Random) -> None:
+    """Ask for work and look at it until the server is gone."""
+    while True:
+        few = len(ledger.people) < MOST_PEOPLE and random.random() < 0.05
+        if not ledger.people:
+            caller.sign_up("minimax")  # whose tasks are asked of nobody else
+        elif few:
+            caller.sign_up("minimax", random.choice(WRITERS[1:]))
+        elif len(ledger.open) < MOST_OPEN:
+            connected = [person for person in ledger.people if "minimax" in person.connections]
+            if connected:
+                caller.work(random.choice(connected))
+            else:
+                caller.connect(ledger.people[0], "minimax")
+        else:
+            time.sleep(0.005)
+        caller.look_around()
+
+
+def test_kills_at_random_lose_nothing_and_repeat_only_what_was_in_flight(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Given a busy server, when it is killed at random, then all it promised holds.
+
+    What was acknowledged is there, what was shown as completed stays and is not called again, a
+    vendor is called again only for what was in flight, and everything comes to its end.
+    """
+    seed = int(asked("TOOLKIT_CRASH_SEED") or time.time_ns() % 1_000_000)
+    print(f"TOOLKIT_CRASH_SEED={seed}")
+    random, numbers = Random(seed), itertools.count(1)
+    data_dir, ledger = tmp_path / "data", Ledger()
+    began = time.monotonic()
+    with opened_cloud() as cloud:
+        nursery = Nursery(cloud, tmp_path / "server.log")
+        try:
+            for _ in range(KILLS):
+                _one_life(nursery, cloud, data_dir, ledger, random, numbers)
+            server = nursery.serve(data_dir)
+            assert server.ready()
+            caller = Caller(server.url, ledger, random, numbers)
+            caller.wait_for_all()
+            found = examined(caller, cloud, ledger)
+            caller.close()
+            server.kill()
+            server.wait()
+        finally:
+            nursery.close()
+    with capsys.disabled():
+        took = time.monotonic() - began
+        print(f"\nseed {seed}, {took:.1f} s: {dict(found.counts)}, wrong: {len(found.wrong)}")
+    assert not found.wrong, "\n".join(found.wrong)
+    assert sound(data_dir)
+    assert found.counts["billed"] > KILLS / 4, "too little was going on to tell anything"
+
+
+def _one_life(
+    nursery: Nursery,
+    cloud: Cloud,
+    data_dir: Path,
+    ledger: Ledger,
+    random: Random,
+    numbers: Iterator[int],
+) -> None:
+    """Start a server, have it work, kill it: one time in six while it still starts."""
+    server = nursery.serve(data_dir)
+    early = random.random() < 1 / 6
+    killing = Killing(server, random.uniform(0, 0.3)) if early else None
+    if server.ready():
+        killing = killing or Killing(server, random.uniform(0.02, 0.7))
+        caller = Caller(server.url, ledger, random, numbers)
+        with pytest.raises(httpx.TransportError):
+            keep_busy(caller, ledger, random)
+        caller.close()
+    assert killing is not None
+    buried(cloud, ledger, killing.over())
