@@ -83,7 +83,8 @@ def prune(
     hours = int(age.group(1)) * _HOURS[age.group(2)]
     gone = take_out(data_dir, timedelta(hours=hours), dry_run=dry_run)
     if as_json:
-        _print_json(asdict(gone))
+        counts = {table: count for table, count in gone.rows.items() if count}
+        _print_json({"rows": counts, "files": gone.files, "freed_bytes": gone.freed_bytes})
         return
     rows = ", ".join(f"{count} {table}" for table, count in gone.rows.items() if count) or "no rows"
     word = "would go" if dry_run else "gone"

@@ -70,11 +70,11 @@ class Blobs:
             new = not target.parent.exists()
             target.parent.mkdir(parents=True, exist_ok=True)
             partial = target.with_name(f".{secrets.token_hex(8)}")
-            with partial.open("wb") as file:
-                file.write(data)
-                if self._synced:
-                    file.flush()
-                    os.fsync(file.fileno())
+            try:
+                self._fill(partial, data)
+            except OSError:
+                partial.unlink(missing_ok=True)  # it takes the very space that is missing
+                raise
             if self._crash is not None:
                 self._crash("before")
             partial.replace(target)
@@ -90,6 +90,13 @@ class Blobs:
         files.makedirs(f"{self._url}/{digest[:2]}", exist_ok=True)
         files.pipe_file(partial_url, data)
         files.mv(partial_url, target_url)
+
+    def _fill(self, path: Path, data: bytes) -> None:
+        with path.open("wb") as file:
+            file.write(data)
+            if self._synced:
+                file.flush()
+                os.fsync(file.fileno())
 
     def _read(self, digest: str, start: int, end: int | None) -> bytes:
         if self._local is not None:

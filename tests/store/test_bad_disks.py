@@ -1,0 +1,132 @@
+"""Disks that fill, turn read-only or lie: refused in the open, read on, and well again after."""
+
+import hashlib
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.store.disks import Disk, small_disk
+from toolkit import Client, Workflow
+from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.sandbox import Fault, Faults
+from toolkit.settings import Settings
+from toolkit.store import Store
+
+ASKED = {"objective": "One line on tides"}
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Disk]:
+    """A disk of eight megabytes."""
+    with small_disk(tmp_path / "disk", 8) as disk:
+        yield disk
+
+
+@pytest.fixture
+def faults() -> Faults:
+    """What goes wrong in the sandbox."""
+    return Faults()
+
+
+@pytest.fixture
+def client(disk: Disk, faults: Faults) -> Iterator[Client]:
+    """A client whose data is on that disk."""
+    settings = Settings(data_dir=disk.path / "data", sandbox=True, retry_base_s=0.01, lease_s=1.0)
+    with Client.local(settings=settings, faults=faults) as client:
+        yield client
+
+
+def refused(client: Client) -> ServiceError:
+    """The error of a run that is not accepted."""
+    with pytest.raises(ServiceError) as failed:
+        client.runs.create("llm.generate", ASKED)
+    return failed.value
+
+
+def until_completed(client: Client, workflow_id: str, timeout_s: float = 20.0) -> None:
+    """Wait for a workflow by asking, whatever becomes of single questions."""
+    until = time.monotonic() + timeout_s
+    while client.workflows.get(workflow_id).status != "completed":
+        assert time.monotonic() < until, client.workflows.get(workflow_id).nodes
+        time.sleep(0.1)
+
+
+def test_a_disk_that_is_full(client: Client, disk: Disk) -> None:
+    """Given a full disk, then new work is refused with 503, reading goes on, and space cures it."""
+    done = client.runs.create("llm.generate", ASKED).wait()
+    disk.fill()
+    error = refused(client)
+    assert error.code is ErrorCode.UNAVAILABLE
+    assert error.retry_after is not None
+    assert str(disk.path) not in str(error)
+    assert client.runs.get(done.id).output == done.output
+    assert [run.id for run in client.runs.list()] == [done.id]
+    disk.empty()
+    assert client.runs.create("llm.generate", ASKED).wait().status == "completed"
+    assert len(client.runs.list()) == 2  # nothing is left of what was refused
+
+
+def test_a_disk_that_fills_in_mid_workflow(client: Client, disk: Disk, faults: Faults) -> None:
+    """Given a disk that fills while work is under way, then it ends well once there is space.
+
+    What had completed is not paid again.
+    """
+    faults.add(Fault("minimax", delay_ms=60, times=None))
+    flow = Workflow("speeches")
+    before = None
+    for i in range(12):
+        before = flow.add(
+            f"n{i}", "llm.generate", objective=f"Line {i}", depends_on=[before] if before else []
+        )
+    run = client.workflows.submit(flow)
+    while sum(node.status == "completed" for node in client.workflows.get(run.id).nodes) < 3:
+        time.sleep(0.02)
+    disk.fill()
+    time.sleep(0.5)
+    shown = {n.id: n.artifact_id for n in client.workflows.get(run.id).nodes if n.artifact_id}
+    assert 3 <= len(shown) < 12
+    disk.empty()
+    until_completed(client, run.id)
+    after = {node.id: node.artifact_id for node in client.workflows.get(run.id).nodes}
+    assert {node_id: after[node_id] for node_id in shown} == shown
+    paid = sum(call.billed for call in faults.calls)
+    assert 12 <= paid <= 13  # one was in flight
+
+
+async def test_bytes_that_do_not_fit(disk: Disk) -> None:
+    """Given no space for an artifact's bytes, then nothing is left of them, and space cures it."""
+    data = bytes(range(256)) * 4096
+    digest = hashlib.sha256(data).hexdigest()
+    store = await Store.open(disk.path / "data")
+    disk.fill(leave_bytes=256 * 1024)
+    with pytest.raises(ServiceError):
+        await store.put_blob(digest, data)
+    assert [path for path in (disk.path / "data" / "artifacts").rglob("*") if path.is_file()] == []
+    disk.empty()
+    await store.put_blob(digest, data)
+    assert await store.get_blob(digest) == data
+    await store.close()
+
+
+def test_a_database_that_turns_read_only(settings: Settings) -> None:
+    """Given a database that may only be read, then it is read, and nothing is accepted."""
+    with Client.local(settings=settings) as client:
+        done = client.runs.create("llm.generate", ASKED).wait()
+        transport = client._http._client._transport
+        store = transport._thread.engine._core.store  # type: ignore[attr-defined]
+        store._writer._connection.execute("PRAGMA query_only=ON")
+        assert refused(client).code is ErrorCode.UNAVAILABLE
+        assert client.runs.get(done.id).output == done.output
+        store._writer._connection.execute("PRAGMA query_only=OFF")
+        assert client.runs.create("llm.generate", ASKED).wait().status == "completed"
+
+
+def test_a_read_only_directory_is_refused_in_one_line(disk: Disk) -> None:
+    """Given a directory that may only be read, then opening it says so, without a path."""
+    disk.remount("ro")
+    with pytest.raises(ServiceError) as failed:
+        Client.local(disk.path / "new", sandbox=True)
+    assert failed.value.code is ErrorCode.UNAVAILABLE
+    assert "\n" not in str(failed.value)
