@@ -1,0 +1,81 @@
+"""Data directories of every earlier version: opened, migrated, and gone on with."""
+
+import sqlite3
+import tarfile
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from toolkit import Client
+from toolkit.cli import app
+from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.sandbox import Faults
+from toolkit.store.schema import HEAD, MIGRATIONS
+
+FACTS = Path(__file__).parent / "facts"
+EARLIER = sorted(
+    path.name[:4] for path in (MIGRATIONS / "versions").glob("[0-9]*.py") if path.name[:4] < HEAD
+)
+
+
+@pytest.fixture
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A data directory that the version of a migration left behind when it was killed."""
+    with tarfile.open(FACTS / f"data_{request.param}.tar.xz") as archive:
+        archive.extractall(tmp_path / "data", filter="data")
+    return tmp_path / "data"
+
+
+def rows(folder: Path, sql: str) -> list[tuple[object, ...]]:
+    """What the database says."""
+    with closing(sqlite3.connect(folder / "state.db")) as connection:
+        return connection.execute(sql).fetchall()
+
+
+@pytest.mark.parametrize("folder", EARLIER, indirect=True)
+def test_a_directory_of_an_earlier_version(folder: Path, request: pytest.FixtureRequest) -> None:
+    """Given what an earlier version left, then all of it is there, and what ran goes on."""
+    (found,) = rows(folder, "SELECT version_num FROM alembic_version")
+    assert found == (request.node.callspec.params["folder"],)
+    completed = dict(rows(folder, "SELECT id, doc FROM jobs WHERE status = 'completed'"))
+    (workflow_id,) = rows(folder, "SELECT id FROM workflows WHERE task_id IS NULL")[0]
+    faults = Faults()
+    with Client.local(folder, sandbox=True, faults=faults) as client:
+        done = client.workflows.get(str(workflow_id)).wait()
+        assert (done.status, len(done.nodes)) == ("completed", 150)
+        jobs = {node.job_id: node for node in done.nodes}
+        kept = [job_id for job_id in completed if job_id in jobs]
+        assert len(kept) >= 5
+        assert sum(call.billed for call in faults.calls) == 150 - len(kept)
+        assert len(client.runs.list()) == 2
+        assert client.tasks.list()[0].refresh().status == "completed"
+        sizes = [len(client.artifacts.get(one.id).content()) for one in client.artifacts.list(200)]
+        assert sizes == [one.record.size_bytes for one in client.artifacts.list(200)]
+        assert len(client.connections.list()) == 7
+        assert client.runs.create("llm.generate", {"objective": "Salt"}).wait().output
+    assert rows(folder, "SELECT version_num FROM alembic_version") == [(HEAD,)]
+    shown = CliRunner().invoke(app, ["doctor", "--data-dir", str(folder), "--deep"])
+    assert shown.exit_code == 0, shown.stdout
+
+
+def test_every_earlier_version_is_here() -> None:
+    """Given the migrations, then each but the last has a directory that it left behind."""
+    assert [path.name[5:9] for path in sorted(FACTS.glob("data_*.tar.xz"))] == EARLIER
+
+
+@pytest.mark.parametrize("folder", EARLIER[-1:], indirect=True)
+def test_a_directory_of_a_later_version(folder: Path) -> None:
+    """Given a directory of a later version, then it is refused in one line, and left alone."""
+    with closing(sqlite3.connect(folder / "state.db")) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        connection.commit()
+    before = (folder / "state.db").read_bytes()
+    with pytest.raises(ServiceError, match="later version of the toolkit") as refused:
+        Client.local(folder, sandbox=True)
+    assert refused.value.code is ErrorCode.UNAVAILABLE
+    assert "\n" not in str(refused.value)
+    assert (folder / "state.db").read_bytes() == before
+    shown = CliRunner().invoke(app, ["doctor", "--data-dir", str(folder)])
+    assert (shown.exit_code, "later version" in shown.stdout) == (1, True)
