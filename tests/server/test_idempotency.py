@@ -57,7 +57,7 @@ POSTS: dict[str, Any] = {
     "/v1/tasks/{task}/cancel": None,
     "/v1/tasks/{blocked}/resume": None,
 }
-EXCEPTED = {"/v1/account"}
+EXCEPTED = {"/v1/account", "/v1/account/keys"}
 
 
 async def connected(wire: Wire) -> Wire:

@@ -73,7 +73,7 @@ def once(method: str, path: str) -> dict[str, str]:
 
     Reading and deleting are so by themselves, and an account's key is told a single time.
     """
-    if method != "POST" or path == "/account":
+    if method != "POST" or path in ("/account", "/account/keys"):
         return {}
     return {"Idempotency-Key": secrets.token_hex(16)}
 

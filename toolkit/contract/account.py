@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from toolkit.contract.base import Record, Request, Timestamp
+from toolkit.contract.base import Record, Request, Timestamp, Usd
 
 Scope = Literal["read", "write", "admin"]
 
@@ -47,6 +47,19 @@ class AccountCreated(Account):
     api_key: str = Field(description="shown only once, begins sk_live_")
 
 
+class KeyCreate(Request):
+    """`POST /v1/account/keys`.
+
+    Attributes:
+        scopes: what the key allows.
+        max_cost_usd_per_day: what all work asked for with it may cost from midnight to midnight,
+            UTC; none sets no limit.
+    """
+
+    scopes: list[Scope] = Field(default=["read", "write"], min_length=1, max_length=3)
+    max_cost_usd_per_day: Usd | None = None
+
+
 class ApiKey(Record):
     """An API key as it is listed: never the key itself."""
 
@@ -54,5 +67,12 @@ class ApiKey(Record):
     prefix: str = "sk_live_"
     last4: str
     scopes: list[Scope] = ["read", "write", "admin"]
+    max_cost_usd_per_day: Usd | None = None
     created_at: Timestamp
     revoked_at: Timestamp | None = None
+
+
+class KeyCreated(ApiKey):
+    """A new key, shown this once."""
+
+    api_key: str = Field(description="shown only once, begins sk_live_")

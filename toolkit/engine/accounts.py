@@ -6,7 +6,15 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from toolkit.contract.account import Account, AccountCreate, AccountCreated, ApiKey, Scope
+from toolkit.contract.account import (
+    Account,
+    AccountCreate,
+    AccountCreated,
+    ApiKey,
+    KeyCreate,
+    KeyCreated,
+    Scope,
+)
 from toolkit.contract.base import now, rfc3339
 from toolkit.contract.errors import ErrorCode, RequestError, not_found
 from toolkit.contract.ids import Prefix, new_id
@@ -46,7 +54,7 @@ class Accounts:
             RequestError: `CONFLICT` when the address has an account.
         """
         account, changes = self._new_account(request.email)
-        key, inserted = self._new_key(account.id)
+        key, inserted, _ = self._new_key(account.id)
         try:
             await self._core.store.write([*changes, inserted])
         except Conflict:
@@ -124,11 +132,24 @@ class Accounts:
         }
         return account, [Insert("accounts", row)]
 
+    async def create_key(self, account_id: str, request: KeyCreate) -> KeyCreated:
+        """Make another key for an account; it is shown this once."""
+        scopes = [scope for scope in ALL_SCOPES if scope in request.scopes]
+        key, inserted, record = self._new_key(account_id, scopes, request.max_cost_usd_per_day)
+        await self._core.store.write([inserted])
+        return KeyCreated(**dict(record), api_key=key)
+
     @staticmethod
-    def _new_key(account_id: str) -> tuple[str, Insert]:
+    def _new_key(
+        account_id: str, scopes: Sequence[Scope] = ALL_SCOPES, a_day: float | None = None
+    ) -> tuple[str, Insert, ApiKey]:
         key = KEY_PREFIX + secrets.token_urlsafe(32)
         record = ApiKey(
-            id=new_id(Prefix.KEY), last4=key[-4:], scopes=list(ALL_SCOPES), created_at=now()
+            id=new_id(Prefix.KEY),
+            last4=key[-4:],
+            scopes=list(scopes),
+            max_cost_usd_per_day=a_day,
+            created_at=now(),
         )
         row: dict[str, object] = {
             "id": record.id,
@@ -138,4 +159,4 @@ class Accounts:
             "created_at": rfc3339(record.created_at),
             "doc": record.model_dump_json(),
         }
-        return key, Insert("api_keys", row)
+        return key, Insert("api_keys", row), record

@@ -1,7 +1,7 @@
 """Budgets: money is reserved before a vendor is called and settled after (decisions, "Budget")."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 
 from toolkit.contract.errors import ErrorCode, WorkError
@@ -47,11 +47,17 @@ class Budget:
 
 
 class Reservation:
-    """Money held in every budget that a call counts against."""
+    """Money held in every budget that a call counts against.
+
+    Attributes:
+        amount: what the call may cost.
+        settled: told what it did cost, once.
+    """
 
     def __init__(self, budgets: Sequence[Budget], amount: Decimal) -> None:
         self._budgets = budgets
         self.amount = amount
+        self.settled: Callable[[Decimal], None] | None = None
         for budget in budgets:
             budget.hold(amount)
 
@@ -60,6 +66,9 @@ class Reservation:
         budgets, self._budgets = self._budgets, ()
         for budget in budgets:
             budget.settle(self.amount, actual)
+        if self.settled is not None:
+            settled, self.settled = self.settled, None
+            settled(actual)
 
 
 async def reserve(budgets: Sequence[Budget], amount: Decimal | None) -> Reservation:

@@ -122,6 +122,7 @@ class Calls:
         known = candidate.estimated_cost_usd
         estimate = None if known is None else Decimal(str(known))
         held = await reserve(work.budgets, estimate)
+        await self._core.allowances.hold(work.lease.key_id, estimate, held)
         attempt = self._begin(work, candidate)
         try:
             # Not before this is durable may anything be spent (promise P3).

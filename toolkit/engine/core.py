@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from toolkit.contract.connections import Connection
+from toolkit.engine.allowance import Allowances
 from toolkit.engine.driver import Driver
 from toolkit.engine.health import Condition
 from toolkit.engine.lanes import Lanes
@@ -32,6 +33,7 @@ class Core:
     resolver: SecretResolver
     slots: FairLimiter
     lanes: Lanes
+    allowances: Allowances
     draining: bool = False
     reproducible: bool = False
     _timeouts: dict[tuple[str, str], Timeouts] = field(default_factory=dict)

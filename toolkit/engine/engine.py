@@ -11,6 +11,7 @@ from toolkit.contract.capabilities import Capability
 from toolkit.contract.health import Health
 from toolkit.engine.accounts import Accounts
 from toolkit.engine.admission import Admission
+from toolkit.engine.allowance import Allowances
 from toolkit.engine.artifacts import Artifacts
 from toolkit.engine.compute import Computes
 from toolkit.engine.connections import Connections, Providers
@@ -129,6 +130,7 @@ class Engine:
             resolver=resolver or EnvironmentResolver(None),
             slots=FairLimiter(settings.max_concurrent_jobs),
             lanes=Lanes(settings, store),
+            allowances=Allowances(store),
             reproducible=reproducible,
         )
         engine = cls(core, pool)

@@ -15,7 +15,9 @@ class Jobs:
         self._core = core
         self._solo = solo
 
-    async def create(self, account_id: str, request: JobCreate) -> Job:
+    async def create(
+        self, account_id: str, request: JobCreate, *, key_id: str | None = None
+    ) -> Job:
         """Accept a job on a compute; it is durable and under way when this returns.
 
         Raises:
@@ -39,6 +41,7 @@ class Jobs:
             capability.estimate(value),
             request.input,
             request.options.model_copy(update=pinned),
+            key_id=key_id,
         )
 
     async def get(self, account_id: str, job_id: str) -> Job:

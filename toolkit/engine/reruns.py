@@ -62,7 +62,14 @@ class Reruns:
         self._roots.start(lease)
         return await self._workflows.get(account_id, workflow_id)
 
-    async def fork(self, account_id: str, workflow_id: str, request: WorkflowFork) -> Workflow:
+    async def fork(
+        self,
+        account_id: str,
+        workflow_id: str,
+        request: WorkflowFork,
+        *,
+        key_id: str | None = None,
+    ) -> Workflow:
         """Make a new workflow that runs one node again and what depends on it, and keeps the rest.
 
         Raises:
@@ -95,7 +102,9 @@ class Reruns:
                 for node in source.nodes
             ],
         )
-        return await self._workflows.accept(account_id, asked, kept, forked_from=source.id)
+        return await self._workflows.accept(
+            account_id, asked, kept, forked_from=source.id, key_id=key_id
+        )
 
     async def _reopened(self, workflow_id: str) -> Lease:
         """The lease of a workflow that has ended; whoever ended it may be about to let go of it."""

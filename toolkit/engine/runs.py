@@ -20,7 +20,9 @@ class Runs:
         self._core = core
         self._solo = solo
 
-    async def create(self, account_id: str, request: RunCreate) -> Run:
+    async def create(
+        self, account_id: str, request: RunCreate, *, key_id: str | None = None
+    ) -> Run:
         """Accept a run; it is durable and under way when this returns.
 
         Raises:
@@ -34,6 +36,7 @@ class Runs:
             request.input,
             request.options,
             run_id=new_id(Prefix.RUN),
+            key_id=key_id,
         )
         return Run.of(job)
 

@@ -37,6 +37,7 @@ class Solo:
         options: Options,
         *,
         run_id: str | None = None,
+        key_id: str | None = None,
     ) -> Job:
         """Accept a job; it is durable and under way when this returns.
 
@@ -44,6 +45,7 @@ class Solo:
             operation: what a vendor would be asked for.
             given: the input.
             run_id: the run that it is, if it is one.
+            key_id: the key that it is asked for with.
 
         Raises:
             RequestError: whatever admission refuses.
@@ -51,6 +53,7 @@ class Solo:
         gate = self._admission.gate(account_id)
         expected = await gate.admit(capability, given, options, operation)
         within_budget(options.max_cost_usd, [expected])
+        await self._core.allowances.check(key_id, expected)
         job = Job(
             id=new_id(Prefix.JOB),
             run_id=run_id,
@@ -61,7 +64,7 @@ class Solo:
             created_at=now(),
         )
         kind = "job" if run_id is None else "run"
-        inserted, lease = self._core.store.new_root(run_id or job.id, kind, account_id)
+        inserted, lease = self._core.store.new_root(run_id or job.id, kind, account_id, key_id)
         work = self._work(job, capability, lease)
         work.new = True
         shown = job if run_id is None else Run.of(job)

@@ -58,20 +58,23 @@ class Tasks:
         }
         roots.handle("task", self._carry_out)
 
-    async def create(self, account_id: str, request: TaskCreate) -> Task:
+    async def create(
+        self, account_id: str, request: TaskCreate, *, key_id: str | None = None
+    ) -> Task:
         """Accept a task; it is durable and being planned when this returns.
 
         Raises:
             RequestError: `NOT_FOUND` for an endpoint that is not there.
         """
         await self._plans.check(account_id, request)
+        await self._core.allowances.check(key_id, None)
         task = Task(
             id=new_id(Prefix.TASK),
             objective=request.objective,
             constraints=request.constraints,
             created_at=now(),
         )
-        inserted, lease = self._core.store.new_root(task.id, "task", account_id)
+        inserted, lease = self._core.store.new_root(task.id, "task", account_id, key_id)
         row: dict[str, object] = {
             "id": task.id,
             "account_id": account_id,

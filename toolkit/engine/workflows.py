@@ -35,14 +35,16 @@ class Workflows:
         self._fresh: dict[str, tuple[Workflow, Mapping[str, Any]]] = {}
         roots.handle("workflow", self._carry_out)
 
-    async def create(self, account_id: str, request: WorkflowCreate) -> Workflow:
+    async def create(
+        self, account_id: str, request: WorkflowCreate, *, key_id: str | None = None
+    ) -> Workflow:
         """Accept a workflow; it is durable and under way when this returns.
 
         Raises:
             RequestError: `INVALID_WORKFLOW`, `INVALID_REQUEST`, `NOT_FOUND` for an unknown
                 capability, `CREDENTIALS_MISSING`, `PROVIDER_NOT_ALLOWED`, `BUDGET_EXCEEDED`.
         """
-        return await self.accept(account_id, request, {})
+        return await self.accept(account_id, request, {}, key_id=key_id)
 
     async def accept(
         self,
@@ -51,6 +53,7 @@ class Workflows:
         kept: Mapping[str, str],
         *,
         forked_from: str | None = None,
+        key_id: str | None = None,
     ) -> Workflow:
         """Accept a graph of which the jobs of some nodes (`kept`, by node id) are there already.
 
@@ -58,9 +61,10 @@ class Workflows:
             RequestError: see `create`.
         """
         options = await self.check(account_id, request, kept)
+        await self._core.allowances.check(key_id, None)
         workflow = self.draft(request)
         workflow.forked_from = forked_from
-        inserted, lease = self._core.store.new_root(workflow.id, "workflow", account_id)
+        inserted, lease = self._core.store.new_root(workflow.id, "workflow", account_id, key_id)
         spec = spec_of(options, kept)
         changes = self.inserted(workflow, account_id, workflow.id, spec)
         await accept(self._core, [inserted, *changes], workflow)

@@ -23,8 +23,8 @@ from toolkit.server.errors import error_response
 from toolkit.server.uploads import FORM_OVERHEAD
 
 HEADER = "idempotency-key"
-# Replaying its answer would mean keeping the key that is in it.
-EXCEPTED = frozenset({"/v1/account"})
+# Replaying their answers would mean keeping the keys that are in them.
+EXCEPTED = frozenset({"/v1/account", "/v1/account/keys"})
 _PRINTABLE = re.compile(r"[\x20-\x7e]{1,255}")
 _BOUNDARY = re.compile(r'boundary="?([^";,]+)')
 # What is accepted is done later; everything else is there once it is answered.

@@ -8,7 +8,9 @@ from toolkit.store.changes import (
     Insert,
     Lease,
     LeaseLost,
+    OverLimit,
     Put,
+    Spend,
     Update,
 )
 from toolkit.store.reader import Row
@@ -22,8 +24,10 @@ __all__ = [
     "Insert",
     "Lease",
     "LeaseLost",
+    "OverLimit",
     "Put",
     "Row",
+    "Spend",
     "Store",
     "Update",
 ]

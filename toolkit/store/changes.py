@@ -39,6 +39,21 @@ class Delete:
 
 
 @dataclass(frozen=True, slots=True)
+class Spend:
+    """More, or less, that a key has spent on a day, in billionths of a dollar.
+
+    Attributes:
+        id: of the row, which is made if it is not there.
+        limit: what the sum must not pass; none only counts.
+    """
+
+    id: str
+    key_id: str
+    nano: int
+    limit: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Emit:
     """An event; the writer gives it its number within the resource, and within the job."""
 
@@ -49,21 +64,30 @@ class Emit:
     job_id: str | None = None
 
 
-Change: TypeAlias = Insert | Update | Put | Delete | Emit
+Change: TypeAlias = Insert | Update | Put | Delete | Spend | Emit
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to work on a root; `fence` grows each time it changes hands."""
+    """The right to work on a root; `fence` grows each time it changes hands.
+
+    Attributes:
+        key_id: the key that the work was asked for with; none for work of earlier versions.
+    """
 
     root_id: str
     kind: str
     account_id: str
     fence: int
+    key_id: str | None = None
 
 
 class LeaseLost(Exception):  # noqa: N818 - names what happened
     """Another process holds the root now; nothing of the call was written."""
+
+
+class OverLimit(Exception):  # noqa: N818 - names what happened
+    """A key would spend more than it may; nothing of the call was written."""
 
 
 class Conflict(Exception):  # noqa: N818 - names what happened

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, text
 
 from toolkit.contract.errors import ErrorCode, ServiceError
 
-HEAD = "0006"
+HEAD = "0007"
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 

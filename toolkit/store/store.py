@@ -197,7 +197,9 @@ class Store:
             if not waiters:
                 self._waiters.pop(resource_id, None)
 
-    def new_root(self, root_id: str, kind: str, account_id: str) -> tuple[Insert, Lease]:
+    def new_root(
+        self, root_id: str, kind: str, account_id: str, key_id: str | None = None
+    ) -> tuple[Insert, Lease]:
         """A root that this process works on from the first; put the insert in its first write."""
         row: dict[str, object] = {
             "id": root_id,
@@ -209,8 +211,9 @@ class Store:
             "lease_until": time.monotonic() + self._lease_s,
             "fence": 1,
             "created_at": rfc3339(now()),
+            "key_id": key_id,
         }
-        return Insert("roots", row), Lease(root_id, kind, account_id, 1)
+        return Insert("roots", row), Lease(root_id, kind, account_id, 1, key_id)
 
     async def claim(self, limit: int) -> list[Lease]:
         """Take open roots that nobody works on any more, oldest first."""
@@ -237,7 +240,9 @@ class Store:
             )
         )
         self._writer.forget()
-        return Lease(row["id"], row["kind"], row["account_id"], fence + 1) if taken else None
+        if not taken:
+            return None
+        return Lease(row["id"], row["kind"], row["account_id"], fence + 1, row["key_id"])
 
     async def reopen(self, root_id: str) -> Lease | None:
         """Take a root that had been closed; none when it is open, or another was quicker."""

@@ -143,6 +143,9 @@ idempotency = Table(
     Index("ix_idempotency_created", "created_at"),
 )
 cache = Table("cache", metadata, _id(), _text("account_id"), _text("job_id"), _text("created_at"))
+spending = Table(
+    "spending", metadata, _id(), _text("key_id"), Column("nano", Integer, nullable=False)
+)
 artifacts = Table(
     "artifacts",
     metadata,
@@ -168,6 +171,7 @@ roots = Table(
     Column("lease_until", Float, nullable=False),
     Column("fence", Integer, nullable=False),
     _text("created_at"),
+    _text("key_id", optional=True),
     Index("ix_roots_account", "account_id", "kind", "id"),
     Index("ix_roots_open", "open", "owner"),
 )

@@ -20,7 +20,9 @@ from toolkit.store.changes import (
     Insert,
     Lease,
     LeaseLost,
+    OverLimit,
     Put,
+    Spend,
     Update,
 )
 from toolkit.store.crashpoints import planted
@@ -54,6 +56,7 @@ class Batch:
     updates: Rows = field(default_factory=dict)
     puts: Rows = field(default_factory=dict)
     deletes: dict[str, list[str]] = field(default_factory=dict)
+    spends: list[Spend] = field(default_factory=list)
     events: list[Emit] = field(default_factory=list)
 
     def add(self, change: Change) -> None:
@@ -70,6 +73,8 @@ class Batch:
                 self.puts.setdefault(table, {})[str(values["id"])] = dict(values)
             case Delete(table, row_id):
                 self.deletes.setdefault(table, []).append(row_id)
+            case Spend():
+                self.spends.append(change)
             case Emit():
                 self.events.append(change)
 
@@ -86,7 +91,7 @@ class Group:
         self._docs: dict[str, object] = {}
         for submission in submissions:
             for change in submission.changes:
-                if isinstance(change, Emit | Delete | Put):
+                if isinstance(change, Emit | Delete | Put | Spend):
                     continue
                 record = change.values.get("doc")
                 if isinstance(record, BaseModel) and (row_id := _row_id(change)) not in self._docs:
@@ -265,6 +270,8 @@ class Writer:
                 self._connection.executemany(_put(table, tuple(values[0])), values)
             for table, row_ids in batch.deletes.items():
                 self._connection.executemany(_delete(table), [(row_id,) for row_id in row_ids])
+            for spend in batch.spends:
+                self._spend(spend)
             if batch.events:
                 self._connection.executemany(_insert("events", EVENT), self._numbered(batch.events))
             if self._crash is not None:
@@ -286,6 +293,18 @@ class Writer:
             ).fetchone()
             if row is not None and (row[0] != self._owner or row[1] != lease.fence):
                 raise LeaseLost(lease.root_id)
+
+    def _spend(self, spend: Spend) -> None:
+        """Count money in the database itself, where all processes meet."""
+        run = self._connection.execute
+        run("INSERT OR IGNORE INTO spending VALUES (?, ?, 0)", (spend.id, spend.key_id))
+        counted = run(
+            "UPDATE spending SET nano = nano + ?1"
+            " WHERE id = ?2 AND (?3 IS NULL OR nano + ?1 <= ?3)",
+            (spend.nano, spend.id, spend.limit),
+        )
+        if not counted.rowcount:
+            raise OverLimit(spend.id)
 
     def _numbered(self, events: Sequence[Emit]) -> list[dict[str, object]]:
         rows = []

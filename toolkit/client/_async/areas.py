@@ -1,6 +1,6 @@
 """The `/v1` areas as attributes of the client: what can be created, read and listed in each."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -14,7 +14,7 @@ from toolkit.client._shown import (
     Discovered,
     Shown,
 )
-from toolkit.contract.account import Account, AccountCreated, ApiKey
+from toolkit.contract.account import Account, AccountCreated, ApiKey, KeyCreated
 from toolkit.contract.connections import ConnectionTest
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.events import Event
@@ -420,6 +420,21 @@ class AsyncAccounts:
         """The account's keys: never the keys themselves."""
         found = (await self._http.call("GET", "/account/keys"))["data"]["items"]
         return Collection([Shown(ApiKey.model_validate(item)) for item in found], "keys")
+
+    async def create_key(
+        self, *, scopes: Sequence[str] | None = None, max_cost_usd_per_day: float | None = None
+    ) -> KeyCreated:
+        """Make another key; it is shown this once.
+
+        Args:
+            scopes: `read`, `write`, `admin`; the first two by default.
+            max_cost_usd_per_day: what all work asked for with it may cost in a day, by UTC.
+        """
+        body = _wire.without_none(
+            scopes=None if scopes is None else list(scopes),
+            max_cost_usd_per_day=max_cost_usd_per_day,
+        )
+        return _wire.data_of(await self._http.call("POST", "/account/keys", json=body), KeyCreated)
 
     async def revoke(self, id: str) -> ApiKey:  # noqa: A002
         """Make a key invalid at once."""

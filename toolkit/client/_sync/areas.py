@@ -1,7 +1,7 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
 """The `/v1` areas as attributes of the client: what can be created, read and listed in each."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -15,7 +15,7 @@ from toolkit.client._shown import (
 )
 from toolkit.client._sync import handles
 from toolkit.client._sync.http import Http
-from toolkit.contract.account import Account, AccountCreated, ApiKey
+from toolkit.contract.account import Account, AccountCreated, ApiKey, KeyCreated
 from toolkit.contract.connections import ConnectionTest
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.events import Event
@@ -411,6 +411,21 @@ class Accounts:
         """The account's keys: never the keys themselves."""
         found = (self._http.call("GET", "/account/keys"))["data"]["items"]
         return Collection([Shown(ApiKey.model_validate(item)) for item in found], "keys")
+
+    def create_key(
+        self, *, scopes: Sequence[str] | None = None, max_cost_usd_per_day: float | None = None
+    ) -> KeyCreated:
+        """Make another key; it is shown this once.
+
+        Args:
+            scopes: `read`, `write`, `admin`; the first two by default.
+            max_cost_usd_per_day: what all work asked for with it may cost in a day, by UTC.
+        """
+        body = _wire.without_none(
+            scopes=None if scopes is None else list(scopes),
+            max_cost_usd_per_day=max_cost_usd_per_day,
+        )
+        return _wire.data_of(self._http.call("POST", "/account/keys", json=body), KeyCreated)
 
     def revoke(self, id: str) -> ApiKey:  # noqa: A002
         """Make a key invalid at once."""

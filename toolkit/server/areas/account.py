@@ -2,7 +2,14 @@
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from toolkit.contract.account import Account, AccountCreate, AccountCreated, ApiKey
+from toolkit.contract.account import (
+    Account,
+    AccountCreate,
+    AccountCreated,
+    ApiKey,
+    KeyCreate,
+    KeyCreated,
+)
 from toolkit.contract.errors import ErrorCode
 from toolkit.server.auth import Admin, Reader, TheEngine
 from toolkit.server.body import read_model
@@ -40,6 +47,17 @@ async def keys(request: Request, engine: TheEngine, caller: Admin) -> Response:
     """List keys: their last four characters only."""
     query = page_query(request)
     return page(await engine.accounts.keys(caller.account_id, query.limit, query.before), query)
+
+
+@router.post(
+    "/keys",
+    dependencies=[Depends(no_query)],
+    **described("account_keys_create", KeyCreated, status=201, body=KeyCreate),
+)
+async def create_key(request: Request, engine: TheEngine, caller: Admin) -> Response:
+    """Make another key, with its scopes and what it may spend in a day; it is shown this once."""
+    body = await read_model(request, KeyCreate)
+    return one(await engine.accounts.create_key(caller.account_id, body), 201)
 
 
 @router.delete(

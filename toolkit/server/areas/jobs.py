@@ -41,7 +41,9 @@ router = APIRouter(prefix="/jobs", tags=["jobs"])
 )
 async def create(request: Request, engine: TheEngine, caller: Writer) -> Response:
     """Accept one; `Prefer: wait=N` holds the answer for up to N seconds."""
-    accepted = await engine.jobs.create(caller.account_id, await read_model(request, JobCreate))
+    accepted = await engine.jobs.create(
+        caller.account_id, await read_model(request, JobCreate), key_id=caller.key_id
+    )
     seconds = preferred_wait(request, LONGEST_WAIT_S)
     if seconds is None:
         return one(accepted, 202)

@@ -43,7 +43,9 @@ router = APIRouter(prefix="/runs", tags=["runs"])
 )
 async def create(request: Request, engine: TheEngine, caller: Writer) -> Response:
     """Accept one; `Prefer: wait=N` holds the answer for up to N seconds."""
-    accepted = await engine.runs.create(caller.account_id, await read_model(request, RunCreate))
+    accepted = await engine.runs.create(
+        caller.account_id, await read_model(request, RunCreate), key_id=caller.key_id
+    )
     seconds = preferred_wait(request, LONGEST_WAIT_S)
     if seconds is None:
         return one(accepted, 202)

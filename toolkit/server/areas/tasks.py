@@ -36,7 +36,9 @@ router = APIRouter(prefix="/tasks", tags=["tasks"])
 )
 async def create(request: Request, engine: TheEngine, caller: Writer) -> Response:
     """Accept one; `Prefer: wait=N` holds the answer for up to N seconds."""
-    accepted = await engine.tasks.create(caller.account_id, await read_model(request, TaskCreate))
+    accepted = await engine.tasks.create(
+        caller.account_id, await read_model(request, TaskCreate), key_id=caller.key_id
+    )
     seconds = preferred_wait(request, LONGEST_WAIT_S)
     if seconds is None:
         return one(accepted, 202)

@@ -44,7 +44,7 @@ router = APIRouter(prefix="/workflows", tags=["workflows"])
 async def create(request: Request, engine: TheEngine, caller: Writer) -> Response:
     """Accept one; `Prefer: wait=N` holds the answer for up to N seconds."""
     accepted = await engine.workflows.create(
-        caller.account_id, await read_model(request, WorkflowCreate)
+        caller.account_id, await read_model(request, WorkflowCreate), key_id=caller.key_id
     )
     seconds = preferred_wait(request, LONGEST_WAIT_S)
     if seconds is None:
@@ -112,7 +112,7 @@ async def retry(id: str, engine: TheEngine, caller: Writer) -> Response:  # noqa
 async def fork(id: str, request: Request, engine: TheEngine, caller: Writer) -> Response:  # noqa: A002
     """Run a node and what depends on it again, in a new one that keeps the other results."""
     body = await read_model(request, WorkflowFork)
-    return one(await engine.reruns.fork(caller.account_id, id, body), 202)
+    return one(await engine.reruns.fork(caller.account_id, id, body, key_id=caller.key_id), 202)
 
 
 @router.get(

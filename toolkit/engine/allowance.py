@@ -1,0 +1,113 @@
+"""What a key may spend in a day, kept in the store, so that all processes keep to it together."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from decimal import ROUND_CEILING, Decimal
+from functools import partial
+
+from toolkit.contract.account import ApiKey
+from toolkit.contract.base import now
+from toolkit.contract.errors import ErrorCode, RequestError, WorkError
+from toolkit.engine.budget import Reservation
+from toolkit.store import OverLimit, Spend, Store
+
+NANO = Decimal(10) ** 9
+
+
+class Allowances:
+    """Takes what calls may cost from the day's allowance of the key they are made for.
+
+    What was taken for a call that a crash cut off stays taken: its vendor may bill it.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._under_way: Counter[str] = Counter()
+        self._given_back = asyncio.Event()  # set, and replaced, each time something is
+
+    async def check(self, key_id: str | None, expected: Decimal | None) -> None:
+        """Refuse work at once for which too little is left today.
+
+        Raises:
+            RequestError: `BUDGET_EXCEEDED`.
+        """
+        limit = await self._limit(key_id)
+        if limit is None or key_id is None:
+            return
+        row = await self._store.get("spending", _row_id(key_id))
+        spent = Decimal(0 if row is None else int(row["nano"])) / NANO
+        if spent >= limit or spent + (expected or Decimal(0)) > limit:
+            raise RequestError(ErrorCode.BUDGET_EXCEEDED, _over(limit, spent))
+
+    async def hold(self, key_id: str | None, amount: Decimal | None, held: Reservation) -> None:
+        """Have what a call may cost held here too, waiting while others may give some back.
+
+        Raises:
+            WorkError: `BUDGET_EXCEEDED`, also for a price that is not known; nothing is held then.
+        """
+        try:
+            limit = await self._limit(key_id)
+            if limit is not None and key_id is not None:
+                held.settled = await self._taken(key_id, limit, amount)
+        except BaseException:
+            held.settle(Decimal(0))
+            raise
+
+    async def _taken(
+        self, key_id: str, limit: Decimal, amount: Decimal | None
+    ) -> Callable[[Decimal], None]:
+        """Take an amount from the day's allowance; what is to be told what the call did cost."""
+        if amount is None:
+            raise WorkError(
+                ErrorCode.BUDGET_EXCEEDED,
+                "The price of this call is unknown, so it cannot be kept to the key's allowance.",
+            )
+        row_id, nano, most = _row_id(key_id), _nano(amount), int(limit * NANO)
+        while True:
+            given_back = self._given_back
+            try:
+                await self._store.write([Spend(row_id, key_id, nano, most)])
+            except OverLimit:
+                if not (given_back.is_set() or self._under_way[row_id]):
+                    raise WorkError(ErrorCode.BUDGET_EXCEEDED, _over(limit, amount)) from None
+                await given_back.wait()
+            else:
+                self._under_way[row_id] += 1
+                return partial(self._settle, row_id, nano)
+
+    def _settle(self, row_id: str, taken: int, actual: Decimal) -> None:
+        """Replace what was taken by what the call cost."""
+        written = self._store.write([Spend(row_id, "", _nano(actual) - taken, None)])
+        written.add_done_callback(lambda _: self._end(row_id))
+
+    def _end(self, row_id: str) -> None:
+        self._under_way[row_id] -= 1
+        self._given_back.set()
+        self._given_back = asyncio.Event()
+
+    async def _limit(self, key_id: str | None) -> Decimal | None:
+        if key_id is None:
+            return None
+        row = await self._store.get("api_keys", key_id)
+        if row is None:
+            return None  # the key of a notebook on its own process is never written down
+        limit = ApiKey.model_validate_json(str(row["doc"])).max_cost_usd_per_day
+        return None if limit is None else Decimal(str(limit))
+
+
+def _nano(amount: Decimal) -> int:
+    """Billionths of a dollar, rounded up."""
+    return int((amount * NANO).to_integral_value(ROUND_CEILING))
+
+
+def _row_id(key_id: str) -> str:
+    """One row for each key and day, by UTC."""
+    return f"{key_id}:{now():%Y-%m-%d}"
+
+
+def _over(limit: Decimal, amount: Decimal) -> str:
+    return (
+        f"The key may spend ${limit:f} a day, and ${amount:.6f} is spent or asked for; it starts"
+        " anew at midnight UTC."
+    )

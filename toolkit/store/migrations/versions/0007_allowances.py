@@ -1,0 +1,18 @@
+"""What each key has spent on each day, and which key work was asked for with."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0007"
+down_revision = "0006"
+
+
+def upgrade() -> None:
+    """Make room for it; earlier work counts against no key."""
+    op.create_table(
+        "spending",
+        sa.Column("id", sa.String(), primary_key=True),
+        sa.Column("key_id", sa.String(), nullable=False),
+        sa.Column("nano", sa.Integer(), nullable=False),
+    )
+    op.add_column("roots", sa.Column("key_id", sa.String(), nullable=True))
