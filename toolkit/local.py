@@ -117,6 +117,8 @@ class EngineThread:
 class LoopTransport(httpx.BaseTransport):
     """Carries a sync client's requests to the engine's loop."""
 
+    lossless = True
+
     def __init__(self, thread: EngineThread) -> None:
         self._thread = thread
 
@@ -128,6 +130,8 @@ class LoopTransport(httpx.BaseTransport):
 
 class AsyncLoopTransport(httpx.AsyncBaseTransport):
     """Carries an async client's requests from its own loop to the engine's."""
+
+    lossless = True
 
     def __init__(self, thread: EngineThread) -> None:
         self._thread = thread

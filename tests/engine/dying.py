@@ -16,7 +16,8 @@ async def die(engine: Engine) -> None:
 
     store._writer._transaction = nothing_more  # type: ignore[method-assign]
     engine.drain()
-    tasks = [*roots._running.values(), *([roots._keeper] if roots._keeper else [])]
+    kept = [task for task in (roots._keeper, engine._sweeper) if task is not None]
+    tasks = [*roots._running.values(), *kept]
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

@@ -13,6 +13,7 @@ from toolkit.local import open_engine
 from toolkit.sandbox import Faults
 from toolkit.server import create_app
 from toolkit.settings import Settings
+from toolkit.store import Update
 
 GPU = "NVIDIA GeForce RTX 4090"
 RUN = {
@@ -298,3 +299,17 @@ async def test_accounts_are_excepted_and_strangers_refused(wire: Wire) -> None:
         assert made.status_code == 201
     assert (await wire.http.post("/v1/runs", json=RUN, headers=headers)).status_code == 401
     assert "sk_live_" not in str(await wire.engine._core.store.find("idempotency"))
+
+
+async def test_old_answers_are_swept_up(wire: Wire) -> None:
+    """Given an answer of the day before yesterday, then it is forgotten without being asked for."""
+    await connected(wire)
+    await wire.send("POST", "/v1/runs", json=RUN, headers={"Idempotency-Key": "old"})
+    await wire.send("POST", "/v1/runs", json=RUN, headers={"Idempotency-Key": "new"})
+    store = wire.engine._core.store
+    first = (await store.find("idempotency"))[0]
+    await store.write([Update("idempotency", first["id"], {"created_at": "2020-01-01"})])
+    sweeper = asyncio.create_task(wire.engine.once.sweep())
+    await asyncio.sleep(0.05)
+    sweeper.cancel()
+    assert len(await store.find("idempotency")) == 1

@@ -68,22 +68,24 @@ def unreachable(error: httpx.TransportError, url: httpx.URL) -> ServiceError:
     )
 
 
-def once(method: str, path: str) -> dict[str, str]:
+def once(method: str, path: str, transport: object) -> dict[str, str]:
     """The header by which a request that is sent twice does its work once.
 
-    Reading and deleting are so by themselves, and an account's key is told a single time.
+    Reading and deleting are so by themselves, and keys are told a single time. Nothing is lost
+    between two threads, so an engine in this process need not keep its answers.
     """
-    if method != "POST" or path in ("/account", "/account/keys"):
+    told_once = path in ("/account", "/account/keys")
+    if method != "POST" or told_once or getattr(transport, "lossless", False):
         return {}
     return {"Idempotency-Key": secrets.token_hex(16)}
 
 
-def may_repeat(method: str, path: str, error: ToolkitError) -> bool:
+def may_repeat(request: httpx.Request, error: ToolkitError) -> bool:
     """Whether a request that failed is sent again: it does its work once all the same."""
-    if method in ("GET", "DELETE"):
+    if request.method in ("GET", "DELETE"):
         return error.code.retryable
     # New work is not pressed on a service that says it has enough of it.
-    return error.code is ErrorCode.UNAVAILABLE and bool(once(method, path))
+    return error.code is ErrorCode.UNAVAILABLE and "idempotency-key" in request.headers
 
 
 def backoff_s(attempt: int, error: ToolkitError) -> float:

@@ -1,5 +1,6 @@
 """The engine, put together: the one object that servers and notebooks hold."""
 
+import asyncio
 import os
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import PackageNotFoundError, version
@@ -89,6 +90,7 @@ class Engine:
         self.compute = Computes(core)
         self.events = Events(core)
         self.once = Once(core)
+        self._sweeper: asyncio.Task[None] | None = None
 
     @classmethod
     async def open(
@@ -135,6 +137,7 @@ class Engine:
         )
         engine = cls(core, pool)
         await engine._roots.open()
+        engine._sweeper = asyncio.create_task(engine.once.sweep(), name="sweeper")
         return engine
 
     @property
@@ -149,6 +152,8 @@ class Engine:
     async def close(self, grace_s: float = 10.0) -> None:
         """Let vendor calls under way end for `grace_s` seconds; the rest is left resumable."""
         self.drain()
+        if self._sweeper is not None:
+            self._sweeper.cancel()
         await self._roots.close(grace_s)
         await self._core.driver.aclose()
         self._pool.shutdown(wait=False, cancel_futures=True)

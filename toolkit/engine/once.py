@@ -4,7 +4,9 @@ The claim of a request's idempotency key is written in the very transaction that
 request asks for: after a crash either both are there or neither is.
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
@@ -18,6 +20,7 @@ from toolkit.store import Change, Conflict, Delete, Insert, Lease, Update
 
 # An hour more than is promised: the wall clock may be set.
 KEPT = timedelta(hours=25)
+SWEPT_EVERY_S = 900.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,13 @@ class Once:
 
     def __init__(self, core: Core) -> None:
         self._core = core
+
+    async def sweep(self) -> None:
+        """Forget answers that are kept no longer, every so often, until cancelled."""
+        while True:
+            with suppress(ServiceError):  # the next time will do
+                await self._core.store.expire("idempotency", rfc3339(now() - KEPT))
+            await asyncio.sleep(SWEPT_EVERY_S)
 
     async def find(self, claim: Claim) -> Answer | None:
         """The first answer that a key got, for as long as it is kept."""

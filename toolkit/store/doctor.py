@@ -25,6 +25,15 @@ LITTLE_SPACE = 256 * 1024 * 1024
 WAL_RESET = ((3, 7, 0), (3, 51, 2))
 
 
+# Roots of which nothing is left but that they were there.
+_LOST = (
+    "kind = 'run' AND id NOT IN (SELECT run_id FROM jobs WHERE run_id IS NOT NULL)",
+    "kind = 'job' AND id NOT IN (SELECT id FROM jobs)",
+    "kind = 'workflow' AND id NOT IN (SELECT id FROM workflows)",
+    "kind = 'task' AND id NOT IN (SELECT id FROM tasks)",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """Something about a data directory that its owner should know.
@@ -202,6 +211,7 @@ def _rebuilt(database: Path) -> str:
             into += f"({', '.join('?' * len(names))})"
             for row in _readable(source, table.name, names):
                 saved[table.name] += target.execute(into, row).rowcount
+        lost = sum(target.execute(f"DELETE FROM roots WHERE {each}").rowcount for each in _LOST)  # noqa: S608
         target.commit()
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     aside = database.with_name(f"state.db.damaged-{stamp}")
@@ -212,7 +222,8 @@ def _rebuilt(database: Path) -> str:
             log.replace(aside.with_name(aside.name + suffix))
     new.replace(database)
     told = ", ".join(f"{count} {table}" for table, count in saved.items() if count)
-    return f"Saved {told or 'nothing'} into a new database; the damaged one is {aside.name}."
+    gone = f" The records of {lost} runs, workflows or tasks are lost." if lost else ""
+    return f"Saved {told or 'nothing'} into a new database; the damaged one is {aside.name}.{gone}"
 
 
 def _readable(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal, Self, cast
 
 from sqlalchemy import Connection
+from sqlalchemy import Delete as DeleteStatement
 from sqlalchemy import Update as UpdateStatement
 
 from toolkit.contract.base import now, rfc3339
@@ -21,7 +22,7 @@ from toolkit.store.database import connect, translated
 from toolkit.store.owner import Owner
 from toolkit.store.reader import Reader, Row
 from toolkit.store.schema import migrate
-from toolkit.store.tables import roots
+from toolkit.store.tables import metadata, roots
 from toolkit.store.writer import Writer
 
 POLL_S = 0.2
@@ -287,8 +288,13 @@ class Store:
         """The roots that this process works on and that are to be cancelled."""
         return self._reader.to_cancel(self._owner.id)
 
-    def _change(self, statement: UpdateStatement) -> int:
-        """Make one small change of leases at once; how many rows it hit."""
+    async def expire(self, table: str, cutoff: str) -> int:
+        """Delete the rows of a table that were made before a time; how many."""
+        of = metadata.tables[table]
+        return self._change(of.delete().where(of.c.created_at < cutoff))
+
+    def _change(self, statement: UpdateStatement | DeleteStatement) -> int:
+        """Make one small change at once, beside the writer; how many rows it hit."""
         with translated(), self._engine.connect() as connection:
             # This is made in the loop, and whoever asks for it will ask again.
             connection.exec_driver_sql(f"PRAGMA busy_timeout={CHANGE_TIMEOUT_MS}")

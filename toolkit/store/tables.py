@@ -29,6 +29,23 @@ def _doc(name: str = "doc") -> "Column[str]":
     return Column(name, Text, nullable=False)
 
 
+def _infrastructure(name: str) -> Table:
+    """What an account keeps at a GPU cloud: the record, and the vendor's own id."""
+    return Table(
+        name,
+        metadata,
+        _id(),
+        _text("account_id"),
+        _text("status"),
+        _text("vendor_id", optional=True),
+        _text("connection_id", optional=True),
+        _text("created_at"),
+        _doc(),
+        _doc("spec"),
+        Index(f"ix_{name}_account", "account_id", "id"),
+    )
+
+
 accounts = Table(
     "accounts", metadata, _id(), _text("email", unique=True), _text("created_at"), _doc()
 )
@@ -105,32 +122,8 @@ plans = Table(
     _doc(),
     Index("ix_plans_account", "account_id", "id"),
 )
-endpoints = Table(
-    "endpoints",
-    metadata,
-    _id(),
-    _text("account_id"),
-    _text("status"),
-    _text("vendor_id", optional=True),
-    _text("connection_id", optional=True),
-    _text("created_at"),
-    _doc(),
-    _doc("spec"),
-    Index("ix_endpoints_account", "account_id", "id"),
-)
-compute = Table(
-    "compute",
-    metadata,
-    _id(),
-    _text("account_id"),
-    _text("status"),
-    _text("vendor_id", optional=True),
-    _text("connection_id", optional=True),
-    _text("created_at"),
-    _doc(),
-    _doc("spec"),
-    Index("ix_compute_account", "account_id", "id"),
-)
+endpoints = _infrastructure("endpoints")
+compute = _infrastructure("compute")
 idempotency = Table(
     "idempotency",
     metadata,

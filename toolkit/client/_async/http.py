@@ -22,6 +22,7 @@ class AsyncHttp:
         cache: bool | None,
     ) -> None:
         self.cache = cache
+        self._transport = transport
         self._client = httpx.AsyncClient(
             base_url=_wire.base_url(base_url),
             headers=_wire.headers(api_key),
@@ -55,14 +56,14 @@ class AsyncHttp:
             json=json,
             params=params,
             files=files,
-            headers=_wire.once(method, path),
+            headers=_wire.once(method, path, self._transport),
             timeout=timeout_s or httpx.USE_CLIENT_DEFAULT,
         )
         for attempt in range(_wire.RETRIES + 1):
             try:
                 return await self._once(request)
             except ToolkitError as error:
-                if attempt == _wire.RETRIES or not _wire.may_repeat(method, path, error):
+                if attempt == _wire.RETRIES or not _wire.may_repeat(request, error):
                     raise
                 await asyncio.sleep(_wire.backoff_s(attempt, error))
         raise AssertionError("the last attempt returns or raises")

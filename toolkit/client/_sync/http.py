@@ -23,6 +23,7 @@ class Http:
         cache: bool | None,
     ) -> None:
         self.cache = cache
+        self._transport = transport
         self._client = httpx.Client(
             base_url=_wire.base_url(base_url),
             headers=_wire.headers(api_key),
@@ -56,14 +57,14 @@ class Http:
             json=json,
             params=params,
             files=files,
-            headers=_wire.once(method, path),
+            headers=_wire.once(method, path, self._transport),
             timeout=timeout_s or httpx.USE_CLIENT_DEFAULT,
         )
         for attempt in range(_wire.RETRIES + 1):
             try:
                 return self._once(request)
             except ToolkitError as error:
-                if attempt == _wire.RETRIES or not _wire.may_repeat(method, path, error):
+                if attempt == _wire.RETRIES or not _wire.may_repeat(request, error):
                     raise
                 time.sleep(_wire.backoff_s(attempt, error))
         raise AssertionError("the last attempt returns or raises")
