@@ -55,6 +55,11 @@ class Events:
                 resource_id, after=0, timeout_s=seconds, types=TERMINAL_EVENTS
             )
 
+    async def told(self, account_id: str, resource_id: str, after: int) -> bool:
+        """Whether no event will come after a number: it has ended, and all has been told."""
+        kind, row = await self._row(account_id, resource_id)
+        return await self._over(row, kind) and not await self._read(kind, resource_id, after)
+
     async def _read(self, kind: str, resource_id: str, after: int) -> Sequence[Event]:
         rows = await self._core.store.events(resource_id, after=after)
         events = []

@@ -114,6 +114,19 @@ def _with_key(operation: dict[str, Any]) -> None:
     }
 
 
+def _with_stream(operation: dict[str, Any]) -> None:
+    """Say that events also come as server-sent events, and how a broken stream goes on."""
+    operation["responses"]["200"]["content"]["text/event-stream"] = {"schema": {"type": "string"}}
+    operation.setdefault("parameters", []).append(
+        {
+            "name": "Last-Event-ID",
+            "in": "header",
+            "description": "the id of the last event that a stream gave",
+            "schema": {"type": "string"},
+        }
+    )
+
+
 def _finish(document: dict[str, Any]) -> None:
     components = document.setdefault("components", {})
     schemas = components.setdefault("schemas", {})
@@ -124,6 +137,8 @@ def _finish(document: dict[str, Any]) -> None:
             if body is not None:
                 schemas.update(body["schema"].pop("$defs", {}))
             operation["responses"].pop("422", None)
+            if path.endswith("/events"):
+                _with_stream(operation)
             if method == "post" and path not in EXCEPTED:
                 _with_key(operation)
             if (path, method) not in OPEN_PATHS:

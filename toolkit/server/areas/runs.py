@@ -9,13 +9,11 @@ from toolkit.contract.runs import Run, RunCreate
 from toolkit.server.auth import Reader, TheEngine, Writer
 from toolkit.server.body import read_model
 from toolkit.server.envelope import one, page
+from toolkit.server.events import events_of
 from toolkit.server.openapi import PAGED, POLLED, described
 from toolkit.server.paging import (
-    LONGEST_POLL_S,
     LONGEST_WAIT_S,
-    events_query,
     no_query,
-    of_kind,
     page_query,
     preferred_wait,
 )
@@ -86,8 +84,5 @@ async def cancel(id: str, engine: TheEngine, caller: Writer) -> Response:  # noq
     **described("runs_events", Event, listed=True, query=POLLED, errors=[ErrorCode.NOT_FOUND]),
 )
 async def events(id: str, request: Request, engine: TheEngine, caller: Reader) -> Response:  # noqa: A002
-    """List events after a number, holding while there is none."""
-    after, wait_s = events_query(request, LONGEST_POLL_S)
-    of_kind(id, Prefix.RUN)
-    found = await engine.events.list(caller.account_id, id, after=after, wait_s=wait_s)
-    return page(found)
+    """List events after a number, holding while there is none; or stream them."""
+    return await events_of(request, engine, caller.account_id, id, Prefix.RUN)

@@ -1,0 +1,77 @@
+"""Events of a resource, as a list that holds while there is none, or as a stream.
+
+Both have the same events with the same numbers, without gaps or repeats (decisions, "Events").
+"""
+
+import re
+from collections.abc import AsyncIterator
+
+from fastapi import Request
+from starlette.responses import Response, StreamingResponse
+
+from toolkit.contract.errors import Detail, ErrorCode, RequestError
+from toolkit.contract.events import Event
+from toolkit.contract.ids import Prefix
+from toolkit.engine import Engine
+from toolkit.server.envelope import page
+from toolkit.server.paging import LONGEST_POLL_S, events_query, of_kind
+
+STREAM = "text/event-stream"
+SILENCE_S = 15.0  # proxies close what says nothing for long
+
+
+async def events_of(
+    request: Request, engine: Engine, account_id: str, resource_id: str, prefix: Prefix
+) -> Response:
+    """The events of one resource, in the form that was asked for.
+
+    Raises:
+        RequestError: `NOT_FOUND`, `INVALID_REQUEST`.
+    """
+    after, wait_s = events_query(request, LONGEST_POLL_S)
+    of_kind(resource_id, prefix)
+    if STREAM not in request.headers.get("accept", ""):
+        found = await engine.events.list(account_id, resource_id, after=after, wait_s=wait_s)
+        return page(found)
+    after = max(after, _last_seen(request))
+    await engine.events.list(account_id, resource_id, after=after, wait_s=0)  # refused before sent
+    return StreamingResponse(
+        _stream(engine, account_id, resource_id, after),
+        media_type=STREAM,
+        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+    )
+
+
+async def _stream(
+    engine: Engine, account_id: str, resource_id: str, after: int
+) -> AsyncIterator[str]:
+    """Events as server-sent events, up to the terminal one that nothing comes after."""
+    while True:
+        events = await engine.events.list(account_id, resource_id, after=after, wait_s=SILENCE_S)
+        for event in events:
+            yield _spelled(event)
+            after = event.n
+        if await engine.events.told(account_id, resource_id, after):
+            return
+        if not events:
+            yield ": nothing new\n\n"
+
+
+def _spelled(event: Event) -> str:
+    return f"id: {event.n}\nevent: {event.type}\ndata: {event.model_dump_json()}\n\n"
+
+
+def _last_seen(request: Request) -> int:
+    """The number of the event after which a broken stream goes on.
+
+    Raises:
+        RequestError: `INVALID_REQUEST`.
+    """
+    given = request.headers.get("last-event-id", "0")
+    if not re.fullmatch(r"\d{1,15}", given, re.A):
+        raise RequestError(
+            ErrorCode.INVALID_REQUEST,
+            "Send Last-Event-ID as a stream gave it.",
+            details=[Detail("Last-Event-ID", "is no number of an event")],
+        )
+    return int(given)
