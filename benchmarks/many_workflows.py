@@ -9,9 +9,10 @@ and at most 256 jobs run at once (the setting's default). Every round is a proce
 - `accepted` is how long a caller waits until its workflow is durable, in that burst. Its floor is
   the median of 20 workflows that are submitted alone, one after another, to the idle engine.
 - `small_run` is how long a run of one such node takes that is asked for when half of the workflows
-  have ended, as a share of what the whole burst takes; `small_workflow` is the same for a workflow
-  of one node submitted as the very last. Their floor is the same run on the idle engine. Without
-  turns they would wait for all that came before them: half of the burst, and all of it.
+  have ended, as a share of what the whole burst takes; without turns it would wait for all that is
+  left, half of the burst. Its floor is the same run on the idle engine.
+- `overtaken` is the share of the workflows that ended before a workflow of one node that was
+  submitted as the very last; without turns it would be all of them. Its floor is none.
 - `memory` is the peak of the process; its floor is what it had when the burst began.
 """
 
@@ -78,19 +79,24 @@ async def burst(engine: Engine, account_id: str, workflows: int) -> dict[str, fl
         await half.wait()
         return await small_run(engine, account_id)
 
+    async def at_last() -> tuple[float, int]:
+        _, took = await run(engine, account_id, SINGLE)
+        return took, ended
+
     async with asyncio.TaskGroup() as group:
         for _ in range(workflows):
             group.create_task(one())
         asked = group.create_task(in_between())
         await asyncio.sleep(0)
-        last = group.create_task(run(engine, account_id, SINGLE))
+        last = group.create_task(at_last())
     took = loop.time() - began
     return {
         "took": took,
         "accepted_p50": statistics.median(accepted),
         "accepted_p95": percentile(accepted, 0.95),
         "small_run": asked.result(),
-        "small_workflow": last.result()[1],
+        "small_workflow": last.result()[0],
+        "overtaken": last.result()[1] / workflows,
     }
 
 
@@ -151,17 +157,27 @@ def tell(rows: list[dict[str, float]], workflows: int) -> bool:
         figure = f"{name}.{key}"
         value = statistics.median(waited)
         report(figure, value, "ms", floor=alone, limit=None, **spread(waited, 1))
-    for key in ("small_run", "small_workflow"):
-        shares = all_of(key, "took")
-        kept &= report(
-            f"{name}.{key}",
-            statistics.median(shares),
-            "of the burst",
-            floor=statistics.median(all_of("idle", "took")),
-            limit=MOST_SHARE,
-            ms=round(statistics.median(all_of(key, factor=1000)), 1),
-            **spread(shares),
-        )
+    shares = all_of("small_run", "took")
+    kept &= report(
+        f"{name}.small_run",
+        statistics.median(shares),
+        "of the burst",
+        floor=statistics.median(all_of("idle", "took")),
+        limit=MOST_SHARE,
+        ms=round(statistics.median(all_of("small_run", factor=1000)), 1),
+        **spread(shares),
+    )
+    overtaken = all_of("overtaken")
+    kept &= report(
+        f"{name}.overtaken",
+        statistics.median(overtaken),
+        "of the workflows",
+        floor=0,
+        limit=MOST_SHARE,
+        ms=round(statistics.median(all_of("small_workflow", factor=1000)), 1),
+        burst_ms=round(statistics.median(all_of("took", factor=1000)), 1),
+        **spread(overtaken),
+    )
     peaks = all_of("peak_mb")
     least = statistics.median(all_of("floor_mb"))
     kept &= report(
