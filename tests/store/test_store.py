@@ -374,3 +374,21 @@ async def test_a_log_that_is_written_to_all_the_time_is_begun_anew(
             most = max(most, log.stat().st_size)
             await store.write([Emit("run_r", "run.noted", {"text": "x" * 4_000}, AT)])
     assert most >= 256 * 1024
+
+
+async def test_renewing_leases_holds_nothing_up(store: Store, tmp_path: Path) -> None:
+    """Given a long transaction, when leases are renewed, then it waits and the loop goes on."""
+    await rooted(store)
+    busy = sqlite3.connect(tmp_path / "state.db", isolation_level=None)
+    busy.execute("BEGIN IMMEDIATE")
+    renewing = asyncio.create_task(store.renew())
+    loop, longest = asyncio.get_running_loop(), 0.0
+    for _ in range(30):
+        before = loop.time()
+        await asyncio.sleep(0.01)
+        longest = max(longest, loop.time() - before)
+    assert longest < 0.15
+    assert not renewing.done()
+    busy.execute("COMMIT")
+    await renewing
+    busy.close()
