@@ -41,6 +41,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import httpx
 
@@ -58,7 +59,7 @@ HOURS, WARM_UP, PRUNED_EVERY, AT_ONCE, PATIENCE_S, LOOKS = 24, 6, 6, 24, 60.0, 5
 RUNS, WORKFLOWS, TASKS = 60, 12, 4
 POOLED_S = 20.0  # longer than a connection that nobody uses is kept
 VENDORS = ("minimax", "openai", "anthropic", "google", "elevenlabs")
-SHORT = {
+SHORT: dict[str, Any] = {
     "lease_s": 2.0,
     "retry_base_s": 0.005,
     "retry_cap_s": 0.05,
@@ -70,6 +71,7 @@ PRUNE = """
 import json, sys
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 import toolkit.store.prune as pruning
 pruning.UNNAMED_S = 1.0  # an hour, when time is not accelerated
 gone = pruning.prune(Path(sys.argv[1]), timedelta(seconds=float(sys.argv[2])))
