@@ -4,10 +4,10 @@ import json
 
 
 def report(
-    figure: str, value: float, unit: str, *, floor: float, limit: float, **more: object
+    figure: str, value: float, unit: str, *, floor: float, limit: float | None, **more: object
 ) -> bool:
-    """Print one figure and say whether it keeps its limit."""
-    kept = value <= limit
+    """Print one figure and say whether it keeps its limit; what has none is only told."""
+    kept = limit is None or value <= limit
     line = {
         "figure": figure,
         "value": round(value, 4),

@@ -22,16 +22,16 @@ ROUNDS = 5
 LIMIT_MS = 1.0
 
 
-def shapes() -> dict[str, dict[str, list[str]]]:
-    """Chain, fan-out and fan-in, and layers with about 3,000 edges."""
-    names = [f"n{i}" for i in range(NODES)]
+def shapes(nodes: int = NODES) -> dict[str, dict[str, list[str]]]:
+    """Chain, fan-out and fan-in, and layers with about three edges a node."""
+    names = [f"n{i}" for i in range(nodes)]
     chain = {name: names[max(0, i - 1) : i] for i, name in enumerate(names)}
     fan = {names[0]: [], **{n: [names[0]] for n in names[1:-1]}, names[-1]: names[1:-1]}
     rng = random.Random(7)
-    layers = [names[i : i + 50] for i in range(0, NODES, 50)]
+    layers = [names[i : i + 50] for i in range(0, nodes, 50)]
     layered: dict[str, list[str]] = {name: [] for name in layers[0]}
     for above, below in itertools.pairwise(layers):
-        layered.update({name: rng.sample(above, 3) for name in below})
+        layered.update({name: rng.sample(above, min(3, len(above))) for name in below})
     return {"chain": chain, "fan": fan, "layered": layered}
 
 

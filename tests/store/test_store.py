@@ -342,3 +342,53 @@ async def test_pages_go_down_from_the_newest(store: Store) -> None:
     second = await store.page("jobs", "acc", limit=2, before=first[-1]["id"])
     assert [row["node_id"] for row in (*first, *second)] == ["e", "d", "c", "b"]
     assert await store.page("jobs", "nobody", limit=2) == []
+
+
+async def test_numbers_go_on_when_they_are_not_remembered_any_more(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given more resources than numbers are kept of, then memory is bounded and events go on."""
+    monkeypatch.setattr("toolkit.store.writer.NUMBERS_KEPT", 10)
+    for _ in range(3):
+        for i in range(30):
+            emit = Emit(f"run_{i}", "run.queued", {}, AT, f"job_{i}")
+            await store.write([emit, emit])
+    for i in range(30):
+        events = await store.events(f"run_{i}", after=0)
+        assert [event["n"] for event in events] == [1, 2, 3, 4, 5, 6]
+        assert [event["n"] for event in await store.events(f"job_{i}", after=0)] == list(
+            range(1, 7)
+        )
+    assert len(store._writer._last_n) <= 10
+
+
+async def test_a_log_that_is_written_to_all_the_time_is_begun_anew(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given commits without a pause, then the log is cut off once it is huge."""
+    monkeypatch.setattr("toolkit.store.checkpoint.LARGE_WAL_BYTES", 64 * 1024)
+    monkeypatch.setattr("toolkit.store.checkpoint.HUGE_WAL_BYTES", 256 * 1024)
+    log, most = tmp_path / "state.db-wal", 0
+    async with asyncio.timeout(20):
+        while log.stat().st_size >= most:  # by itself the file never becomes shorter
+            most = max(most, log.stat().st_size)
+            await store.write([Emit("run_r", "run.noted", {"text": "x" * 4_000}, AT)])
+    assert most >= 256 * 1024
+
+
+async def test_renewing_leases_holds_nothing_up(store: Store, tmp_path: Path) -> None:
+    """Given a long transaction, when leases are renewed, then it waits and the loop goes on."""
+    await rooted(store)
+    busy = sqlite3.connect(tmp_path / "state.db", isolation_level=None)
+    busy.execute("BEGIN IMMEDIATE")
+    renewing = asyncio.create_task(store.renew())
+    loop, longest = asyncio.get_running_loop(), 0.0
+    for _ in range(30):
+        before = loop.time()
+        await asyncio.sleep(0.01)
+        longest = max(longest, loop.time() - before)
+    assert longest < 0.15
+    assert not renewing.done()
+    busy.execute("COMMIT")
+    await renewing
+    busy.close()

@@ -11,6 +11,9 @@ except ImportError:  # pragma: no cover - Windows
     fcntl = None  # type: ignore[assignment]
 
 LARGE_WAL_BYTES = 4 * 1024 * 1024
+# A log that is written to all the time is never wholly moved, so never begun anew: past this size,
+# writers wait for the rest of it.
+HUGE_WAL_BYTES = 4 * LARGE_WAL_BYTES
 EVERY_COMMITS = 20
 
 
@@ -35,7 +38,8 @@ class Checkpoints:
         if self._commits % EVERY_COMMITS or self._size() < LARGE_WAL_BYTES:
             return
         if self._running is None or self._running.done():
-            self._running = self._thread.submit(self._make, "PASSIVE")
+            modes = ("PASSIVE", "TRUNCATE") if self._size() >= HUGE_WAL_BYTES else ("PASSIVE",)
+            self._running = self._thread.submit(self._make, *modes)
 
     def close(self) -> None:
         """Leave a short log behind."""
@@ -45,13 +49,14 @@ class Checkpoints:
     def _size(self) -> int:
         return self._wal.stat().st_size if self._wal.exists() else 0
 
-    def _make(self, mode: str) -> None:
+    def _make(self, *modes: str) -> None:
         with self._lock.open("ab") as file:
             if not _taken(file):
                 return
             connection = sqlite3.connect(self._database, isolation_level=None)
             try:
-                connection.execute(f"PRAGMA wal_checkpoint({mode})")
+                for mode in modes:
+                    connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
             except sqlite3.OperationalError:
                 return  # somebody writes just now: the log stays until the next time
             finally:

@@ -27,6 +27,7 @@ from toolkit.store.writer import Writer
 
 POLL_S = 0.2
 CHANGE_TIMEOUT_MS = 200
+RENEW_TIMEOUT_MS = 2_000
 
 
 def _driver(connection: Connection) -> sqlite3.Connection:
@@ -72,6 +73,7 @@ class Store:
             committed=self._committed,
         )
         self._waiters: dict[str, set[Waiter]] = {}
+        self._renewing: asyncio.Future[int] | None = None
         self._crash = planted("lease")
 
     @classmethod
@@ -105,6 +107,8 @@ class Store:
     async def close(self) -> None:
         """Write what was submitted, and let go of everything."""
         await self._writer.drain()
+        if self._renewing is not None:
+            await asyncio.gather(self._renewing, return_exceptions=True)
         with translated():
             self._checkpoints.close()
             self._write_connection.close()
@@ -253,11 +257,15 @@ class Store:
 
     async def renew(self) -> None:
         """Keep what this process holds for another while."""
-        self._change(
+        statement = (
             roots.update()
             .where(roots.c.owner == self._owner.id, roots.c.open.is_(True))
             .values(lease_until=time.monotonic() + self._lease_s)
         )
+        # In a thread, as it has to wait while this very process writes a large group.
+        waiting = asyncio.to_thread(self._change, statement, RENEW_TIMEOUT_MS)
+        self._renewing = asyncio.ensure_future(waiting)
+        await asyncio.shield(self._renewing)  # a thread is not cancelled: `close` waits for it
 
     async def release(self, lease: Lease, *, done: bool) -> None:
         """Let go of a root; `done` closes it, else the next process takes it up.
@@ -293,11 +301,15 @@ class Store:
         of = metadata.tables[table]
         return self._change(of.delete().where(of.c.created_at < cutoff))
 
-    def _change(self, statement: UpdateStatement | DeleteStatement) -> int:
-        """Make one small change at once, beside the writer; how many rows it hit."""
+    def _change(
+        self, statement: UpdateStatement | DeleteStatement, timeout_ms: int = CHANGE_TIMEOUT_MS
+    ) -> int:
+        """Make one small change at once, beside the writer; how many rows it hit.
+
+        Most are made in the loop, so they do not wait long: whoever asks for one will ask again.
+        """
         with translated(), self._engine.connect() as connection:
-            # This is made in the loop, and whoever asks for it will ask again.
-            connection.exec_driver_sql(f"PRAGMA busy_timeout={CHANGE_TIMEOUT_MS}")
+            connection.exec_driver_sql(f"PRAGMA busy_timeout={timeout_ms}")
             connection.exec_driver_sql("BEGIN IMMEDIATE")
             hit = connection.execute(statement).rowcount
             if self._crash is not None:

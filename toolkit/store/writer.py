@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import islice
 
 from pydantic import BaseModel
 from pydantic_core import to_json
@@ -35,6 +36,8 @@ from toolkit.store.tables import metadata
 SLOW_COMMIT_S = 0.002
 LARGE_GROUP = 256
 LINGER_S = 0.01
+# Of so many resources and jobs the last number is remembered; of others it is looked up again.
+NUMBERS_KEPT = 10_000
 Values = dict[str, object]
 Rows = dict[str, dict[str, Values]]
 
@@ -284,6 +287,10 @@ class Writer:
         except BaseException:
             self._connection.rollback()
             raise
+        # Between transactions only: what is numbered in one cannot be looked up before its end.
+        if len(self._last_n) > NUMBERS_KEPT:
+            for value in list(islice(self._last_n, len(self._last_n) - NUMBERS_KEPT // 2)):
+                del self._last_n[value]
 
     def _check(self, leases: set[Lease]) -> None:
         """Fence off whoever lost a lease without knowing (promise P8)."""

@@ -1,0 +1,69 @@
+"""The simulated vendors as a process of their own, so that what they keep is not measured."""
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx
+
+from toolkit.contract.connections import ConnectionCreate
+from toolkit.engine import Engine, Registry
+from toolkit.sandbox import VENDOR_PATHS
+from toolkit.settings import VendorSettings
+
+START_S = 30.0
+
+
+@contextmanager
+def served() -> Iterator[str]:
+    """The cloud on loopback, by its address; it ends with the block."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+    command = [sys.executable, "-m", "toolkit.sandbox", "--port", str(port)]
+    cloud = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        until = time.monotonic() + START_S
+        while True:
+            try:
+                httpx.get(f"{url}/_sandbox/faults", trust_env=False)
+                break
+            except httpx.TransportError:
+                if time.monotonic() > until or cloud.poll() is not None:
+                    raise
+                time.sleep(0.05)
+        yield url
+    finally:
+        cloud.terminate()
+        cloud.wait(10)
+
+
+def hosts(url: str) -> dict[str, VendorSettings]:
+    """The settings of each vendor that send its calls to the cloud at an address."""
+    found = {}
+    for vendor in Registry.load().vendors.values():
+        urls = {}
+        for host, own in vendor.base_urls.items():
+            wire = vendor.id if host == "api" else f"{vendor.id}-{host}"
+            if wire in VENDOR_PATHS:
+                urls[host] = url + VENDOR_PATHS[wire] + httpx.URL(own).path.rstrip("/")
+        found[vendor.id] = VendorSettings(base_urls=urls)
+    return found
+
+
+async def connected(engine: Engine, *vendors: str) -> str:
+    """The engine's own account, with connections to some vendors."""
+    account, _ = await engine.accounts.local()
+    for vendor in await engine.providers.list(account.id):
+        if vendor.id in vendors:
+            pointer = ConnectionCreate(
+                provider=vendor.id,
+                connection_type="environment",
+                secret_ref=vendor.conventional_variable,
+            )
+            await engine.connections.create(account.id, pointer)
+    return account.id

@@ -1,0 +1,76 @@
+"""What the system says of this process: memory, open files, and the sizes of folders."""
+
+import os
+import resource
+import statistics
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+MB = 1e6
+_STATUS = Path("/proc/self/status")
+_OPEN = Path("/proc/self/fd")
+
+
+def peak_mb() -> float:
+    """The most memory that this process has had resident, in MB.
+
+    Not by `getrusage` where there is another way: that figure is handed on to a child.
+    """
+    if _STATUS.exists():
+        return _told("VmHWM")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / MB if sys.platform == "darwin" else peak * 1024 / MB
+
+
+def resident_mb() -> float:
+    """The memory that this process has resident now, in MB; its peak where nothing else is told."""
+    return _told("VmRSS") if _STATUS.exists() else peak_mb()
+
+
+def _told(name: str) -> float:
+    line = next(one for one in _STATUS.read_text().splitlines() if one.startswith(name))
+    return int(line.split()[1]) * 1024 / MB
+
+
+def open_files() -> tuple[int, int]:
+    """How many file descriptors are open: sockets, and all others."""
+    sockets = others = 0
+    for each in _OPEN.iterdir() if _OPEN.exists() else ():
+        try:
+            target = os.readlink(each)
+        except OSError:
+            continue  # the one that the listing itself had open
+        if target.startswith("socket:"):
+            sockets += 1
+        else:
+            others += 1
+    return sockets, others
+
+
+def folder_bytes(folder: Path, *names: str) -> int:
+    """The bytes of the files in a folder, or of those with some names."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return sum(path.stat().st_size for path in files if not names or path.name in names)
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The value that `share` of the values are not above."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def slope(values: Sequence[float]) -> float:
+    """How much values grow from one to the next, by least squares."""
+    if len(values) < 2:
+        return 0.0
+    return statistics.linear_regression(range(len(values)), values).slope
+
+
+def spread(values: Sequence[float], digits: int = 4) -> dict[str, object]:
+    """The noise of a figure: how many rounds it had, and the least and most of them."""
+    return {
+        "rounds": len(values),
+        "min": round(min(values), digits),
+        "max": round(max(values), digits),
+    }

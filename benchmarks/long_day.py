@@ -1,0 +1,375 @@
+"""A day of mixed work in bad weather, in little time: memory and files stay flat, nothing is lost.
+
+Run `python -m benchmarks.long_day`; `--small` only shows that it works. A simulated hour is a
+fixed amount of runs, workflows and tasks, 24 at once, which takes as long as it takes: some
+seconds. Every wait of the product is shortened (`SHORT`, in seconds, and how old bytes that nobody
+names must be before `prune` takes them), so a breaker, a lease or a retry comes as often an hour as
+it would, or more often. What is not accelerated is what goes by real time alone, such as memory
+that an idle process would lose in a day.
+
+The vendors are the sandbox in a process of its own, over real sockets: of all calls 8 % are
+answered 429, 5 % 500, 2 % lose their connection and all take 1 to 9 ms; at some hours a vendor, or
+two, answer nothing but 503. The encyclopedia is spared all but the latency: how long `research`
+waits for it is the one wait that no setting shortens. All data older than an hour is pruned every
+six hours.
+
+At the end of each hour, when its work has ended, the process is looked at as it is, with no
+garbage collected first. The first six hours are warm-up.
+
+- `memory` is the slope of the resident memory over the last 18 hours, by least squares, as a share
+  of its mean (limit 1 % an hour); its floor is the slope of as many looks at the same engine when
+  it does nothing, at the end.
+- `files` is the most files open at the end of an hour after the warm-up, less the most in it (limit
+  0). `sockets` is how many are left, less those before any work, once the pools of connections
+  have had the time for which they keep one open (limit 0).
+- `tasks` is how many asyncio tasks are left, less those of the engine before any work (limit 0).
+- `lost` is what was accepted and did not come to an end, with an error or without (limit 0).
+- `database` is the largest that the database has been in the second half of the day over the
+  largest in the first half (limit 1.1); its floor is a database that does not grow.
+"""
+
+import asyncio
+import json
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from benchmarks._cloud import connected, hosts, served
+from benchmarks._process import MB, folder_bytes, open_files, resident_mb, slope
+from benchmarks._report import report
+from toolkit.contract.runs import RunCreate
+from toolkit.contract.tasks import TaskCreate
+from toolkit.contract.workflows import WorkflowCreate
+from toolkit.engine import Engine
+from toolkit.local import open_engine
+from toolkit.settings import Settings
+
+HOURS, WARM_UP, PRUNED_EVERY, AT_ONCE, PATIENCE_S, LOOKS = 24, 6, 6, 24, 60.0, 5
+RUNS, WORKFLOWS, TASKS = 60, 12, 4
+POOLED_S = 20.0  # longer than a connection that nobody uses is kept
+VENDORS = ("minimax", "openai", "anthropic", "google", "elevenlabs")
+SHORT: dict[str, Any] = {
+    "lease_s": 2.0,
+    "retry_base_s": 0.005,
+    "retry_cap_s": 0.05,
+    "breaker_cooldown_s": 0.05,
+    "patience_s": 5.0,
+    "timeout_s": 10.0,
+}
+PRUNE = """
+import json, sys
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+import toolkit.store.prune as pruning
+pruning.UNNAMED_S = 1.0  # an hour, when time is not accelerated
+gone = pruning.prune(Path(sys.argv[1]), timedelta(seconds=float(sys.argv[2])))
+print(json.dumps(gone.rows))
+"""
+# Which vendors are down in which hours.
+DOWN = {
+    3: ("minimax",),
+    8: ("openai",),
+    11: ("elevenlabs",),
+    13: ("anthropic", "google"),
+    17: ("minimax", "openai"),
+    22: ("google",),
+}
+
+
+@dataclass(slots=True)
+class Look:
+    """What was seen at the end of an hour."""
+
+    memory_mb: float
+    files: int
+    sockets: int
+    database_mb: float
+    log_mb: float
+
+
+@dataclass(slots=True)
+class Day:
+    """What a day came to."""
+
+    ends: Counter[str] = field(default_factory=Counter)
+    pruned: Counter[str] = field(default_factory=Counter)
+    looks: list[Look] = field(default_factory=list)
+    idle_mb: list[float] = field(default_factory=list)
+    jobs: int = 0
+    open_roots: int = 0
+    tasks_left: int = 0
+    sockets_left: int = 0
+    took_s: float = 0.0
+
+
+def weather(hour: int) -> list[dict[str, object]]:
+    """The faults of an hour, as the sandbox takes them."""
+    down = [{"vendor": vendor, "status": 503} for vendor in DOWN.get(hour, ())]
+    often: list[dict[str, object]] = [
+        {"status": 429, "share": 0.08, "headers": {"retry-after-ms": "10"}},
+        {"status": 500, "share": 0.05},
+        {"mangle": "drop", "share": 0.02},
+    ]
+    return [
+        {"vendor": "*", "delay_ms": 5.0, "spread_ms": 4.0},
+        *down,
+        *({"vendor": vendor, **fault} for vendor in VENDORS for fault in often),
+    ]
+
+
+def runs(hour: int, count: int) -> list[RunCreate]:
+    """Texts mostly, some speech and research, and cards that this machine lays out."""
+    found = []
+    for i in range(count):
+        about = f"tea number {hour}-{i}"
+        name, given = "llm.generate", {"objective": f"One line on {about}"}
+        if i % 10 == 3:
+            name, given = "speech.generate", {"text": f"This is {about}."}
+        elif i % 10 == 6:
+            name, given = "research.gather", {"topic": "Tidal power"}
+        elif i % 20 == 9:
+            name, given = "composition.layout", {"title": about, "format": "svg"}
+        found.append(RunCreate.model_validate({"name": name, "input": given}))
+    return found
+
+
+def workflows(hour: int, count: int) -> list[WorkflowCreate]:
+    """Research, texts on it side by side, and one that is spoken."""
+    found = []
+    for i in range(count):
+        texts = [
+            {
+                "id": f"text{j}",
+                "capability": "llm.generate",
+                "input": {"objective": f"Paragraph {j} of report {hour}-{i} on tidal power"},
+                "depends_on": ["facts"],
+            }
+            for j in range(4)
+        ]
+        spoken = {"id": "spoken", "capability": "speech.generate", "depends_on": ["text0"]}
+        facts = {"id": "facts", "capability": "research.gather", "input": {"topic": "Tidal power"}}
+        body = {"name": f"report {hour}-{i}", "max_retries": 2, "nodes": [facts, *texts, spoken]}
+        found.append(WorkflowCreate.model_validate(body))
+    return found
+
+
+def tasks(hour: int, count: int) -> list[TaskCreate]:
+    """Objectives to be planned, carried out and reviewed."""
+    return [
+        TaskCreate(objective=f"Research tidal power and write a short post {hour}-{i} about it")
+        for i in range(count)
+    ]
+
+
+async def ended(engine: Engine, account_id: str, request: object) -> str:
+    """Submit something and wait for its end: its kind and status, or that it is lost."""
+    match request:
+        case RunCreate():
+            kind, resource_id = "run", (await engine.runs.create(account_id, request)).id
+        case WorkflowCreate():
+            kind, resource_id = "workflow", (await engine.workflows.create(account_id, request)).id
+        case TaskCreate():
+            kind, resource_id = "task", (await engine.tasks.create(account_id, request)).id
+        case _:
+            raise TypeError(type(request).__name__)
+    status, until = "", time.monotonic() + PATIENCE_S
+    while status not in ("completed", "failed", "cancelled", "blocked"):
+        if time.monotonic() > until:
+            return f"{kind} lost"
+        await engine.wait(account_id, resource_id, 5)
+        match kind:
+            case "run":
+                status = (await engine.runs.get(account_id, resource_id)).status
+            case "workflow":
+                status = (await engine.workflows.get(account_id, resource_id)).status
+            case _:
+                status = (await engine.tasks.get(account_id, resource_id)).status
+    return f"{kind} {status}"
+
+
+async def hour_of(engine: Engine, account_id: str, requests: list[object], day: Day) -> None:
+    """Carry out what an hour brings, so many at once."""
+    room = asyncio.Semaphore(AT_ONCE)
+
+    async def one(request: object) -> None:
+        async with room:
+            day.ends[await ended(engine, account_id, request)] += 1
+
+    async with asyncio.TaskGroup() as group:
+        for request in requests:
+            group.create_task(one(request))
+
+
+async def look(data_dir: Path) -> Look:
+    """The process and the database as they are now."""
+    memory = resident_mb()
+    seen = []
+    for _ in range(LOOKS):
+        # A checkpoint has the database open for a moment; what leaks is open every time.
+        seen.append(open_files())
+        await asyncio.sleep(0.02)
+    sockets, files = map(min, zip(*seen, strict=True))
+    database = folder_bytes(data_dir, "state.db") / MB
+    return Look(memory, files, sockets, database, folder_bytes(data_dir, "state.db-wal") / MB)
+
+
+def count(data_dir: Path, what: str) -> int:
+    """A number that the database has."""
+    with closing(sqlite3.connect(data_dir / "state.db")) as db:
+        return int(db.execute(f"SELECT count(*) FROM {what}").fetchone()[0])
+
+
+def pruned(data_dir: Path, age: timedelta) -> Counter[str]:
+    """Prune in a process of its own, as an operator would; how many rows went, by table."""
+    command = [sys.executable, "-c", PRUNE, str(data_dir), str(age.total_seconds())]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    rows: dict[str, int] = json.loads(done.stdout)
+    return Counter(rows)
+
+
+async def settled(base: int, seconds: float) -> int:
+    """How many asyncio tasks are left over what there were, once what ends has had time to."""
+    until = time.monotonic() + seconds
+    while (left := len(asyncio.all_tasks()) - base) > 0 and time.monotonic() < until:  # noqa: ASYNC110
+        await asyncio.sleep(0.05)
+    return left
+
+
+async def live(folder: Path, url: str, hours: int, size: float) -> Day:
+    """Live through a day; `size` is a factor on what each hour brings."""
+    day = Day()
+    settings = Settings(
+        data_dir=folder,
+        sandbox=True,
+        vendors=hosts(url),
+        encyclopedia_url=f"{url}/encyclopedia",
+        **SHORT,
+    )
+    engine = await open_engine(settings)
+    try:
+        account_id = await connected(engine, *VENDORS)
+        base, (sockets, _) = len(asyncio.all_tasks()), open_files()
+        began = [time.monotonic()]
+        async with httpx.AsyncClient(base_url=f"{url}/_sandbox", trust_env=False) as control:
+            for hour in range(1, hours + 1):
+                (await control.delete("/faults")).raise_for_status()
+                await control.delete("/calls")
+                for fault in weather(hour):
+                    body = {"times": None, **fault}
+                    (await control.post("/faults", json=body)).raise_for_status()
+                requests: list[object] = [
+                    *runs(hour, int(RUNS * size)),
+                    *workflows(hour, max(1, int(WORKFLOWS * size))),
+                    *tasks(hour, max(1, int(TASKS * size))),
+                ]
+                await hour_of(engine, account_id, requests, day)
+                if hour % PRUNED_EVERY == 0:
+                    age = timedelta(seconds=time.monotonic() - began[-1])
+                    day.pruned += await asyncio.to_thread(pruned, folder, age)
+                began.append(time.monotonic())
+                day.looks.append(await look(folder))
+                if "--trace" in sys.argv:
+                    print(day.looks[-1], file=sys.stderr)
+        day.took_s = time.monotonic() - began[0]
+        day.tasks_left = await settled(base, 5)
+        for _ in range(hours - WARM_UP):
+            await asyncio.sleep(POOLED_S / (hours - WARM_UP))
+            day.idle_mb.append(resident_mb())
+        day.sockets_left = open_files()[0] - sockets
+        day.jobs = count(folder, "jobs") + day.pruned["jobs"]
+        day.open_roots = count(folder, "roots WHERE open")
+    finally:
+        await engine.close(0)
+    return day
+
+
+def tell(day: Day, hours: int) -> bool:
+    """Print the figures of a day; whether all limits are kept."""
+    name = "long_day"
+    warm = min(WARM_UP, hours // 2)
+    first, rest = day.looks[:warm], day.looks[warm:]
+    memory = [seen.memory_mb for seen in rest]
+    mean = statistics.mean(memory)
+    kept = report(
+        f"{name}.memory",
+        100 * slope(memory) / mean,
+        "% of it an hour",
+        floor=100 * slope(day.idle_mb) / mean,
+        limit=1.0,
+        mb_after_warm_up=round(first[-1].memory_mb, 1),
+        mb_at_the_end=round(memory[-1], 1),
+        min=round(min(memory), 1),
+        max=round(max(memory), 1),
+    )
+    before, after = max(seen.files for seen in first), [seen.files for seen in rest]
+    kept &= report(
+        f"{name}.files",
+        max(after) - before,
+        "more files",
+        floor=0,
+        limit=0,
+        min=min(after),
+        max=max(after),
+        in_warm_up=before,
+    )
+    kept &= report(
+        f"{name}.sockets",
+        day.sockets_left,
+        "sockets left",
+        floor=0,
+        limit=0,
+        most_at_the_end_of_an_hour=max(seen.sockets for seen in day.looks),
+        most_in_warm_up=max(seen.sockets for seen in first),
+    )
+    kept &= report(f"{name}.tasks", day.tasks_left, "asyncio tasks left", floor=0, limit=0)
+    lost = sum(times for end, times in day.ends.items() if end.endswith("lost"))
+    kept &= report(
+        f"{name}.lost",
+        lost + day.open_roots,
+        "requests",
+        floor=0,
+        limit=0,
+        ends=dict(sorted(day.ends.items())),
+        jobs=day.jobs,
+        hours=hours,
+        seconds=round(day.took_s, 1),
+        times_real_time=round(hours * 3600 / day.took_s),
+    )
+    sizes = [seen.database_mb + seen.log_mb for seen in day.looks]
+    half = len(sizes) // 2
+    kept &= report(
+        f"{name}.database",
+        max(sizes[half:]) / max(sizes[:half]),
+        "x its size in the first half",
+        floor=1,
+        limit=1.1,
+        mb=round(max(sizes), 1),
+        of_it_log_mb=round(max(seen.log_mb for seen in day.looks), 1),
+        pruned_jobs=day.pruned["jobs"],
+    )
+    return kept
+
+
+async def main(hours: int = HOURS, size: float = 1.0) -> bool:
+    """Live through a day and say what came of it."""
+    with tempfile.TemporaryDirectory() as folder, served() as url:
+        return tell(await live(Path(folder), url, hours, size), hours)
+
+
+if __name__ == "__main__":
+    if "--small" in sys.argv:
+        asyncio.run(main(2, 0.05))
+    else:
+        sys.exit(0 if asyncio.run(main()) else 1)

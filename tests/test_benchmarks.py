@@ -1,0 +1,62 @@
+"""The benchmarks of load, with next to nothing to do: only that they work, never what they say."""
+
+import asyncio
+import json
+
+import pytest
+
+from benchmarks import large_workflow, long_day, many_workflows, store_growth
+
+
+def figures(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, object]]:
+    """The lines that were printed, by figure, each with all that a line has."""
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    for line in lines:
+        assert {"figure", "value", "unit", "floor", "ratio", "limit", "kept"} <= set(line)
+    return {str(line["figure"]): line for line in lines}
+
+
+def test_large_workflow(capsys: pytest.CaptureFixture[str]) -> None:
+    """Given one size of one shape, then time, memory and growth are told."""
+    large_workflow.main(("fan",), (40,), 1)
+    found = figures(capsys)
+    assert {"large_workflow.fan.40", "large_workflow.fan.40.memory"} <= set(found)
+    assert "large_workflow.fan.growth" in found
+
+
+def test_a_wide_fan_is_gathered_in_groups() -> None:
+    """Given more nodes than one may depend on, then all are gathered and none has too many."""
+    edges = large_workflow.fan(2_500)
+    assert len(edges) == 2_500
+    assert max(map(len, edges.values())) <= large_workflow.MOST_UPSTREAM
+    assert {up for upstream in edges.values() for up in upstream} == set(edges) - {"n2499"}
+
+
+def test_many_workflows(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given ten workflows at once, then throughput, acceptance, turns and memory are told."""
+    monkeypatch.setattr(many_workflows, "ALONE", 3)
+    many_workflows.tell([asyncio.run(many_workflows.measure(10))], 10)
+    found = figures(capsys)
+    names = ("throughput", "accepted_p50", "accepted_p95", "small_run", "overtaken", "memory")
+    assert set(found) == {f"many_workflows.{name}" for name in names}
+
+
+def test_long_day(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given two short hours, then nothing is lost and all that must stay flat is told."""
+    monkeypatch.setattr(long_day, "PRUNED_EVERY", 2)
+    asyncio.run(long_day.main(2, 0.05))
+    found = figures(capsys)
+    names = ("memory", "files", "sockets", "tasks", "lost", "database")
+    assert set(found) == {f"long_day.{name}" for name in names}
+    assert found["long_day.lost"]["value"] == 0
+
+
+def test_store_growth(capsys: pytest.CaptureFixture[str]) -> None:
+    """Given a few jobs of each kind, then what they leave and what durability costs is told."""
+    asyncio.run(store_growth.main(0.02, 1))
+    found = figures(capsys)
+    for kind in store_growth.JOBS:
+        assert {f"store_growth.bytes.{kind}", f"store_growth.again.{kind}"} <= set(found)
+    assert "store_growth.full_over_normal" in found
