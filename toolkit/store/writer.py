@@ -5,31 +5,23 @@ import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from functools import cache
 from itertools import islice
 
-from pydantic import BaseModel
 from pydantic_core import to_json
-from sqlalchemy import bindparam
 
+from toolkit.store import statements
+from toolkit.store.batch import Batch, Group, Submission
 from toolkit.store.changes import (
     Change,
     Conflict,
-    Delete,
     Emit,
-    Insert,
     Lease,
     LeaseLost,
     OverLimit,
-    Put,
     Spend,
-    Update,
 )
 from toolkit.store.crashpoints import planted
 from toolkit.store.database import translated
-from toolkit.store.reader import compiled
-from toolkit.store.tables import metadata
 
 # A commit that hops to a thread costs more than a quick one made in the loop; a slow one made in
 # the loop would hold up everything else.
@@ -38,91 +30,6 @@ LARGE_GROUP = 256
 LINGER_S = 0.01
 # Of so many resources and jobs the last number is remembered; of others it is looked up again.
 NUMBERS_KEPT = 10_000
-Values = dict[str, object]
-Rows = dict[str, dict[str, Values]]
-
-
-@dataclass(slots=True)
-class Submission:
-    """What one call of `write` wants written, all or nothing."""
-
-    changes: Sequence[Change]
-    lease: Lease | None
-    done: "asyncio.Future[None]"
-
-
-@dataclass(slots=True)
-class Batch:
-    """Changes of a transaction, merged: rows that come, change and go, and events to append."""
-
-    inserts: Rows = field(default_factory=dict)
-    updates: Rows = field(default_factory=dict)
-    puts: Rows = field(default_factory=dict)
-    deletes: dict[str, list[str]] = field(default_factory=dict)
-    spends: list[Spend] = field(default_factory=list)
-    events: list[Emit] = field(default_factory=list)
-
-    def add(self, change: Change) -> None:
-        """Take a change in; values of the same row merge, the later ones win."""
-        match change:
-            case Insert(table, values):
-                self.inserts.setdefault(table, {})[str(values["id"])] = dict(values)
-            case Update(table, row_id, values):
-                rows = self.inserts.get(table, {})
-                if row_id not in rows:
-                    rows = self.updates.setdefault(table, {})
-                rows.setdefault(row_id, {}).update(values)
-            case Put(table, values):
-                self.puts.setdefault(table, {})[str(values["id"])] = dict(values)
-            case Delete(table, row_id):
-                self.deletes.setdefault(table, []).append(row_id)
-            case Spend():
-                self.spends.append(change)
-            case Emit():
-                self.events.append(change)
-
-
-class Group:
-    """What is written together; made on the loop, where the records may be looked at.
-
-    A record that changes often is handed over as it is, and spelled out here: once for all the
-    changes of its row.
-    """
-
-    def __init__(self, submissions: Sequence[Submission]) -> None:
-        self.submissions = submissions
-        self._docs: dict[str, object] = {}
-        for submission in submissions:
-            for change in submission.changes:
-                if isinstance(change, Emit | Delete | Put | Spend):
-                    continue
-                record = change.values.get("doc")
-                if isinstance(record, BaseModel) and (row_id := _row_id(change)) not in self._docs:
-                    self._docs[row_id] = record.model_dump_json()
-
-    def batch(self, submissions: Sequence[Submission]) -> Batch:
-        """The changes of some of the submissions, merged."""
-        batch = Batch()
-        for submission in submissions:
-            for change in submission.changes:
-                batch.add(change)
-        for rows in (*batch.inserts.values(), *batch.updates.values()):
-            for row_id, values in rows.items():
-                if isinstance(values.get("doc"), BaseModel):
-                    values["doc"] = self._docs[row_id]
-        return batch
-
-    def parts(self) -> list[list[Submission]]:
-        """What stands or falls together: all that is written under one lease, else each alone."""
-        parts: dict[object, list[Submission]] = {}
-        for submission in self.submissions:
-            key = submission.lease.root_id if submission.lease else id(submission)
-            parts.setdefault(key, []).append(submission)
-        return list(parts.values())
-
-
-def _row_id(change: Insert | Update) -> str:
-    return str(change.values["id"]) if isinstance(change, Insert) else change.id
 
 
 class Writer:
@@ -262,21 +169,7 @@ class Writer:
         run("BEGIN IMMEDIATE")
         try:
             self._check(leases)
-            for table, rows in batch.inserts.items():
-                values = list(rows.values())
-                self._connection.executemany(_insert(table, tuple(values[0])), values)
-            for table, rows in batch.updates.items():
-                for columns, values in _by_columns(rows).items():
-                    self._connection.executemany(_update(table, columns), values)
-            for table, rows in batch.puts.items():
-                values = list(rows.values())
-                self._connection.executemany(_put(table, tuple(values[0])), values)
-            for table, row_ids in batch.deletes.items():
-                self._connection.executemany(_delete(table), [(row_id,) for row_id in row_ids])
-            for spend in batch.spends:
-                self._spend(spend)
-            if batch.events:
-                self._connection.executemany(_insert("events", EVENT), self._numbered(batch.events))
+            self._apply(batch)
             if self._crash is not None:
                 self._crash("before")
             started = time.perf_counter()
@@ -291,6 +184,25 @@ class Writer:
         if len(self._last_n) > NUMBERS_KEPT:
             for value in list(islice(self._last_n, len(self._last_n) - NUMBERS_KEPT // 2)):
                 del self._last_n[value]
+
+    def _apply(self, batch: Batch) -> None:
+        """Run what a batch asks for, in the transaction that is open."""
+        many = self._connection.executemany
+        for table, rows in batch.inserts.items():
+            inserted = list(rows.values())
+            many(statements.insert(table, tuple(inserted[0])), inserted)
+        for table, rows in batch.updates.items():
+            for columns, values in statements.by_columns(rows).items():
+                many(statements.update(table, columns), values)
+        for table, rows in batch.puts.items():
+            put = list(rows.values())
+            many(statements.put(table, tuple(put[0])), put)
+        for table, row_ids in batch.deletes.items():
+            many(statements.delete(table), [(row_id,) for row_id in row_ids])
+        for spend in batch.spends:
+            self._spend(spend)
+        if batch.events:
+            many(statements.insert("events", statements.EVENT), self._numbered(batch.events))
 
     def _check(self, leases: set[Lease]) -> None:
         """Fence off whoever lost a lease without knowing (promise P8)."""
@@ -343,46 +255,6 @@ class Writer:
     def forget(self) -> None:
         """Trust no number any more: another process may have added events."""
         self._last_n.clear()
-
-
-EVENT = ("resource_id", "n", "type", "at", "data", "job_id", "job_n")
-
-
-@cache
-def _insert(table: str, columns: tuple[str, ...]) -> str:
-    """The text of an INSERT, compiled once."""
-    statement = metadata.tables[table].insert().values({c: bindparam(c) for c in columns})
-    return compiled(statement)
-
-
-def _by_columns(rows: Mapping[str, Mapping[str, object]]) -> dict[tuple[str, ...], list[Values]]:
-    """What one statement each can update: the rows of which the same columns change."""
-    found: dict[tuple[str, ...], list[Values]] = {}
-    for row_id, changed in rows.items():
-        found.setdefault(tuple(changed), []).append({**changed, "id_": row_id})
-    return found
-
-
-@cache
-def _update(table: str, columns: tuple[str, ...]) -> str:
-    """The text of an UPDATE by id, compiled once."""
-    of = metadata.tables[table]
-    statement = of.update().where(of.c.id == bindparam("id_"))
-    statement = statement.values({c: bindparam(c) for c in columns})
-    return compiled(statement)
-
-
-@cache
-def _put(table: str, columns: tuple[str, ...]) -> str:
-    """The text of an INSERT that replaces, compiled once."""
-    into = metadata.tables[table].insert().prefix_with("OR REPLACE")
-    return compiled(into.values({c: bindparam(c) for c in columns}))
-
-
-@cache
-def _delete(table: str) -> str:
-    """The text of a DELETE by id."""
-    return f"DELETE FROM {metadata.tables[table].name} WHERE id = ?"  # noqa: S608 - our names
 
 
 __all__ = ["Conflict", "Writer"]

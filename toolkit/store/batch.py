@@ -1,0 +1,95 @@
+"""What is written together: submissions, grouped on the loop and merged into one transaction."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pydantic import BaseModel
+
+from toolkit.store.changes import Change, Delete, Emit, Insert, Lease, Put, Spend, Update
+
+Values = dict[str, object]
+Rows = dict[str, dict[str, Values]]
+
+
+@dataclass(slots=True)
+class Submission:
+    """What one call of `write` wants written, all or nothing."""
+
+    changes: Sequence[Change]
+    lease: Lease | None
+    done: "asyncio.Future[None]"
+
+
+@dataclass(slots=True)
+class Batch:
+    """Changes of a transaction, merged: rows that come, change and go, and events to append."""
+
+    inserts: Rows = field(default_factory=dict)
+    updates: Rows = field(default_factory=dict)
+    puts: Rows = field(default_factory=dict)
+    deletes: dict[str, list[str]] = field(default_factory=dict)
+    spends: list[Spend] = field(default_factory=list)
+    events: list[Emit] = field(default_factory=list)
+
+    def add(self, change: Change) -> None:
+        """Take a change in; values of the same row merge, the later ones win."""
+        match change:
+            case Insert(table, values):
+                self.inserts.setdefault(table, {})[str(values["id"])] = dict(values)
+            case Update(table, row_id, values):
+                rows = self.inserts.get(table, {})
+                if row_id not in rows:
+                    rows = self.updates.setdefault(table, {})
+                rows.setdefault(row_id, {}).update(values)
+            case Put(table, values):
+                self.puts.setdefault(table, {})[str(values["id"])] = dict(values)
+            case Delete(table, row_id):
+                self.deletes.setdefault(table, []).append(row_id)
+            case Spend():
+                self.spends.append(change)
+            case Emit():
+                self.events.append(change)
+
+
+class Group:
+    """What is written together; made on the loop, where the records may be looked at.
+
+    A record that changes often is handed over as it is, and spelled out here: once for all the
+    changes of its row.
+    """
+
+    def __init__(self, submissions: Sequence[Submission]) -> None:
+        self.submissions = submissions
+        self._docs: dict[str, object] = {}
+        for submission in submissions:
+            for change in submission.changes:
+                if isinstance(change, Emit | Delete | Put | Spend):
+                    continue
+                record = change.values.get("doc")
+                if isinstance(record, BaseModel) and (row_id := _row_id(change)) not in self._docs:
+                    self._docs[row_id] = record.model_dump_json()
+
+    def batch(self, submissions: Sequence[Submission]) -> Batch:
+        """The changes of some of the submissions, merged."""
+        batch = Batch()
+        for submission in submissions:
+            for change in submission.changes:
+                batch.add(change)
+        for rows in (*batch.inserts.values(), *batch.updates.values()):
+            for row_id, values in rows.items():
+                if isinstance(values.get("doc"), BaseModel):
+                    values["doc"] = self._docs[row_id]
+        return batch
+
+    def parts(self) -> list[list[Submission]]:
+        """What stands or falls together: all that is written under one lease, else each alone."""
+        parts: dict[object, list[Submission]] = {}
+        for submission in self.submissions:
+            key = submission.lease.root_id if submission.lease else id(submission)
+            parts.setdefault(key, []).append(submission)
+        return list(parts.values())
+
+
+def _row_id(change: Insert | Update) -> str:
+    return str(change.values["id"]) if isinstance(change, Insert) else change.id
