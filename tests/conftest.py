@@ -1,7 +1,7 @@
 """What every test may use: engines and servers on data directories of their own."""
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,22 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith("TOOLKIT_") or name.endswith("_API_KEY"):
             monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def tell(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
+    """Has a line of what a trial came to, such as its seed, shown when all tests are over."""
+    return lambda line: record_property("told", line)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show what the trials came to."""
+    reports = [*terminalreporter.stats.get("passed", []), *terminalreporter.stats.get("failed", [])]
+    told = [line for report in reports for name, line in report.user_properties if name == "told"]
+    if told:
+        terminalreporter.section("what the trials came to")
+        for line in told:
+            terminalreporter.line(str(line))
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ points are stepped over, and `TOOLKIT_CRASH_ALL=1` takes every one.
 """
 
 from collections import Counter
+from collections.abc import Callable
 from itertools import count, product
 
 import pytest
@@ -43,7 +44,7 @@ def survives(bench: Bench, durability: str, points: list[str], totals: Counter[s
 
 @pytest.mark.parametrize("durability", ["normal", "full"])
 def test_a_kill_around_any_commit_breaks_no_promise(
-    bench: Bench, durability: str, capsys: pytest.CaptureFixture[str]
+    bench: Bench, durability: str, tell: Callable[[str], None]
 ) -> None:
     """Given a workflow, when killed before or after any commit of it, then all promises hold."""
     totals: Counter[str] = Counter()
@@ -53,13 +54,12 @@ def test_a_kill_around_any_commit_breaks_no_promise(
         points = [[f"commit:{side}:{n}"] for side in sides]
         if all([survives(bench, durability, one, totals) for one in points]):  # noqa: C419
             break
-    with capsys.disabled():
-        print(f"\n{durability}: fewer than {n} commits, {dict(totals)}")
+    tell(f"{durability}: fewer than {n} commits, {dict(totals)}")
     assert n > 5, "the workflow had next to no commits"
 
 
 def test_a_kill_in_mid_recovery_breaks_no_promise(
-    bench: Bench, capsys: pytest.CaptureFixture[str]
+    bench: Bench, tell: Callable[[str], None]
 ) -> None:
     """Given a killed workflow, when killed again as it is taken up, then all promises hold."""
     totals: Counter[str] = Counter()
@@ -69,8 +69,7 @@ def test_a_kill_in_mid_recovery_breaks_no_promise(
         points = [[f"commit:after:{n}", point] for point in later]
         if all([survives(bench, "normal", two, totals) for two in points]):  # noqa: C419
             break
-    with capsys.disabled():
-        print(f"\nin recovery: {dict(totals)}")
+    tell(f"in recovery: {dict(totals)}")
 
 
 @pytest.mark.parametrize("when", ["before", "after"])

@@ -66,7 +66,7 @@ def trace(bench: Bench) -> Iterator[Trace]:
 
 
 def test_a_kill_at_any_sync_breaks_no_promise(
-    bench: Bench, trace: Trace, capsys: pytest.CaptureFixture[str]
+    bench: Bench, trace: Trace, tell: Callable[[str], None]
 ) -> None:
     """Given full durability, when killed at any sync of a workflow, then all promises hold."""
     totals: Counter[str] = Counter()
@@ -81,8 +81,7 @@ def test_a_kill_at_any_sync_breaks_no_promise(
         found = bench.recovered(data_dir, ledger)
         assert not found.wrong, f"{inject}: " + "\n".join(found.wrong)
         totals += found.counts
-    with capsys.disabled():
-        print(f"\nup to {n - STEP} syncs of one thread: {dict(totals)}")
+    tell(f"up to {n - STEP} syncs of one thread: {dict(totals)}")
     assert totals["kills"] >= 3, "the workflow had next to no syncs"
 
 

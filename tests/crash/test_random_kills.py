@@ -6,7 +6,7 @@ work and the delays; what the server is doing at that instant is the machine's).
 
 import itertools
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 
@@ -52,7 +52,7 @@ def keep_busy(caller: Caller, ledger: Ledger, random: Random) -> None:
 
 
 def test_kills_at_random_lose_nothing_and_repeat_only_what_was_in_flight(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, tell: Callable[[str], None]
 ) -> None:
     """Given a busy server, when it is killed at random, then all it promised holds.
 
@@ -79,9 +79,8 @@ def test_kills_at_random_lose_nothing_and_repeat_only_what_was_in_flight(
             server.wait()
         finally:
             nursery.close()
-    with capsys.disabled():
-        took = time.monotonic() - began
-        print(f"\nseed {seed}, {took:.1f} s: {dict(found.counts)}, wrong: {len(found.wrong)}")
+    took = time.monotonic() - began
+    tell(f"seed {seed}, {took:.1f} s: {dict(found.counts)}, wrong: {len(found.wrong)}")
     assert not found.wrong, "\n".join(found.wrong)
     assert sound(data_dir)
     assert found.counts["billed"] > KILLS / 4, "too little was going on to tell anything"
