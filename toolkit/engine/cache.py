@@ -5,18 +5,16 @@ the bytes that came from upstream, and who would be asked for it now. Ids, names
 part of it, so a notebook that is run again finds what it made before.
 """
 
-import asyncio
 import hashlib
 import json
-from collections import Counter
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from typing import Any
 
 from toolkit.contract.base import now, rfc3339
 from toolkit.contract.jobs import Job
 from toolkit.engine.core import Core
 from toolkit.engine.router import route
+from toolkit.engine.turns import Turns
 from toolkit.engine.work import Work
 from toolkit.plugins import Call
 from toolkit.store import Put
@@ -27,21 +25,8 @@ class Cache:
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        self._turns: dict[str, asyncio.Lock] = {}
-        self._waiting: Counter[str] = Counter()
-
-    @asynccontextmanager
-    async def turn(self, key: str) -> AsyncIterator[None]:
-        """Let jobs that would make the same wait for the first of them."""
-        lock = self._turns.setdefault(key, asyncio.Lock())
-        self._waiting[key] += 1
-        try:
-            async with lock:
-                yield
-        finally:
-            self._waiting[key] -= 1
-            if not self._waiting[key]:
-                del self._waiting[key], self._turns[key]
+        # Jobs that would make the same wait for the first of them.
+        self.turns = Turns()
 
     async def key(self, work: Work, call: Call[Any]) -> str:
         """What the result of a job would be known by, as things stand."""

@@ -123,7 +123,7 @@ class JobRunner:
         if not work.job.options.cache or work.vendor_job_id is not None:
             return await self._made(work, call)
         key = await self._cache.key(work, call)
-        async with self._cache.turn(key):
+        async with self._cache.turns.of(key):
             earlier = await self._cache.find(key)
             kept = None if earlier is None else await self._artifacts.there(earlier.artifact_id)
             if earlier is not None and kept is not None:

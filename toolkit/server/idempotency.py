@@ -3,10 +3,6 @@
 import asyncio
 import hashlib
 import re
-from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 
 from pydantic import BaseModel
 from starlette.datastructures import Headers
@@ -17,6 +13,7 @@ from toolkit.contract.errors import Detail, ErrorCode, RequestError, ToolkitErro
 from toolkit.contract.ids import Prefix
 from toolkit.engine import Engine
 from toolkit.engine.once import CLAIM, Answer, Claim
+from toolkit.engine.turns import Turns
 from toolkit.server.auth import bearer_of
 from toolkit.server.envelope import one
 from toolkit.server.errors import error_response
@@ -37,7 +34,7 @@ class Idempotency:
     def __init__(self, app: ASGIApp, engine: Engine) -> None:
         self._app = app
         self._engine = engine
-        self._turns = _Turns()
+        self._turns = Turns()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -99,27 +96,6 @@ class Idempotency:
         if path == "/v1/artifacts":
             return settings.upload_limit_bytes + FORM_OVERHEAD
         return settings.body_limit_bytes
-
-
-@dataclass(slots=True)
-class _Turns:
-    """Lets requests with the same key wait for each other."""
-
-    locks: dict[str, asyncio.Lock] = field(default_factory=dict)
-    waiting: Counter[str] = field(default_factory=Counter)
-
-    @asynccontextmanager
-    async def of(self, claim_id: str) -> AsyncIterator[None]:
-        """One turn with a key."""
-        lock = self.locks.setdefault(claim_id, asyncio.Lock())
-        self.waiting[claim_id] += 1
-        try:
-            async with lock:
-                yield
-        finally:
-            self.waiting[claim_id] -= 1
-            if not self.waiting[claim_id]:
-                del self.waiting[claim_id], self.locks[claim_id]
 
 
 class _Captured:

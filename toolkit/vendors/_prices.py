@@ -19,7 +19,7 @@ def _table() -> dict[str, Any]:
 def models(vendor: str) -> tuple[Model, ...]:
     """A vendor's models with their list prices, each per one unit.
 
-    >>> [model.id for model in models("runpod")]
+    >>> [model.id for model in models("runpod") if model.kind == "image"]
     ['black-forest-labs-flux-1-dev']
     """
     table = _table()
