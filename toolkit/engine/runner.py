@@ -47,17 +47,20 @@ class JobRunner:
             LeaseLost: another process has taken the job over; nothing more was written.
             asyncio.CancelledError: the job is `cancelled`, or the engine is shutting down.
         """
+        deadline_s = work.job.options.deadline_s
         try:
-            async with asyncio.timeout(work.job.options.deadline_s) as deadline:
+            if deadline_s is None:
+                return await self._in_turn(work)
+            async with asyncio.timeout(deadline_s) as deadline:
                 return await self._in_turn(work)
         except asyncio.CancelledError:
             if not self._core.draining:
                 await self.cancel(work)
             raise
         except TimeoutError:
-            if not deadline.expired():
+            if deadline_s is None or not deadline.expired():
                 raise
-            return self._fail(work, overdue(work.job.options.deadline_s))
+            return self._fail(work, overdue(deadline_s))
 
     async def _in_turn(self, work: Work) -> Ended:
         """Carry a job out once there is room for it."""
@@ -209,6 +212,8 @@ class JobRunner:
 
     async def _blobs(self, work: Work, value: BaseModel | None) -> dict[str, Blob]:
         blobs: dict[str, Blob] = {}
+        if not work.capability.takes:
+            return blobs
         # What comes from upstream may be on its way to the store yet: it cannot be found there.
         at_hand = {kept.artifact.id: kept for kept in work.upstream.values()}
         for field, take in work.capability.takes.items():
@@ -219,7 +224,7 @@ class JobRunner:
         return blobs
 
 
-def overdue(deadline_s: float | None) -> ErrorInfo:
+def overdue(deadline_s: float) -> ErrorInfo:
     """Why something failed that was not done in time."""
     message = f"It was not done within its deadline of {deadline_s:g} s."
     return ErrorInfo(code=ErrorCode.PROVIDER_TIMEOUT.name, message=message)

@@ -102,9 +102,10 @@ class Scheduler:
             raise
         except TimeoutError:
             await self._stop()
-            if self._core.draining or not deadline.expired():
+            limit_s = self._workflow.options.deadline_s
+            if self._core.draining or limit_s is None or not deadline.expired():
                 raise
-            return await self._finish("failed", overdue(self._workflow.options.deadline_s))
+            return await self._finish("failed", overdue(limit_s))
         except BaseException:
             await self._stop()
             raise
