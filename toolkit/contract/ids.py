@@ -11,6 +11,7 @@ _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 # Ten bits at a time: an id is made for every job, artifact and request.
 _PAIRS = [a + b for a in _ALPHABET for b in _ALPHABET]
 _RANDOM_BITS = 80
+_DRAWN = 4096
 _HALF = (1 << 40) - 1
 _ID = re.compile(r"^([a-z]{2,3})_[0-7][0-9a-hjkmnp-tv-z]{25}$")
 
@@ -42,20 +43,34 @@ class _Clock:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._last = 0
+        self.forget()
+
+    def forget(self) -> None:
+        """Draw new random bytes next: a forked process must not have those of its parent."""
+        self._random, self._used = b"", 0
+
+    def _drawn(self, size: int) -> int:
+        """Random bytes as a number; the system is asked for many at once, as asking costs most."""
+        if self._used + size > len(self._random):
+            self._random, self._used = os.urandom(_DRAWN), 0
+        self._used += size
+        return int.from_bytes(self._random[self._used - size : self._used])
 
     def next(self) -> int:
         milliseconds = time.time_ns() // 1_000_000
         with self._lock:
             if milliseconds > self._last >> _RANDOM_BITS:
-                value = milliseconds << _RANDOM_BITS | int.from_bytes(os.urandom(10))
+                value = milliseconds << _RANDOM_BITS | self._drawn(10)
             else:
                 # Within one millisecond, or after the wall clock stepped back, order still holds.
-                value = self._last + 1 + int.from_bytes(os.urandom(4))
+                value = self._last + 1 + self._drawn(4)
             self._last = value
         return value
 
 
 _clock = _Clock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_clock.forget)
 
 
 def new_id(prefix: Prefix) -> str:
