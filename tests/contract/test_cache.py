@@ -106,13 +106,18 @@ def test_only_who_asks_is_remembered(client: Client, faults: Faults) -> None:
     assert client.runs.create("llm.generate", ASKED).wait().record.cached is True
 
 
-def test_equal_jobs_at_once_are_paid_once(client: Client, faults: Faults) -> None:
+@pytest.mark.parametrize("durability", ["normal", "full"])
+def test_equal_jobs_at_once_are_paid_once(
+    settings: Settings, faults: Faults, durability: str
+) -> None:
     """Given equal nodes that run side by side, then one is paid and the others wait for it."""
+    synced = settings.model_copy(update={"durability": durability})
     faults.add(Fault("minimax", delay_ms=100, times=None))
     flow = Workflow("many")
     for i in range(8):
         flow.add(f"n{i}", "llm.generate", **ASKED)
-    done = client.workflows.submit(flow).wait()
+    with Client.local(settings=synced, faults=faults, cache=True) as client:
+        done = client.workflows.submit(flow).wait()
     assert len(faults.calls) == 1
     assert sum(node.cached_from is None for node in done.nodes) == 1
 

@@ -1,13 +1,17 @@
 """Running a workflow again, in whole or in part, without paying again for what is there."""
 
+import contextlib
+import sqlite3
+import time
 from collections.abc import Iterator
 
 import pytest
 
 from toolkit import Client, RequestError, Workflow
-from toolkit.contract.errors import ErrorCode
+from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.sandbox import Fault, Faults
 from toolkit.settings import Settings
+from toolkit.store.batch import Batch
 
 
 @pytest.fixture
@@ -148,3 +152,29 @@ def test_forks_that_do_not_fit(
     with pytest.raises(RequestError) as refused:
         client.workflows.fork(first.id, from_node, overrides)
     assert path in [detail.path for detail in refused.value.details]
+
+
+def test_a_retry_that_cannot_be_written_can_be_asked_for_again(
+    stormy: Client, faults: Faults, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a store that takes nothing just then, then the workflow stays as it was."""
+    flow = failed(stormy, faults)
+    faults.clear()
+    store = stormy._http._client._transport._thread.engine._core.store  # type: ignore[attr-defined]
+    written = store._writer._transaction
+
+    def fails(leases: object, batch: Batch) -> None:
+        if "workflows" in batch.updates:
+            raise sqlite3.OperationalError("disk I/O error")
+        written(leases, batch)
+
+    monkeypatch.setattr(store._writer, "_transaction", fails)
+    with pytest.raises(ServiceError):
+        stormy.workflows.retry(flow.id)
+    monkeypatch.undo()
+    assert flow.refresh().status == "failed"
+    until = time.monotonic() + 10
+    while flow.status == "failed" and time.monotonic() < until:
+        with contextlib.suppress(RequestError):
+            flow.retry()
+    assert flow.wait().status == "completed"

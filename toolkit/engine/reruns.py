@@ -43,7 +43,17 @@ class Reruns:
                 " workflow of its own is run again.",
             )
         lease = await self._reopened(workflow_id)
-        rows = await self._core.store.find("jobs", workflow_id=workflow_id)
+        try:
+            await self._queue_again(workflow, lease)
+        except BaseException:
+            await self._roots.give_back(lease)  # it is as ended as it was
+            raise
+        self._roots.start(lease)
+        return await self._workflows.get(account_id, workflow_id)
+
+    async def _queue_again(self, workflow: Workflow, lease: Lease) -> None:
+        """Write a workflow and its failed jobs down as they are to be run again."""
+        rows = await self._core.store.find("jobs", workflow_id=workflow.id)
         jobs = {str(row["node_id"]): Job.model_validate_json(str(row["doc"])) for row in rows}
         changes: list[Change] = []
         for job in jobs.values():
@@ -59,8 +69,6 @@ class Reruns:
             Emit(workflow.id, "workflow.queued", {"id": workflow.id}, at),
         ]
         await accept(self._core, changes, workflow, lease=lease)
-        self._roots.start(lease)
-        return await self._workflows.get(account_id, workflow_id)
 
     async def fork(
         self,

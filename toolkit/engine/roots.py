@@ -50,6 +50,10 @@ class Roots:
             task = asyncio.create_task(self._carry_out(lease), name=lease.root_id)
             self._running[lease.root_id] = task
 
+    async def give_back(self, lease: Lease) -> None:
+        """Let go of a root that was taken and not begun; later, where the store is out of reach."""
+        await self._release(lease, done=True)
+
     async def cancel(self, root_id: str) -> None:
         """Have a root cancelled, here or by the process that holds it."""
         task = self._running.get(root_id)

@@ -131,7 +131,9 @@ class JobRunner:
             kept = None if earlier is None else await self._artifacts.there(earlier.artifact_id)
             if earlier is not None and kept is not None:
                 return await self._taken_over(work, earlier, kept)
-            return await self._made(work, call)
+            ended = await self._made(work, call)
+            await ended.durable  # before that, whoever waits for a turn would not find it
+            return ended
 
     async def _taken_over(self, work: Work, earlier: Job, kept: Kept) -> Ended:
         """Complete a job with the result of an equal one; nothing is asked for, nothing paid."""
