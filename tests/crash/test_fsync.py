@@ -19,11 +19,9 @@ import pytest
 
 from tests.crash.conftest import Bench
 from tests.crash.harness import Server, arguments
-from tests.crash.outside import asked
 
 pytestmark = pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
 
-STEP = 1 if asked("TOOLKIT_CRASH_ALL") else 3
 Trace = Callable[..., "Traced"]
 
 
@@ -70,7 +68,7 @@ def test_a_kill_at_any_sync_breaks_no_promise(
 ) -> None:
     """Given full durability, when killed at any sync of a workflow, then all promises hold."""
     totals: Counter[str] = Counter()
-    for n in count(1, STEP):
+    for n in count(1):
         data_dir, ledger = bench.copied(f"sync-{n}"), bench.ledger()
         inject = f"inject=fdatasync:signal=SIGKILL:when={n}"
         server = trace(data_dir, "full", "-e", "trace=fdatasync", "-e", inject)
@@ -81,7 +79,7 @@ def test_a_kill_at_any_sync_breaks_no_promise(
         found = bench.recovered(data_dir, ledger)
         assert not found.wrong, f"{inject}: " + "\n".join(found.wrong)
         totals += found.counts
-    tell(f"up to {n - STEP} syncs of one thread: {dict(totals)}")
+    tell(f"up to {n - 1} syncs of one thread: {dict(totals)}")
     assert totals["kills"] >= 3, "the workflow had next to no syncs"
 
 
