@@ -16,10 +16,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+from benchmarks._cloud import connected
 from benchmarks._report import report
-from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.runs import RunCreate
-from toolkit.engine import Engine
 from toolkit.local import open_engine
 from toolkit.sandbox import Call, Fault, Faults
 from toolkit.settings import Settings
@@ -40,27 +39,13 @@ def weather(seed: int) -> Faults:
     return faults
 
 
-async def connected(engine: Engine) -> str:
-    """An account with four LLM connections."""
-    account, _ = await engine.accounts.local()
-    for vendor in await engine.providers.list(account.id):
-        if vendor.id in VENDORS:
-            pointer = ConnectionCreate(
-                provider=vendor.id,
-                connection_type="environment",
-                secret_ref=vendor.conventional_variable,
-            )
-            await engine.connections.create(account.id, pointer)
-    return account.id
-
-
 async def storm(seed: int) -> tuple[int, list[Call]]:
     """Run the jobs; how many were lost, and the log of the calls they made."""
     faults = weather(seed)
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings(data_dir=Path(folder), sandbox=True, max_concurrent_calls=AT_ONCE)
         engine = await open_engine(settings, faults=faults)
-        account_id = await connected(engine)
+        account_id = await connected(engine, *VENDORS)
         body = {"name": "llm.generate", "input": {"objective": "One line on tea"}}
         request = RunCreate.model_validate(body)
 

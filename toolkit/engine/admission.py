@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from toolkit.contract.errors import Detail, ErrorCode, RequestError, not_found
+from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.jobs import Options
 from toolkit.engine.artifacts import Artifacts
 from toolkit.engine.core import Core
@@ -95,15 +95,10 @@ async def check_place(
             "GPU work runs on an endpoint or on a compute, not on both.",
             details=[Detail("compute_id", "stands beside endpoint_id")],
         )
-    for table, word, named in (
-        ("endpoints", "endpoint", endpoint_id),
-        ("compute", "compute", compute_id),
-    ):
-        if named is None:
-            continue
-        row = await core.store.get(table, named)
-        if row is None or row["account_id"] != account_id or row["status"] == "deleted":
-            raise not_found(word, named)
+    if endpoint_id is not None:
+        await core.owned("endpoints", "endpoint", account_id, endpoint_id)
+    if compute_id is not None:
+        await core.owned("compute", "compute", account_id, compute_id)
 
 
 def within_budget(limit: float | None, expected: Sequence[Decimal | None]) -> None:

@@ -80,17 +80,14 @@ class Artifacts:
         )
         return Kept(artifact, kept.content), _inserted(account_id, artifact, kept.content)
 
-    async def there(self, artifact_id: str | None) -> Kept | None:
+    async def there(self, account_id: str, artifact_id: str | None) -> Kept | None:
         """An artifact of whose record and bytes nothing is missing."""
-        row = await self._core.store.get("artifacts", artifact_id) if artifact_id else None
-        if row is None or row["deleted"]:
-            return None
-        kept = Kept.of(row)
-        if kept.content is None:
-            try:
+        try:
+            kept = await self.find(account_id, artifact_id or "")
+            if kept.content is None:
                 await self._core.store.get_blob(kept.artifact.sha256, 0, 1)
-            except ToolkitError:
-                return None
+        except ToolkitError:
+            return None
         return kept
 
     async def create(

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from toolkit.contract.connections import Connection
+from toolkit.contract.errors import not_found
 from toolkit.engine.allowance import Allowances
 from toolkit.engine.driver import Driver
 from toolkit.engine.health import Condition
@@ -14,7 +15,7 @@ from toolkit.engine.router import Backends
 from toolkit.plugins import Access, Capability, Model, Vendor
 from toolkit.secrets import SecretResolver
 from toolkit.settings import TIERS, Settings, Timeouts
-from toolkit.store import Store
+from toolkit.store import Row, Store
 
 
 @dataclass
@@ -74,6 +75,17 @@ class Core:
             self.lanes.of(connection, row["health"])
             found[connection.provider] = connection
         return found
+
+    async def owned(self, table: str, word: str, account_id: str, record_id: str) -> Row:
+        """The row of something that an account has at a GPU cloud.
+
+        Raises:
+            RequestError: `NOT_FOUND`, for one that was deleted too.
+        """
+        row = await self.store.get(table, record_id)
+        if row is None or row["account_id"] != account_id or row["status"] == "deleted":
+            raise not_found(word, record_id)
+        return row
 
     def models(self, vendor: Vendor, kind: str) -> list[Model]:
         """What a vendor may be asked for, the default first: the operator's choice, else all."""

@@ -97,8 +97,6 @@ class Jobs:
 
     async def _cloud(self, account_id: str, compute_id: str) -> str:
         """The provider that a compute was rented at."""
-        row = await self._core.store.get("compute", compute_id)
-        if row is None or row["account_id"] != account_id or row["status"] == "deleted":
-            raise not_found("compute", compute_id)
+        row = await self._core.owned("compute", "compute", account_id, compute_id)
         connection = await self._core.store.get("connections", str(row["connection_id"]))
         return "" if connection is None else str(connection["provider"])

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
-from datetime import timedelta
 
 from pydantic import BaseModel
 
@@ -17,9 +16,8 @@ from toolkit.contract.base import now, rfc3339
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.engine.core import Core
 from toolkit.store import Change, Conflict, Delete, Insert, Lease, Update
+from toolkit.store.prune import REQUESTS_KEPT
 
-# An hour more than is promised: the wall clock may be set.
-KEPT = timedelta(hours=25)
 SWEPT_EVERY_S = 900.0
 
 
@@ -106,7 +104,7 @@ class Once:
         """Forget answers that are kept no longer, every so often, until cancelled."""
         while True:
             with suppress(ServiceError):  # the next time will do
-                await self._core.store.expire("idempotency", rfc3339(now() - KEPT))
+                await self._core.store.expire("idempotency", rfc3339(now() - REQUESTS_KEPT))
             await asyncio.sleep(SWEPT_EVERY_S)
 
     async def find(self, claim: Claim) -> Answer | None:
@@ -114,7 +112,7 @@ class Once:
         row = await self._core.store.get("idempotency", claim.id)
         if row is None:
             return None
-        if str(row["created_at"]) < rfc3339(now() - KEPT):
+        if str(row["created_at"]) < rfc3339(now() - REQUESTS_KEPT):
             await self._core.store.write([Delete("idempotency", claim.id)])
             return None
         return Answer(str(row["fingerprint"]), int(row["status"]), str(row["body"]))

@@ -54,9 +54,9 @@ class Reruns:
     async def _queue_again(self, workflow: Workflow, lease: Lease) -> None:
         """Write a workflow and its failed jobs down as they are to be run again."""
         rows = await self._core.store.find("jobs", workflow_id=workflow.id)
-        jobs = {str(row["node_id"]): Job.model_validate_json(str(row["doc"])) for row in rows}
         changes: list[Change] = []
-        for job in jobs.values():
+        for row in rows:
+            job = Job.model_validate_json(str(row["doc"]))
             if job.status in ("failed", "cancelled"):
                 _renew(job)
                 values = {"status": job.status, "doc": job, "vendor_job_id": None}

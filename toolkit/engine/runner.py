@@ -128,9 +128,10 @@ class JobRunner:
         key = await self._cache.key(work, call)
         async with self._cache.turns.of(key):
             earlier = await self._cache.find(key)
-            kept = None if earlier is None else await self._artifacts.there(earlier.artifact_id)
-            if earlier is not None and kept is not None:
-                return await self._taken_over(work, earlier, kept)
+            if earlier is not None:
+                kept = await self._artifacts.there(work.account_id, earlier.artifact_id)
+                if kept is not None:
+                    return await self._taken_over(work, earlier, kept)
             ended = await self._made(work, call)
             await ended.durable  # before that, whoever waits for a turn would not find it
             return ended

@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar
 from toolkit.contract.base import ErrorInfo, now, rfc3339
 from toolkit.contract.connections import Connection
 from toolkit.contract.endpoints import Infrastructure, InfrastructureStatus
-from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError, not_found
+from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError
 from toolkit.engine.core import Core
 from toolkit.engine.driver import NO_HOOKS
 from toolkit.engine.once import accept
@@ -69,9 +69,7 @@ class Stock(Generic[K]):
         Raises:
             RequestError: `NOT_FOUND`, for one that was deleted too.
         """
-        row = await self._core.store.get(self._table, record_id)
-        if row is None or row["account_id"] != account_id or row["status"] == "deleted":
-            raise not_found(self._word, record_id)
+        row = await self._core.owned(self._table, self._word, account_id, record_id)
         vendor_id = row["vendor_id"]
         return self._read(row), None if vendor_id is None else str(vendor_id)
 

@@ -1,7 +1,6 @@
 """A copy of a data directory, made while others work on it; the copy is a data directory itself."""
 
 import hashlib
-import os
 import shutil
 import sqlite3
 from contextlib import closing
@@ -9,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from toolkit.contract.errors import ErrorCode, ServiceError
-from toolkit.store.database import translated
+from toolkit.store.blobs import place_of, sync
+from toolkit.store.database import read_only, translated
 
 PARTIAL = ".partial"
 
@@ -55,7 +55,7 @@ def backup(data_dir: Path, target: Path) -> Backup:
         _copy_records(data_dir / "state.db", partial / "state.db")
         digests = _named(partial / "state.db")
         lost = [each for each in digests if not _copy_bytes(data_dir, partial, each)]
-        _sync(partial)
+        sync(*partial.rglob("*"), partial)  # all of it, before the copy gets its name
         partial.replace(target)
     size = sum(path.stat().st_size for path in target.rglob("*") if path.is_file())
     return Backup(target, len(digests) - len(lost), size, tuple(lost))
@@ -63,7 +63,7 @@ def backup(data_dir: Path, target: Path) -> Backup:
 
 def _copy_records(database: Path, copy: Path) -> None:
     """All records as of one moment: a reader's snapshot, which holds up no writer."""
-    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
+    with closing(read_only(database)) as connection:
         connection.execute("VACUUM INTO ?", (str(copy),))
 
 
@@ -78,7 +78,7 @@ def _named(database: Path) -> list[str]:
 
 def _copy_bytes(data_dir: Path, copy: Path, digest: str) -> bool:
     """Copy one artifact's bytes; whether they were there, and whole."""
-    place = Path("artifacts") / digest[:2] / digest[2:]
+    place = Path("artifacts") / place_of(digest)
     try:
         data = (data_dir / place).read_bytes()
     except FileNotFoundError:
@@ -88,13 +88,3 @@ def _copy_bytes(data_dir: Path, copy: Path, digest: str) -> bool:
     (copy / place).parent.mkdir(exist_ok=True)
     (copy / place).write_bytes(data)
     return True
-
-
-def _sync(folder: Path) -> None:
-    """Have everything on the disk before the copy gets its name."""
-    for path in (*folder.rglob("*"), folder):
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

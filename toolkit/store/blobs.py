@@ -63,7 +63,7 @@ class Blobs:
     def _write(self, digest: str, data: bytes) -> None:
         # Under a name of its own first, then renamed: a crash leaves all of it or nothing.
         if self._local is not None:
-            target = self._local / digest[:2] / digest[2:]
+            target = self._local / place_of(digest)
             if target.exists() and target.stat().st_size == len(data):
                 os.utime(target)  # named anew: what is old and named by nobody may be pruned
                 return
@@ -80,7 +80,7 @@ class Blobs:
             partial.replace(target)
             if self._synced:
                 # A file that no folder names after a power cut is as good as lost.
-                _sync_folders(target.parent, *((self._local, self._local.parent) if new else ()))
+                sync(target.parent, *((self._local, self._local.parent) if new else ()))
             if self._crash is not None:
                 self._crash("after")
             return
@@ -100,7 +100,7 @@ class Blobs:
 
     def _read(self, digest: str, start: int, end: int | None) -> bytes:
         if self._local is not None:
-            with (self._local / digest[:2] / digest[2:]).open("rb") as file:
+            with (self._local / place_of(digest)).open("rb") as file:
                 file.seek(start)
                 return file.read(-1 if end is None else max(0, end - start))
         data: bytes = self._remote().cat_file(
@@ -114,12 +114,17 @@ class Blobs:
         return url_to_fs(self._url)[0]
 
 
-def _sync_folders(*folders: Path) -> None:
-    """Have what folders name survive a power cut; Windows does so by itself."""
+def place_of(digest: str) -> Path:
+    """Where bytes stand below the folder of all of them, by their SHA-256."""
+    return Path(digest[:2]) / digest[2:]
+
+
+def sync(*paths: Path) -> None:
+    """Have files, and what folders name, survive a power cut; Windows does so by itself."""
     if os.name == "nt":
         return
-    for folder in folders:
-        handle = os.open(folder, os.O_RDONLY)
+    for path in paths:
+        handle = os.open(path, os.O_RDONLY)
         try:
             os.fsync(handle)
         finally:

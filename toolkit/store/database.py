@@ -38,6 +38,11 @@ def connect(path: Path, durability: str) -> Engine:
     return engine
 
 
+def read_only(database: Path) -> sqlite3.Connection:
+    """A connection beside all others, for looking at a database whatever state it is in."""
+    return sqlite3.connect(f"file:{database}?mode=ro", uri=True)
+
+
 @contextmanager
 def translated() -> Iterator[None]:
     """Turn the database's faults into ours; no text of the database leaves here.

@@ -14,7 +14,8 @@ from shutil import disk_usage
 from sqlalchemy import create_engine
 
 from toolkit.contract.errors import ErrorCode, ServiceError
-from toolkit.store.database import translated
+from toolkit.store.blobs import place_of
+from toolkit.store.database import read_only, translated
 from toolkit.store.owner import living
 from toolkit.store.prune import unnamed
 from toolkit.store.schema import HEAD, migrate
@@ -73,7 +74,7 @@ def examine(data_dir: Path, *, deep: bool = False) -> list[Finding]:
             )
         )
         return found
-    with translated(), closing(_read_only(database)) as connection:
+    with translated(), closing(read_only(database)) as connection:
         found += _about_the_records(data_dir, connection)
         found += _about_the_bytes(data_dir, connection, deep=deep)
     return found
@@ -96,7 +97,7 @@ def repair(data_dir: Path) -> list[str]:
     database = data_dir / "state.db"
     if _faults(database):
         done.append(_rebuilt(database))
-    with translated(), closing(_read_only(database)) as connection:
+    with translated(), closing(read_only(database)) as connection:
         named = {str(row[0]) for row in connection.execute("SELECT sha256 FROM artifacts")}
     files = list(unnamed(data_dir, named))
     for path in files:
@@ -175,7 +176,7 @@ def _about_the_bytes(
 
 
 def _trouble(data_dir: Path, sha256: str, size: int, *, deep: bool) -> str | None:
-    path = data_dir / "artifacts" / sha256[:2] / sha256[2:]
+    path = data_dir / "artifacts" / place_of(sha256)
     if not path.exists():
         return "not there" if (data_dir / "artifacts").exists() else None  # kept elsewhere
     if path.stat().st_size != size:
@@ -188,7 +189,7 @@ def _trouble(data_dir: Path, sha256: str, size: int, *, deep: bool) -> str | Non
 def _faults(database: Path) -> list[str]:
     """What SQLite finds wrong with its file; nothing, if all is well."""
     try:
-        with closing(_read_only(database)) as connection:
+        with closing(read_only(database)) as connection:
             rows = connection.execute("PRAGMA integrity_check(20)").fetchall()
     except sqlite3.DatabaseError as error:
         return [str(error)]
@@ -204,7 +205,7 @@ def _rebuilt(database: Path) -> str:
         migrate(connection)
     engine.dispose()
     saved: Counter[str] = Counter()
-    with closing(sqlite3.connect(new)) as target, closing(_read_only(database)) as source:
+    with closing(sqlite3.connect(new)) as target, closing(read_only(database)) as source:
         for table in metadata.sorted_tables:
             names = [column.name for column in table.columns]
             into = f"INSERT OR IGNORE INTO {table.name} ({', '.join(names)}) VALUES "  # noqa: S608
@@ -252,7 +253,3 @@ def _has_rowid(source: sqlite3.Connection, table: str) -> bool:
     except sqlite3.DatabaseError:
         return False
     return True
-
-
-def _read_only(database: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"file:{database}?mode=ro", uri=True)

@@ -16,6 +16,7 @@ from toolkit.store.database import BUSY_TIMEOUT_MS, translated
 AT_ONCE = 500  # roots in one transaction: others get their turn in between
 # Bytes are stored a moment before their record; what nobody names for this long is named by nobody.
 UNNAMED_S = 3600.0
+# An hour more than is promised: the wall clock may be set.
 REQUESTS_KEPT = timedelta(hours=25)
 _SCRATCH = """
 CREATE TEMP TABLE gone_roots (id TEXT PRIMARY KEY);
