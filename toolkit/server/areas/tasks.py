@@ -12,11 +12,10 @@ from toolkit.server.envelope import one, page
 from toolkit.server.events import events_of
 from toolkit.server.openapi import PAGED, POLLED, described
 from toolkit.server.paging import (
-    LONGEST_WAIT_S,
     no_query,
     page_query,
-    preferred_wait,
 )
+from toolkit.server.waiting import held
 
 router = APIRouter(prefix="/tasks", tags=["tasks"])
 
@@ -37,12 +36,8 @@ async def create(request: Request, engine: TheEngine, caller: Writer) -> Respons
     accepted = await engine.tasks.create(
         caller.account_id, await read_model(request, TaskCreate), key_id=caller.key_id
     )
-    seconds = preferred_wait(request, LONGEST_WAIT_S)
-    if seconds is None:
-        return one(accepted, 202)
-    await engine.wait(caller.account_id, accepted.id, seconds)
-    reached = await engine.tasks.get(caller.account_id, accepted.id)
-    return one(reached, 202, {"Preference-Applied": f"wait={seconds}"})
+    reached = await held(request, engine, caller.account_id, engine.tasks, accepted.id)
+    return reached or one(accepted, 202)
 
 
 @router.get("", **described("tasks_list", Task, listed=True, query=PAGED))

@@ -12,11 +12,10 @@ from toolkit.server.envelope import one, page
 from toolkit.server.events import events_of
 from toolkit.server.openapi import PAGED, POLLED, described
 from toolkit.server.paging import (
-    LONGEST_WAIT_S,
     no_query,
     page_query,
-    preferred_wait,
 )
+from toolkit.server.waiting import held
 
 router = APIRouter(prefix="/workflows", tags=["workflows"])
 
@@ -44,12 +43,8 @@ async def create(request: Request, engine: TheEngine, caller: Writer) -> Respons
     accepted = await engine.workflows.create(
         caller.account_id, await read_model(request, WorkflowCreate), key_id=caller.key_id
     )
-    seconds = preferred_wait(request, LONGEST_WAIT_S)
-    if seconds is None:
-        return one(accepted, 202)
-    await engine.wait(caller.account_id, accepted.id, seconds)
-    reached = await engine.workflows.get(caller.account_id, accepted.id)
-    return one(reached, 202, {"Preference-Applied": f"wait={seconds}"})
+    reached = await held(request, engine, caller.account_id, engine.workflows, accepted.id)
+    return reached or one(accepted, 202)
 
 
 @router.get("", **described("workflows_list", Workflow, listed=True, query=PAGED))
