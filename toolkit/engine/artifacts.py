@@ -162,5 +162,6 @@ def _inserted(account_id: str, artifact: Artifact, content: bytes | None) -> Ins
         "deleted": False,
         "created_at": rfc3339(artifact.created_at),
         "doc": artifact,
+        "size_bytes": artifact.size_bytes,
     }
     return Insert("artifacts", row)

@@ -73,6 +73,7 @@ class Lease:
 
     Attributes:
         key_id: the key that the work was asked for with; none for work of earlier versions.
+        agent_id: the agent that the work is done as, if it is.
     """
 
     root_id: str
@@ -80,6 +81,7 @@ class Lease:
     account_id: str
     fence: int
     key_id: str | None = None
+    agent_id: str | None = None
 
 
 class LeaseLost(Exception):  # noqa: N818 - names what happened

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, text
 
 from toolkit.contract.errors import ErrorCode, ServiceError
 
-HEAD = "0007"
+HEAD = "0008"
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 

@@ -203,7 +203,12 @@ class Store:
                 self._waiters.pop(resource_id, None)
 
     def new_root(
-        self, root_id: str, kind: str, account_id: str, key_id: str | None = None
+        self,
+        root_id: str,
+        kind: str,
+        account_id: str,
+        key_id: str | None = None,
+        agent_id: str | None = None,
     ) -> tuple[Insert, Lease]:
         """A root that this process works on from the first; put the insert in its first write."""
         row: dict[str, object] = {
@@ -217,8 +222,9 @@ class Store:
             "fence": 1,
             "created_at": rfc3339(now()),
             "key_id": key_id,
+            "agent_id": agent_id,
         }
-        return Insert("roots", row), Lease(root_id, kind, account_id, 1, key_id)
+        return Insert("roots", row), Lease(root_id, kind, account_id, 1, key_id, agent_id)
 
     async def claim(self, limit: int) -> list[Lease]:
         """Take open roots that nobody works on any more, oldest first."""
@@ -247,7 +253,9 @@ class Store:
         self._writer.forget()
         if not taken:
             return None
-        return Lease(row["id"], row["kind"], row["account_id"], fence + 1, row["key_id"])
+        return Lease(
+            row["id"], row["kind"], row["account_id"], fence + 1, row["key_id"], row["agent_id"]
+        )
 
     async def reopen(self, root_id: str) -> Lease | None:
         """Take a root that had been closed; none when it is open, or another was quicker."""

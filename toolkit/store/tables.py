@@ -12,6 +12,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 
 metadata = MetaData()
@@ -47,7 +48,13 @@ def _infrastructure(name: str) -> Table:
 
 
 accounts = Table(
-    "accounts", metadata, _id(), _text("email", unique=True), _text("created_at"), _doc()
+    "accounts",
+    metadata,
+    _id(),
+    _text("email", unique=True),
+    _text("created_at"),
+    _doc(),
+    Column("spec", Text, nullable=True),
 )
 api_keys = Table(
     "api_keys",
@@ -111,7 +118,9 @@ tasks = Table(
     _text("status"),
     _text("created_at"),
     _doc(),
+    _text("run_id", optional=True),
     Index("ix_tasks_account", "account_id", "id"),
+    Index("ix_tasks_run", "run_id", unique=True),
 )
 plans = Table(
     "plans",
@@ -124,6 +133,35 @@ plans = Table(
 )
 endpoints = _infrastructure("endpoints")
 compute = _infrastructure("compute")
+storage = _infrastructure("storage")
+templates = _infrastructure("templates")
+agents = Table(
+    "agents",
+    metadata,
+    _id(),
+    _text("account_id"),
+    _text("named", unique=True),
+    Column("deleted", Boolean, nullable=False),
+    _text("created_at"),
+    _doc(),
+    Index("ix_agents_account", "account_id", "id"),
+)
+usage = Table(
+    "usage",
+    metadata,
+    _id(),
+    _text("account_id"),
+    _text("day"),
+    _text("capability"),
+    _text("provider", optional=True),
+    _text("connection_id", optional=True),
+    _text("agent_id", optional=True),
+    *(
+        Column(name, Integer, nullable=False)
+        for name in ("jobs", "failed", "cached", "calls", "unpriced", "nano", "latency_ms")
+    ),
+    Index("ix_usage_account", "account_id", "day"),
+)
 idempotency = Table(
     "idempotency",
     metadata,
@@ -150,7 +188,9 @@ artifacts = Table(
     Column("deleted", Boolean, nullable=False),
     _text("created_at"),
     _doc(),
+    Column("size_bytes", Integer, nullable=True),
     Index("ix_artifacts_account", "account_id", "id"),
+    Index("ix_artifacts_held", "account_id", "deleted", "size_bytes"),
 )
 roots = Table(
     "roots",
@@ -165,8 +205,10 @@ roots = Table(
     Column("fence", Integer, nullable=False),
     _text("created_at"),
     _text("key_id", optional=True),
+    _text("agent_id", optional=True),
     Index("ix_roots_account", "account_id", "kind", "id"),
     Index("ix_roots_open", "open", "owner"),
+    Index("ix_roots_queue", "account_id", sqlite_where=text("open = 1")),
 )
 events = Table(
     "events",
