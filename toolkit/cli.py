@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from toolkit import upkeep
+from toolkit.batch.cli import batch
 from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ app = typer.Typer(
 app.command()(upkeep.doctor)
 app.command()(upkeep.backup)
 app.command()(upkeep.prune)
+app.command()(batch)
 
 DataDir = Annotated[Path, typer.Option(help="Where everything is kept.")]
 Sandbox = Annotated[bool, typer.Option("--sandbox", help="Simulated vendors: no keys, no bills.")]
