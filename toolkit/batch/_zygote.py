@@ -178,6 +178,8 @@ def preload(name: str) -> None:
 def main() -> None:
     """Import what was asked for, say whether that left threads running, and serve."""
     channel = socket.socket(fileno=int(sys.argv[1]))
+    if not sys.flags.safe_path:
+        del sys.path[0]  # the folder of this script, where a kernel has nothing to look for
     os.environ.setdefault("MPLBACKEND", INLINE)
     os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")  # a kernel's debugger warns of it
     gc.disable()

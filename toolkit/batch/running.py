@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jupyter_core.utils import ensure_event_loop
+
 from toolkit.batch import engine
 from toolkit.batch.grid import Grid, defaults, rows_of
 from toolkit.batch.imports import preloads
@@ -141,7 +143,10 @@ def _run_left(
     def work(job: Job) -> Outcome | None:
         if stopped.is_set():
             return None
-        return execute(template, job, batch.out, source, preload, batch.timeout, stopped)
+        try:
+            return execute(template, job, batch.out, source, preload, batch.timeout, stopped)
+        finally:
+            ensure_event_loop().close()  # this thread's, which papermill's client opens
 
     with ThreadPoolExecutor(workers, thread_name_prefix="batch") as pool:
         running: dict[Future[Outcome | None], Job] = {pool.submit(work, job): job for job in jobs}

@@ -49,13 +49,18 @@ def to_frame(outcomes: Sequence[Outcome]) -> "pd.DataFrame":
     recorded = dict.fromkeys(name for one in outcomes for name in one.recorded)
     given = {name: _apart(name, "parameter", RESERVED) for name in parameters}
     told = {name: _apart(name, "recorded", parameters) for name in recorded}
-    rows = [
-        {given[name]: value for name, value in one.parameters.items()}
-        | {told[name]: value for name, value in one.recorded.items()}
-        | {name: getattr(one, name) for name in RESERVED}
-        for one in outcomes
-    ]
-    return pd.DataFrame(rows, columns=[*given.values(), *told.values(), *RESERVED])
+    columns = {given[name]: [one.parameters.get(name) for one in outcomes] for name in given}
+    columns |= {told[name]: [one.recorded.get(name) for one in outcomes] for name in told}
+    columns |= {name: [getattr(one, name) for one in outcomes] for name in RESERVED}
+    return pd.DataFrame(
+        # A column that has gaps keeps its values as they are: 1 would become 1.0, None NaN.
+        {
+            name: pd.Series(
+                values, dtype=object if any(value is None for value in values) else None
+            )
+            for name, values in columns.items()
+        }
+    )
 
 
 def _apart(name: str, kind: str, taken: Iterable[str]) -> str:

@@ -76,7 +76,7 @@ class Zygote:
         script = str(Path(_zygote.__file__))
         with theirs:
             self._process = subprocess.Popen(  # noqa: S603
-                [*interpreter, "-P", script, str(theirs.fileno()), json.dumps(preload)],
+                [*interpreter, script, str(theirs.fileno()), json.dumps(preload)],
                 env=dict(env),
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
