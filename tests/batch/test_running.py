@@ -200,16 +200,16 @@ def test_ctrl_c_keeps_what_is_done(tmp_path: Path, notebook: Write) -> None:
     (tmp_path / "grid.csv").write_text("x\n0\n1\n2\n3\n")
     out = tmp_path / "out"
     command = [sys.executable, "-m", "toolkit", "batch", str(path), "--workers", "2"]
-    process = subprocess.Popen(
-        [*command, "--grid", str(tmp_path / "grid.csv"), "--out", str(out)],
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    give_up = time.monotonic() + 30
-    while not list(out.glob("*.ipynb")) and time.monotonic() < give_up:
-        time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=20)
+    command += ["--grid", str(tmp_path / "grid.csv"), "--out", str(out)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        give_up = time.monotonic() + 30
+        while not list(out.glob("*.ipynb")) and time.monotonic() < give_up:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        try:
+            _, told = process.communicate(timeout=20)
+        finally:
+            process.kill()
     assert process.returncode == 130
     assert "results.csv" in told
     assert "Traceback" not in told

@@ -14,6 +14,10 @@ class NotWarmError(Exception):
     """This kernel cannot be had warm; start it as any other."""
 
 
+class ClosedError(Exception):
+    """The source was closed: whoever waits for a kernel is to give up."""
+
+
 class Kernel(Protocol):
     """The process of a kernel, with as much of `Popen` as a provisioner needs."""
 
@@ -80,7 +84,12 @@ class Source(Protocol):
     folder: str
 
     def start(self, wanted: Wanted) -> tuple[Kernel, Connection]:
-        """A kernel that nobody used before, and where it listens."""
+        """A kernel that nobody used before, and where it listens.
+
+        Raises:
+            NotWarmError: if it can only be had cold.
+            ClosedError: if this was closed.
+        """
 
     def close(self) -> None:
         """Kill what is left, running kernels too."""

@@ -4,7 +4,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -138,24 +138,24 @@ def _run_left(
     workers = min(batch.side_by_side, len(jobs))
     preload = preloads(template.notebook) if batch.preload is None else batch.preload
     source = open_source(fork=batch.fork, spares=workers, renew_after=batch.renew_after)
-    stopped = threading.Event()
+    stopped, telling = threading.Event(), threading.Lock()
 
-    def work(job: Job) -> Outcome | None:
+    def work(job: Job) -> None:
         if stopped.is_set():
-            return None
+            return
         try:
-            return execute(template, job, batch.out, source, preload, batch.timeout, stopped)
+            done = execute(template, job, batch.out, source, preload, batch.timeout, stopped)
         finally:
             ensure_event_loop().close()  # this thread's, which papermill's client opens
+        if done is not None:
+            with telling:
+                add(job, done)
 
     with ThreadPoolExecutor(workers, thread_name_prefix="batch") as pool:
-        running: dict[Future[Outcome | None], Job] = {pool.submit(work, job): job for job in jobs}
         try:
-            while running:
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    job = running.pop(future)
-                    if outcome := future.result():
-                        add(job, outcome)
+            ended = [pool.submit(work, job) for job in jobs]
+            for future in wait(ended, return_when=FIRST_EXCEPTION).done:
+                future.result()
         finally:
             stopped.set()
             source.close()

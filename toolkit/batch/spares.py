@@ -14,7 +14,7 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
-from toolkit.batch.kernels import Connection, Kernel, NotWarmError, Wanted
+from toolkit.batch.kernels import ClosedError, Connection, Kernel, NotWarmError, Wanted
 
 BOUND_S = 60.0
 LOOK_EVERY_S = 0.01
@@ -45,7 +45,7 @@ class Spares:
         kind = (interpreter, options, wanted.cwd, env)
         with self._lock:
             if self._closed:
-                raise NotWarmError
+                raise ClosedError
             if self._kind is None:
                 self._kind = kind
                 for _ in range(self._number):

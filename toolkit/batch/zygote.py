@@ -16,7 +16,7 @@ from shutil import rmtree
 from typing import IO, cast
 
 from toolkit.batch import _zygote
-from toolkit.batch.kernels import LAUNCHER, Connection, Kernel, NotWarmError, Wanted
+from toolkit.batch.kernels import LAUNCHER, ClosedError, Connection, Kernel, NotWarmError, Wanted
 from toolkit.batch.spares import Spares
 
 READY_S = 60.0
@@ -215,7 +215,7 @@ class Forks:
         key = (interpreter, wanted.preload, env)
         with self._lock:
             if self._closed:
-                raise NotWarmError
+                raise ClosedError
             zygote = self._zygotes.pop(key, None)
             if zygote is not None and zygote.forks >= self._renew_after:
                 self._retire(zygote)
