@@ -5,9 +5,10 @@ nothing of ours. A kernel is a child that runs one notebook and dies: what a not
 modules, environment, folder, handlers or builtins dies with it. Both sides speak in lines of JSON:
 
     {"fork": {"argv": [...], "cwd": "...", "env": {...}}}   ->   {"forked": 4711}
-    {"signal": [4711, 9]}                                        {"ended": [4711, -9]}
+    {"signal": [4711, 9]}                                        {"listens": 4711}
+                                                                 {"ended": [4711, -9]}
 
-A kernel that has ended is told unasked. When the other side hangs up, all kernels are killed.
+That a kernel listens it tells itself. When the other side hangs up, all kernels are killed.
 """
 
 import atexit
@@ -22,6 +23,7 @@ import socket
 import sys
 import threading
 import traceback
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 # What a kernel imports while it starts. The inline backend of matplotlib is left out: it would find
@@ -94,12 +96,16 @@ class Zygote:
         if pid == 0:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            self._channel.close()
             for fd in self._fds:
                 os.close(fd)
-            run_kernel(**asked["fork"])
+            run_kernel(self._listens, **asked["fork"])
         self._kernels.add(pid)
         self.tell({"forked": pid})
+
+    def _listens(self) -> None:
+        """Said by a kernel, which then has nothing more to say here."""
+        self.tell({"listens": os.getpid()})
+        self._channel.close()
 
     def _reap(self) -> None:
         for pid in tuple(self._kernels):
@@ -117,7 +123,9 @@ class Zygote:
                 return
 
 
-def run_kernel(argv: list[str], cwd: str, env: dict[str, str]) -> NoReturn:
+def run_kernel(
+    listens: Callable[[], None], argv: list[str], cwd: str, env: dict[str, str]
+) -> NoReturn:
     """Be a kernel from here on, as if it had been started with these arguments."""
     code = 1
     try:
@@ -137,6 +145,9 @@ def run_kernel(argv: list[str], cwd: str, env: dict[str, str]) -> NoReturn:
         app = IPKernelApp.instance()
         app.parent_handle = os.getppid()
         app.initialize(argv[1:])
+        # Now and then its threads wait for each other there for seconds; they end with the process.
+        atexit.unregister(app.close)
+        listens()
         app.start()
         code = 0
     except SystemExit as ended:

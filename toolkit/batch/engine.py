@@ -106,7 +106,7 @@ class WarmClient(PapermillNotebookClient):
         client: Any = cast("KernelManager", self.km).client()
         self.kc = client
         try:
-            client.start_channels(hb=False)
+            client.start_channels(stdin=False, hb=False, control=False)
             await self._hear(client)
         except Exception:
             await self._async_cleanup_kernel()
@@ -125,17 +125,22 @@ class WarmClient(PapermillNotebookClient):
             raise
 
     async def _hear(self, client: Any) -> None:
-        """Ask the kernel for its name until both its answer and its being idle are heard."""
+        """Ask the kernel for its name until it answers, and what it publishes is heard.
+
+        It welcomes who listens; an older one, that does not, is heard when it says that it is idle.
+        """
         give_up = time.monotonic() + self.startup_timeout
         while time.monotonic() < give_up:
             asked = client.kernel_info()
             try:
-                await client.get_shell_msg(timeout=1)
                 while True:
                     heard = await client.get_iopub_msg(timeout=ANSWER_S)
-                    state = heard["content"].get("execution_state")
-                    if state == "idle" and heard["parent_header"].get("msg_id") == asked:
-                        return
+                    idle = heard["content"].get("execution_state") == "idle"
+                    answers = heard["parent_header"].get("msg_id") == asked
+                    if heard["msg_type"] == "iopub_welcome" or (idle and answers):
+                        break
+                await client.get_shell_msg(timeout=self.startup_timeout)
+                return
             except Empty:
                 await self._async_check_alive()
         raise RuntimeError(f"The kernel did not answer within {self.startup_timeout} s.")

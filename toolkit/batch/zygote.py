@@ -35,6 +35,7 @@ class ForkedKernel:
     def __init__(self, pid: int, zygote: "Zygote") -> None:
         self.pid = pid
         self._zygote = zygote
+        self._listens = threading.Event()
         self._ended = threading.Event()
         self._code: int | None = None
 
@@ -42,6 +43,15 @@ class ForkedKernel:
         """Note that it has ended."""
         self._code = code
         self._ended.set()
+        self._listens.set()
+
+    def listen(self) -> None:
+        """Note that it listens."""
+        self._listens.set()
+
+    def wait_until_it_listens(self) -> None:
+        """Or until it has ended: who connects sooner is turned away, and waits to try again."""
+        self._listens.wait(READY_S)
 
     def poll(self) -> int | None:
         """Its exit code, once it has one."""
@@ -116,7 +126,9 @@ class Zygote:
                 raise NotWarmError
             self._send({"fork": {"argv": [LAUNCHER, *argv], "cwd": cwd, "env": {**env}}})
             self.forks += 1
-            return cast("ForkedKernel", self._next())
+            kernel = cast("ForkedKernel", self._next())
+        kernel.wait_until_it_listens()
+        return kernel
 
     def signal(self, pid: int, number: int) -> None:
         """Signal a kernel that is still there."""
@@ -169,6 +181,8 @@ class Zygote:
             case {"forked": int(pid)}:
                 self._kernels[pid] = ForkedKernel(pid, self)
                 self._told.put(self._kernels[pid])
+            case {"listens": int(pid)}:
+                self._kernels[pid].listen()
             case {"ended": [int(pid), int(code)]}:
                 self._kernels.pop(pid).end(code)
                 if self._retired and not self._kernels:
