@@ -42,6 +42,7 @@ STARTING = (
     "dateutil.easter",
     "faulthandler",
     "pdb",
+    "psutil",
     "sqlite3",
     "tornado.platform.asyncio",
 )
