@@ -25,7 +25,7 @@ from papermill.engines import Engine, papermill_engines
 from papermill.log import logger
 
 from toolkit.batch.imports import preloads
-from toolkit.batch.kernels import LAUNCHER, Connection, NotWarmError, Source, Wanted, open_source
+from toolkit.batch.kernels import LAUNCHER, NotWarmError, Source, Wanted, open_source
 from toolkit.batch.records import IN_BATCH
 
 NAME = "toolkit-warm"
@@ -46,8 +46,7 @@ class WarmProvisioner(LocalProvisioner):
         """Have a kernel, prepared if there is one of this kind."""
         kwargs["env"] = {**kwargs["env"], IN_BATCH: "1"}
         cwd = str(kwargs.get("cwd") or os.getcwd())
-        at = cast("Connection", self.connection_info)
-        wanted = Wanted(tuple(cmd), cwd, kwargs["env"], at, self.preload)
+        wanted = Wanted(tuple(cmd), cwd, kwargs["env"], self.preload)
         try:
             process, at = self.source.start(wanted)
         except NotWarmError:
@@ -88,10 +87,7 @@ class WarmClient(PapermillNotebookClient):
         manager: KernelManager = super().create_kernel_manager()
         if manager.kernel_spec is None or LAUNCHER not in manager.kernel_spec.argv:
             return manager
-        name = str(Path(self._source.folder) / uuid4().hex[:12])
-        manager.connection_file = f"{name}.json"
-        if self._source.ipc:
-            manager.transport, manager.ip = "ipc", name
+        manager.connection_file = str(Path(self._source.folder) / f"{uuid4()}.json")
         manager.shutdown_wait_time = GRACE_S
         provisioner = WarmProvisioner(
             kernel_id=str(uuid4()), kernel_spec=manager.kernel_spec, parent=manager

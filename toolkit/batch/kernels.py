@@ -50,14 +50,12 @@ class Wanted:
         command: what would start it cold.
         cwd: the folder it works in.
         env: its whole environment.
-        connection: where it is to listen, as in its connection file.
         preload: what it may have imported already: `module` or `module:name`.
     """
 
     command: tuple[str, ...]
     cwd: str
     env: Mapping[str, str]
-    connection: Connection
     preload: tuple[str, ...] = ()
 
     def launcher(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -76,11 +74,9 @@ class Source(Protocol):
     """Gives kernels that are already prepared; safe to ask from many threads.
 
     Attributes:
-        ipc: whether kernels can listen on sockets in `folder`, rather than on ports.
-        folder: for connection files and sockets.
+        folder: for connection files.
     """
 
-    ipc: bool
     folder: str
 
     def start(self, wanted: Wanted) -> tuple[Kernel, Connection]:
@@ -112,6 +108,6 @@ def open_source(*, fork: bool, spares: int, renew_after: int) -> Source:
         from toolkit.batch.zygote import Forks
 
         return Forks(spares=spares, renew_after=renew_after)
-    from toolkit.batch.spares import Spares
+    from toolkit.batch.started import Started
 
-    return Spares(spares)
+    return Started(spares)

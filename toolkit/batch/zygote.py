@@ -17,7 +17,7 @@ from typing import IO, cast
 
 from toolkit.batch import _zygote
 from toolkit.batch.kernels import LAUNCHER, ClosedError, Connection, Kernel, NotWarmError, Wanted
-from toolkit.batch.spares import Spares
+from toolkit.batch.spares import PORTS, Spare, Spares, cold, write_connection
 
 READY_S = 60.0
 LONGEST_SOCKET = 80  # a path may have 107 bytes; the sockets' own names need some
@@ -126,9 +126,7 @@ class Zygote:
                 raise NotWarmError
             self._send({"fork": {"argv": [LAUNCHER, *argv], "cwd": cwd, "env": {**env}}})
             self.forks += 1
-            kernel = cast("ForkedKernel", self._next())
-        kernel.wait_until_it_listens()
-        return kernel
+            return cast("ForkedKernel", self._next())
 
     def signal(self, pid: int, number: int) -> None:
         """Signal a kernel that is still there."""
@@ -190,29 +188,30 @@ class Zygote:
 
 
 class Forks:
-    """Zygotes by what they have imported; one that has died or forked often is replaced."""
+    """Zygotes by what they have imported; one that has died or forked often is replaced.
+
+    One kernel is always forked ahead, so that it gets ready while a notebook runs.
+    """
 
     def __init__(self, *, spares: int, renew_after: int) -> None:
-        self.folder = tempfile.mkdtemp(prefix="toolkit-")
-        self.ipc = len(self.folder) < LONGEST_SOCKET
+        usual = len(tempfile.gettempdir()) < LONGEST_SOCKET
+        self.folder = tempfile.mkdtemp(prefix="toolkit-", dir=None if usual else "/tmp")  # noqa: S108
         self._renew_after = renew_after
-        self._spares = Spares(spares)
+        self._forked = Spares(1, self._fork, Path(self.folder))
+        self._cold = Spares(spares, cold, Path(self.folder))
         self._lock = threading.Lock()
         self._zygotes: OrderedDict[tuple[object, ...], Zygote] = OrderedDict()
         self._retired: list[Zygote] = []
         self._closed = False
 
     def start(self, wanted: Wanted) -> tuple[Kernel, Connection]:
-        """Fork a kernel; where that cannot be, take one that was started ahead of need."""
-        interpreter, argv = wanted.launcher()
-        for _ in range(2):  # the second time, from a new one
-            zygote = self._zygote(interpreter, wanted)
+        """A forked kernel; where that cannot be, one that was started ahead of need."""
+        for _ in range(2):  # the first may have died with its zygote
             try:
-                return zygote.fork(argv, wanted.cwd, wanted.env), wanted.connection
+                return self._forked.start(wanted)
             except NotWarmError:
-                if zygote.alive:
-                    break
-        return self._spares.start(wanted)
+                continue
+        return self._cold.start(wanted)
 
     def close(self) -> None:
         """Kill what is left, running kernels too."""
@@ -221,8 +220,27 @@ class Forks:
             zygotes = (*self._zygotes.values(), *self._retired)
         for zygote in zygotes:
             zygote.close()
-        self._spares.close()
+        self._forked.close()
+        self._cold.close()
         rmtree(self.folder, ignore_errors=True)
+
+    def _fork(self, wanted: Wanted, path: Path) -> Spare:
+        interpreter, argv = wanted.launcher()
+        where: Connection = {"ip": str(path.with_suffix("")), "transport": "ipc"}
+        where |= {port: number for number, port in enumerate(PORTS, 1)}
+        connection = write_connection(path, where)
+        options = [word for word in argv if word.startswith("--")]
+        kernel = self._zygote(interpreter, wanted).fork(
+            ("-f", str(path), *options), wanted.cwd, wanted.env
+        )
+
+        def listening() -> Connection:
+            kernel.wait_until_it_listens()
+            if kernel.poll() is not None:
+                raise NotWarmError
+            return connection
+
+        return Spare(kernel, listening)
 
     def _zygote(self, interpreter: tuple[str, ...], wanted: Wanted) -> Zygote:
         env = frozenset(item for item in wanted.env.items() if not item[0].startswith(_OWN))
