@@ -110,8 +110,10 @@ class Zygote:
 
     def _reap(self) -> None:
         for pid in tuple(self._kernels):
-            ended, status = os.waitpid(pid, os.WNOHANG)
-            if ended:
+            if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+                # What it started and left running; until it is reaped, its group is no other's.
+                self._signal(pid, signal.SIGKILL)
+                _, status = os.waitpid(pid, 0)
                 self._kernels.discard(pid)
                 self.tell({"ended": [pid, os.waitstatus_to_exitcode(status)]})
 

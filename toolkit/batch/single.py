@@ -137,7 +137,6 @@ def _run(
     notebook: Any, source: Source, preload: tuple[str, ...], kernel: str, timeout: float | None
 ) -> str | None:
     """Run its cells; what went wrong, in one line."""
-    ends = None if timeout is None else time.monotonic() + timeout
     try:
         papermill_engines.execute_notebook_with_engine(
             engine.NAME,
@@ -148,7 +147,7 @@ def _run(
             autosave_cell_every=0,
             source=source,
             preload=preload,
-            timeout_func=ends and (lambda _: max(ends - time.monotonic(), _LEAST_S)),
+            timeout_func=None if timeout is None else _Left(timeout),
         )
         raise_for_execution_errors(notebook, None)
     except PapermillExecutionError as failed:
@@ -160,6 +159,21 @@ def _run(
     except Exception as failed:
         return _line(f"{type(failed).__name__}: {failed}")
     return None
+
+
+class _Left:
+    """How long a cell may still take; the time of a notebook begins with its first cell."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._ends: float | None = None
+
+    def __call__(self, cell: object) -> float:
+        del cell
+        now = time.monotonic()
+        if self._ends is None:
+            self._ends = now + self._seconds
+        return max(self._ends - now, _LEAST_S)
 
 
 def _line(text: str) -> str:
