@@ -19,7 +19,7 @@ from uuid import uuid4
 from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.manager import KernelManager
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
-from nbclient.util import run_sync
+from nbclient.util import ensure_async, run_sync
 from papermill.clientwrap import PapermillNotebookClient
 from papermill.engines import Engine, papermill_engines
 from papermill.log import logger
@@ -97,6 +97,20 @@ class WarmClient(PapermillNotebookClient):
         self.extra_arguments = [*self.extra_arguments, QUIET]
         return manager
 
+    def execute(self, **kwargs: Any) -> Any:
+        """Run the notebook from its kernel's start to its end."""
+        self.reset_execution_trackers()
+        with self.setup_kernel(**kwargs):
+            self.papermill_execute_cells()
+            self.set_widgets_metadata()
+            # It may end in order here; a kernel that does not is shut down by who set it up.
+            run_sync(self._end)()
+        return self.nb
+
+    async def _end(self) -> None:
+        manager = cast("KernelManager", self.km)
+        await ensure_async(manager.request_shutdown())
+
     async def async_start_new_kernel_client(self) -> Any:
         """A client of the kernel, as soon as both can hear each other."""
         client: Any = cast("KernelManager", self.km).client()
@@ -135,7 +149,8 @@ class WarmClient(PapermillNotebookClient):
                     answers = heard["parent_header"].get("msg_id") == asked
                     if heard["msg_type"] == "iopub_welcome" or (idle and answers):
                         break
-                await client.get_shell_msg(timeout=self.startup_timeout)
+                told = await client.get_shell_msg(timeout=self.startup_timeout)
+                self.nb.metadata["language_info"] = told["content"]["language_info"]
                 return
             except Empty:
                 await self._async_check_alive()
