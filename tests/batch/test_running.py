@@ -89,7 +89,7 @@ def test_a_failed_cell_is_in_the_notebook(fates: tuple[Path, dict[str, dict[str,
 
 
 def test_what_is_recorded_is_in_the_table_and_the_files(notebook: Write, tmp_path: Path) -> None:
-    """Given records, then they are columns of their own type, in the frame, CSV and report."""
+    """Given records, then they are columns of their own type; no file names a folder of ours."""
     path = notebook(
         "x = 1\npath = ''\nname = 'a'",
         "import numpy\nfrom toolkit.batch import record",
@@ -109,18 +109,14 @@ def test_what_is_recorded_is_in_the_table_and_the_files(notebook: Write, tmp_pat
     report = json.loads((out / "report.json").read_text())
     assert report["counts"] == {"completed": 2, "failed": 0, "not run": 0}
     assert [row["recorded"]["share"] for row in report["rows"]] == [0.5, 0.5]
+    assert str(tmp_path) not in (out / "report.json").read_text()
     assert (out / "results.csv").read_text().startswith("x,parameter.path,name,square,big")
-
-
-def test_the_notebook_names_no_folder_of_this_machine(notebook: Write, tmp_path: Path) -> None:
-    """Given a batch, then an executed notebook has relative paths and no widget in it."""
-    batch.run(notebook(*SQUARE), [{"x": 2}], out=tmp_path / "out", progress=False)
-    (made,) = (tmp_path / "out").glob("*.ipynb")
-    assert str(tmp_path) not in made.read_text()
-    metadata = json.loads(made.read_text())["metadata"]
+    made = (out / table["path"][0]).read_text()
+    assert str(tmp_path) not in made
+    metadata = json.loads(made)["metadata"]
     assert metadata["papermill"]["input_path"] == os.path.join("..", "notebook.ipynb")
-    assert metadata["papermill"]["output_path"] == made.name
-    assert metadata["papermill"]["parameters"] == {"x": 2}
+    assert metadata["papermill"]["output_path"] == table["path"][0]
+    assert metadata["papermill"]["parameters"] == {"x": 2, "path": "p", "name": "n"}
     assert "widgets" not in metadata
 
 

@@ -124,7 +124,7 @@ def run_all(batch: Batch, grid: Grid, *, progress: bool = True) -> list[Outcome]
             _run_left(batch, template, left, add)
     finally:
         outcomes = [done.get(j.digest) or Outcome(j.parameters, j.name, "not run") for j in jobs]
-        write(batch.out, to_frame(outcomes), _report(batch, outcomes, time.monotonic() - started))
+        write(batch.out, outcomes, _report(batch, outcomes, time.monotonic() - started))
     return outcomes
 
 

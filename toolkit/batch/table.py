@@ -1,5 +1,7 @@
 """What came of a batch: one row a notebook, as a DataFrame, a CSV file and a report."""
 
+import csv
+import io
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,27 +40,31 @@ class Outcome:
     kept: bool = False
 
 
-def to_frame(outcomes: Sequence[Outcome]) -> "pd.DataFrame":
-    """A row each: parameters, what was recorded, then status, error, seconds and path.
+def columns(outcomes: Sequence[Outcome]) -> dict[str, list[Any]]:
+    """Parameters, what was recorded, then status, error, seconds and path: a value for each row.
 
     Where two of a name would meet, the parameter is `parameter.name`, the other `recorded.name`.
     """
-    import pandas as pd
-
     parameters = dict.fromkeys(name for one in outcomes for name in one.parameters)
     recorded = dict.fromkeys(name for one in outcomes for name in one.recorded)
-    given = {name: _apart(name, "parameter", RESERVED) for name in parameters}
-    told = {name: _apart(name, "recorded", parameters) for name in recorded}
-    columns = {given[name]: [one.parameters.get(name) for one in outcomes] for name in given}
-    columns |= {told[name]: [one.recorded.get(name) for one in outcomes] for name in told}
-    columns |= {name: [getattr(one, name) for one in outcomes] for name in RESERVED}
+    found: dict[str, list[Any]] = {}
+    for name in parameters:
+        found[_apart(name, "parameter", RESERVED)] = [one.parameters.get(name) for one in outcomes]
+    for name in recorded:
+        found[_apart(name, "recorded", parameters)] = [one.recorded.get(name) for one in outcomes]
+    return found | {name: [getattr(one, name) for one in outcomes] for name in RESERVED}
+
+
+def to_frame(outcomes: Sequence[Outcome]) -> "pd.DataFrame":
+    """A row each. A column with gaps keeps its values as they are, where pandas makes 1 a 1.0."""
+    import pandas as pd
+
     return pd.DataFrame(
-        # A column that has gaps keeps its values as they are: 1 would become 1.0, None NaN.
         {
             name: pd.Series(
                 values, dtype=object if any(value is None for value in values) else None
             )
-            for name, values in columns.items()
+            for name, values in columns(outcomes).items()
         }
     )
 
@@ -67,10 +73,19 @@ def _apart(name: str, kind: str, taken: Iterable[str]) -> str:
     return f"{kind}.{name}" if name in taken else name
 
 
-def write(out: Path, frame: "pd.DataFrame", report: Mapping[str, Any]) -> None:
+def write(out: Path, outcomes: Sequence[Outcome], report: Mapping[str, Any]) -> None:
     """Write `results.csv` and `report.json`, each whole or not at all."""
-    replace(out / "results.csv", frame.to_csv(index=False))
+    named = columns(outcomes)
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(named)
+    rows.writerows([_cell(value) for value in row] for row in zip(*named.values(), strict=True))
+    replace(out / "results.csv", text.getvalue())
     replace(out / "report.json", json.dumps(report, indent=2, ensure_ascii=False) + "\n")
+
+
+def _cell(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, dict | list) else value
 
 
 def replace(path: Path, text: str) -> None:
