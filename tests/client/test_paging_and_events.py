@@ -150,7 +150,7 @@ def test_a_connection_that_is_lost_costs_no_second_run() -> None:
 @pytest.mark.usefixtures("_at_once")
 def test_what_is_told_a_single_time_is_not_asked_for_again() -> None:
     """Given a lost answer to a request for a key, then none is made in secret beside it."""
-    with dropping(1, answered(RUN)) as (url, seen), Client(url, KEY) as client:
-        with pytest.raises(ServiceError, match="could not be reached"):
-            client.account.create_key()
+    refused = pytest.raises(ServiceError, match="could not be reached")
+    with dropping(1, answered(RUN)) as (url, seen), Client(url, KEY) as client, refused:
+        client.account.create_key()
     assert seen == [b""]

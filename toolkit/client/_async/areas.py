@@ -417,6 +417,14 @@ class AsyncArtifacts(AsyncArea[handles.AsyncArtifact]):
             await artifact.content()
         return artifact
 
+    async def content(self, id: str) -> bytes:  # noqa: A002
+        """The bytes of one.
+
+        Raises:
+            RequestError: `NOT_FOUND`.
+        """
+        return (await self._http.send("GET", f"/artifacts/{id}/content")).content
+
     async def upload(
         self, source: bytes | str | Path, *, filename: str = "upload"
     ) -> handles.AsyncArtifact:

@@ -408,6 +408,14 @@ class Artifacts(Area[handles.Artifact]):
             artifact.content()
         return artifact
 
+    def content(self, id: str) -> bytes:  # noqa: A002
+        """The bytes of one.
+
+        Raises:
+            RequestError: `NOT_FOUND`.
+        """
+        return (self._http.send("GET", f"/artifacts/{id}/content")).content
+
     def upload(self, source: bytes | str | Path, *, filename: str = "upload") -> handles.Artifact:
         """Keep a file, such as reference audio; its type is told from its bytes."""
         data = source if isinstance(source, bytes) else _wire.read(source)
