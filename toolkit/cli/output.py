@@ -111,16 +111,19 @@ def _cell(name: str, value: object) -> str:
     return tame("yes" if value is True else "no" if value is False else cell(name, value))
 
 
-def _print_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(*(name.replace("_", " ") for name in head), box=None, show_header=bool(head))
-    table.pad_edge = False
+    table = Table(box=None, show_header=bool(head), pad_edge=False)
+    for name in head:
+        # A row is a line; what does not fit is cut short, but for what one copies.
+        whole = max(len(row[head.index(name)]) for row in rows) if name == "id" else None
+        table.add_column(name.replace("_", " "), no_wrap=True, min_width=whole)
     for row in rows:
         # As `Text`, what stands in brackets is no markup.
-        table.add_row(*(Text(cell, overflow="fold") for cell in row))
+        table.add_row(*(Text(cell, overflow=None if head else "fold") for cell in row))
     console = Console(width=None if sys.stdout.isatty() else A_LINE)
     with console.capture() as drawn:
         console.print(table)
