@@ -45,10 +45,9 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "workflows.fork": ("wfl_x", "a"),
     "workflows.submit": (WORKFLOW,),
 }
-# Where a method is not named as its operation is: `area_verb` is `client.area.verb`, and what is
-# read by its id is got.
+# Where a method is not named as its operation is (see `named`).
 NAMED = {
-    ("GET", "/v1/account/keys"): "account.keys",
+    ("GET", "/v1/account/keys"): "account.keys",  # keys belong to the account
     ("POST", "/v1/account/keys"): "account.create_key",
     ("DELETE", "/v1/account/keys/{id}"): "account.revoke",
     ("POST", "/v1/artifacts"): "artifacts.upload",  # a file is not made of fields
@@ -204,14 +203,25 @@ def test_a_method_of_the_client_has_its_route(document: dict[str, Any], name: st
     assert sent(document, name), f"client.{name} asks the service for nothing."
 
 
+def named(operation: str) -> str:
+    """The method of an operation: `area_verb` is `area.verb`.
+
+    What is read by its id is got; `catalog_gpus_list` is `catalog.gpus`.
+    """
+    areas = {name.partition(".")[0] for name in METHODS if "." in name}
+    known = [area for area in areas if operation.startswith(f"{area}_")]
+    area = max(known, key=len) if known else operation.partition("_")[0]
+    verb = operation.removeprefix(f"{area}_")
+    return f"{area}.{'get' if verb == 'read' else re.sub('_(list|read)$', '', verb)}"
+
+
 def test_every_operation_has_its_method(
     document: dict[str, Any], operations: dict[str, tuple[str, str]]
 ) -> None:
     """Given the routes, then each is what the method of its name sends."""
     missing = []
     for operation, route in operations.items():
-        area, _, verb = operation.rpartition("_")
-        name = NAMED.get(route, f"{area}.{'get' if verb == 'read' else verb}")
+        name = NAMED.get(route) or named(operation)
         if name not in METHODS or operation not in sent(document, name):
             missing.append(f"client.{name} that sends {' '.join(route)} ({operation})")
     assert not missing, f"Add to toolkit/client/_async/areas.py: {'; '.join(missing)}."

@@ -95,6 +95,22 @@ def test_a_workflow_is_run_from_a_file_and_forked(toolkit: Invoke, tmp_path: Pat
     assert json.loads(again.stdout)["status"] == "completed"
 
 
+def test_input_comes_from_a_file_and_the_line(toolkit: Invoke, tmp_path: Path) -> None:
+    """Given a file and fields, then the fields win."""
+    given = {"title": "Tea", "width": 300, "height": 200}
+    (tmp_path / "card.json").write_text(json.dumps(given), encoding="utf-8")
+    made = toolkit("run", "composition.layout", "width:=400", "--input", "card.json", "--quiet")
+    shown = json.loads(made.stdout)
+    assert (shown["width"], shown["height"]) == (400, 200)
+
+
+def test_a_capability_is_shown(toolkit: Invoke) -> None:
+    """Given a name, then its facts are shown, and its schemas with --json."""
+    assert "Generate text" in toolkit("capabilities", "show", "llm.generate").stdout
+    whole = json.loads(toolkit("capabilities", "show", "llm.generate@1", "--json").stdout)
+    assert "objective" in whole["input_schema"]["properties"]
+
+
 def test_a_plan_does_nothing(toolkit: Invoke) -> None:
     """Given `--plan-only`, then the nodes are shown and there is no task."""
     shown = toolkit("task", "A social card about tea", "--plan-only")

@@ -14,10 +14,14 @@ from tests.conftest import Server
 from toolkit.cli import app, main
 from toolkit.cli.errors import EXIT_CODES
 
+CARD = ["composition.layout", "title=Tea", "width:=300", "height:=200", "--sandbox", "-q"]
+
 
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "list.yaml").write_text("[1, 2]", encoding="utf-8")
+    (tmp_path / "broken.yaml").write_text("a: [\n", encoding="utf-8")
 
 
 def ended(monkeypatch: pytest.MonkeyPatch, *line: str) -> int:
@@ -34,9 +38,13 @@ def ended(monkeypatch: pytest.MonkeyPatch, *line: str) -> int:
     [
         (["run", "no.such", "--sandbox"], 3, "NOT_FOUND"),
         (["run", "composition.layout", "nonsense", "--sandbox"], 3, "name=value"),
+        (["plans", "create", " ", "--sandbox"], 3, "objective"),
+        (["run", "llm.generate", "--input", "list.yaml", "--sandbox"], 3, "holds no object"),
+        (["workflow", "run", "broken.yaml", "--sandbox"], 3, "neither JSON nor YAML"),
         (["workflow", "run", "no.yaml", "--sandbox"], 3, "cannot be read"),
         (["run", "research.gather", "topic=qqqzzz", "--sandbox", "-q"], 1, "PROVIDER_REJECTED"),
         (["task", "Clone a voice from nothing", "--sandbox", "-q"], 1, "resume"),
+        (["run", *CARD, "--save", "no/card.png"], 1, "No such file"),
         (["health", "--base-url", "http://127.0.0.1:9"], 1, "could not be reached"),
         (["runs", "list", "--limit", "0"], 2, "--limit"),
         (["health", "--base-url", "http://x.test", "--sandbox"], 2, "--base-url"),
