@@ -31,6 +31,7 @@ WORKFLOW.add("a", "llm.generate", objective="x")
 # What the methods of the client are given that need more than the id of a resource.
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "account.create": ("ada@example.org",),
+    "agents.create": ("card-maker", "A card about {topic}"),
     "artifacts.upload": (b"bytes",),
     "compute.create": ("easel", "NVIDIA GeForce RTX 4090"),
     "connections.connect": ("text",),
@@ -41,6 +42,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "route": ("llm.generate", {}),
     "runs.create": ("llm.generate", {}),
     "tasks.create": ("a card",),
+    "tasks.review": ("tsk_x", "pass"),
     "workflows.create": (WORKFLOW.to_dict(),),
     "workflows.fork": ("wfl_x", "a"),
     "workflows.submit": (WORKFLOW,),
@@ -57,6 +59,8 @@ NAMED = {
 # What commands are given that need more than the id of a resource.
 LINES: dict[str, list[str]] = {
     "account create": ["ada@example.org"],
+    "agents create": ["card-maker", "A card about {topic}"],
+    "agents run": ["card-maker", "topic=tea"],
     "artifacts save": [ID, "made.bin"],
     "artifacts upload": ["workflow.yaml"],
     "capabilities show": ["llm.generate"],
@@ -71,6 +75,7 @@ LINES: dict[str, list[str]] = {
     "runs create": ["llm.generate", "objective=x"],
     "task": ["a card"],
     "tasks create": ["a card"],
+    "tasks review": ["tsk_x", "pass"],
     "workflows fork": ["wfl_x", "a"],
     "workflows run": ["workflow.yaml"],
 }
@@ -144,6 +149,8 @@ class Service:
             return None if len(kinds) < len(schema["anyOf"]) else self.example(kinds[0])
         if "enum" in schema:
             return "completed" if "completed" in schema["enum"] else schema["enum"][0]
+        if "examples" in schema:
+            return schema["examples"][0]
         if "const" in schema:
             return schema["const"]
         if name.endswith("_at"):

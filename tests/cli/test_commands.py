@@ -138,3 +138,22 @@ def test_a_route_is_explained(toolkit: Invoke) -> None:
     shown = toolkit("route", "llm.generate", "objective=One line on tea", "--optimize-for", "cost")
     assert "minimax" in shown.stdout
     assert "reason" in shown.stdout
+
+
+def test_an_agent_is_registered_and_run(toolkit: Invoke) -> None:
+    """Given an objective with a parameter, then a run fills it in, and a person may judge it."""
+    toolkit("agents", "create", "card-maker", "A social card about {topic}", "--json")
+    made = json.loads(toolkit("agents", "list", "--json").stdout)[0]
+    assert made["parameters"] == ["topic"]
+    for provider, variable in (("minimax", "MINIMAX_API_KEY"), ("openai", "OPENAI_API_KEY")):
+        toolkit("connections", "create", provider, variable)
+    run = json.loads(toolkit("agents", "run", "card-maker", "topic=tea", "--json").stdout)
+    assert run["status"] == "completed"
+    task = json.loads(toolkit("tasks", "list", "--json").stdout)[0]
+    judged = toolkit("tasks", "review", task["id"], "fail", "--issue", "It is green.")
+    assert "It is green." in judged.stdout
+    lineage = toolkit("artifacts", "lineage", run["artifact_id"]).stdout
+    assert "composition.layout" in lineage
+    assert "minimax" in toolkit("usage", "--by", "provider").stdout
+    assert "platform" in toolkit("billing").stdout
+    assert json.loads(toolkit("agents", "delete", made["id"], "--json").stdout)["deleted"] is True

@@ -8,10 +8,11 @@ import typer
 
 from toolkit.cli.options import on_service
 from toolkit.cli.output import Shell
-from toolkit.cli.verbs import Id, group, reads
+from toolkit.cli.verbs import Id, deletes, group, reads
 
 app = group("What work has made, and what was uploaded for it.")
 reads(app, "artifacts", ("id", "media_type", "size_bytes", "job_id", "created_at"))
+deletes(app, "artifacts")
 
 
 @app.command()
@@ -44,3 +45,11 @@ def upload(
 ) -> None:
     """Upload a file, such as reference audio; its type is told from its bytes."""
     shell.show(shell.client.artifacts.upload(file, filename=file.name))
+
+
+@app.command()
+@on_service
+def lineage(shell: Shell, id: Id) -> None:  # noqa: A002
+    """Show the jobs and artifacts that one came from."""
+    columns = ("id", "capability", "provider", "artifact_id", "completed_at")
+    shell.show(shell.client.artifacts.lineage(id), "jobs", columns)

@@ -7,10 +7,13 @@ import typer
 
 from toolkit.cli import options
 from toolkit.cli.areas.plans import NODES
+from toolkit.cli.given import parsed
 from toolkit.cli.options import on_service
 from toolkit.cli.output import Shell
 from toolkit.cli.verbs import Id, follows, group, reads
 from toolkit.cli.work import saved, started, waited
+
+REVIEWS = ("decision", "score", "issues", "reviewer")
 
 app = group("Objectives, planned, run and reviewed.")
 reads(
@@ -18,7 +21,7 @@ reads(
     "tasks",
     ("id", "objective", "status", "review_attempts", "cost_usd", "created_at"),
     "reviews",
-    ("decision", "score", "issues", "reviewer"),
+    REVIEWS,
 )
 follows(app, "tasks")
 
@@ -71,3 +74,31 @@ app.command("create")(task)
 def resume(shell: Shell, id: Id) -> None:  # noqa: A002 - the contract's word
     """Take a blocked one back to planning, once what it lacked is there."""
     shell.show(shell.client.tasks.resume(id))
+
+
+@app.command()
+@on_service
+def review(
+    shell: Shell,
+    id: Id,  # noqa: A002
+    decision: Annotated[str, typer.Argument(help="pass, retry or fail.")],
+    issue: Annotated[list[str] | None, typer.Option(help="What is wrong; repeatable.")] = None,
+    score: Annotated[float | None, typer.Option(min=0, max=1, help="Overall.")] = None,
+    node_id: Annotated[
+        str | None, typer.Option(help="What a retry runs again; the last node by default.")
+    ] = None,
+    fields: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Input that a retry sets on it: name=value; repeatable."),
+    ] = None,
+) -> None:
+    """Judge one that has ended, in place of the reviewer."""
+    judged = shell.client.tasks.review(
+        id,
+        decision,
+        issues=issue or [],
+        score=score,
+        node_id=node_id,
+        constraints=parsed(fields) if fields else None,
+    )
+    shell.show(judged, "reviews", REVIEWS)
