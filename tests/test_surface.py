@@ -58,7 +58,7 @@ NAMED = {
 }
 # What commands are given that need more than the id of a resource.
 LINES: dict[str, list[str]] = {
-    "account create": ["ada@example.org"],
+    "account open": ["ada@example.org"],
     "agents create": ["card-maker", "A card about {topic}"],
     "agents run": ["card-maker", "topic=tea"],
     "artifacts save": [ID, "made.bin"],

@@ -100,7 +100,7 @@ def test_a_server_gets_the_key_of_the_variable_named(
     """Given a variable, then its key is sent, and none other; an account needs none yet."""
     where = ["--base-url", server.url, "--json"]
     runner = CliRunner()
-    made = runner.invoke(app, ["account", "create", "ada@example.org", *where])
+    made = runner.invoke(app, ["account", "open", "ada@example.org", *where])
     monkeypatch.setenv("TEAM_KEY", json.loads(made.stdout)["api_key"])
     monkeypatch.setenv("TOOLKIT_API_KEY", "sk_live_" + "x" * 43)
     shown = runner.invoke(app, ["account", "show", *where, "--api-key-env", "TEAM_KEY"])

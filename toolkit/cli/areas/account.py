@@ -18,8 +18,10 @@ def show(shell: Shell) -> None:
     shell.show(shell.client.account.get())
 
 
-@app.command()
+@app.command("open")
 @on_service
-def create(shell: Shell, email: Annotated[str, typer.Argument(help="Whom it belongs to.")]) -> None:
+def sign_up(
+    shell: Shell, email: Annotated[str, typer.Argument(help="Whom it belongs to.")]
+) -> None:
     """Open an account; its key is shown this once."""
     shell.show(shell.client.account.create(email))
