@@ -66,8 +66,9 @@ def http() -> Iterator[str]:
         for path, described in document["paths"].items()
         for method, operation in described.items()
     ]
-    common = set.intersection(*(set(operation["responses"]) for _, _, operation in operations))
-    yield f"Any route may answer {', '.join(sorted(common))}; the last column has the others.\n"
+    keyed = [set(o["responses"]) for _, _, o in operations if o.get("security")]
+    common = set.intersection(*keyed)
+    yield f"Any may answer {', '.join(sorted(common))}; the last column has the other answers.\n"
     tags = dict.fromkeys(operation["tags"][0] for _, _, operation in operations)
     for tag in tags:
         yield f"## {tag}\n"

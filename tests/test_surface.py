@@ -211,15 +211,15 @@ def test_a_method_of_the_client_has_its_route(document: dict[str, Any], name: st
 
 
 def named(operation: str) -> str:
-    """The method of an operation: `area_verb` is `area.verb`.
+    """The method of an operation: `area_verb` is `area.verb`, by the last area that is named.
 
     What is read by its id is got; `catalog_gpus_list` is `catalog.gpus`.
     """
     areas = {name.partition(".")[0] for name in METHODS if "." in name}
-    known = [area for area in areas if operation.startswith(f"{area}_")]
-    area = max(known, key=len) if known else operation.partition("_")[0]
-    verb = operation.removeprefix(f"{area}_")
-    return f"{area}.{'get' if verb == 'read' else re.sub('_(list|read)$', '', verb)}"
+    words = operation.split("_")
+    at = max((i for i, word in enumerate(words[:-1]) if word in areas), default=0)
+    verb = "_".join(words[at + 1 :])
+    return f"{words[at]}.{'get' if verb == 'read' else re.sub('_(list|read)$', '', verb)}"
 
 
 def test_every_operation_has_its_method(
