@@ -39,7 +39,9 @@ def opened(data_url: str) -> Image.Image:
 
 async def test_endpoint_from_template(runpod: httpx.AsyncClient) -> None:
     """A template and an endpoint on it are made, listed, changed, used and deleted."""
-    template = await runpod.post(f"{V2}/templates", json={"name": "t", "image": "x/flux:1"})
+    template = await runpod.post(
+        f"{V2}/templates", json={"name": "t", "image": "x/flux:1", "serverless": True}
+    )
     assert template.status_code == 201
     tid = template.json()["id"]
     wanted = {**ENDPOINT, "templateId": tid}
