@@ -14,6 +14,7 @@ from toolkit.engine.accounts import Accounts
 from toolkit.engine.admission import Admission
 from toolkit.engine.allowance import Allowances
 from toolkit.engine.artifacts import Artifacts
+from toolkit.engine.catalog import Catalog
 from toolkit.engine.compute import Computes
 from toolkit.engine.connections import Connections, Providers
 from toolkit.engine.core import Core
@@ -30,8 +31,11 @@ from toolkit.engine.reruns import Reruns
 from toolkit.engine.roots import Roots
 from toolkit.engine.runner import JobRunner
 from toolkit.engine.runs import Runs
+from toolkit.engine.settler import Settler
 from toolkit.engine.solo import Solo
+from toolkit.engine.storage import Storages
 from toolkit.engine.tasks import Tasks
+from toolkit.engine.templates import Templates
 from toolkit.engine.workflows import Workflows
 from toolkit.secrets import EnvironmentResolver, SecretResolver
 from toolkit.settings import Settings
@@ -86,11 +90,17 @@ class Engine:
         self.reruns = Reruns(core, self._roots, self.workflows)
         self.plans = Plans(core)
         self.tasks = Tasks(core, self._roots, self.plans, self.workflows, self.artifacts)
-        self.endpoints = Endpoints(core)
-        self.compute = Computes(core)
+        self.catalog = Catalog(core)
+        self.storage = Storages(core)
+        self.templates = Templates(core)
+        self.endpoints = Endpoints(core, self.templates, self.catalog)
+        self.compute = Computes(core, self.catalog)
+        # Endpoints first, as their hidden templates go with them.
+        self.settler = Settler([self.endpoints, self.compute, self.templates, self.storage])
         self.events = Events(core)
         self.once = Once(core)
         self._sweeper: asyncio.Task[None] | None = None
+        self._settling: asyncio.Task[None] | None = None
 
     @classmethod
     async def open(
@@ -138,6 +148,8 @@ class Engine:
         engine = cls(core, pool)
         await engine._roots.open()
         engine._sweeper = asyncio.create_task(engine.once.sweep(), name="sweeper")
+        if not reproducible:  # a replay asks nobody what the recording did not ask
+            engine._settling = asyncio.create_task(engine.settler.keep(), name="settler")
         return engine
 
     @property
@@ -152,8 +164,10 @@ class Engine:
     async def close(self, grace_s: float = 10.0) -> None:
         """Let vendor calls under way end for `grace_s` seconds; the rest is left resumable."""
         self.drain()
-        if self._sweeper is not None:
-            self._sweeper.cancel()
+        for task in (self._sweeper, self._settling):
+            if task is not None:
+                task.cancel()
+                await asyncio.wait([task])
         await self._roots.close(grace_s)
         await self._core.driver.aclose()
         self._pool.shutdown(wait=False, cancel_futures=True)

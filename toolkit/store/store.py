@@ -327,6 +327,21 @@ class Store:
                 self._crash("after")
         return int(hit)
 
+    @property
+    def owner(self) -> str:
+        """The id of this opening of the store; another process can tell when it has gone."""
+        return self._owner.id
+
+    def has_gone(self, owner: str) -> bool:
+        """Whether the process of another owner has gone, as far as this machine can tell."""
+        return self._owner.is_dead(owner)
+
+    async def take_over(self, table: str, row_id: str, spec: str, new: str) -> bool:
+        """Put `new` in the place of a row's `spec`, unless another process was quicker."""
+        of = metadata.tables[table]
+        mine = of.update().where(of.c.id == row_id, of.c.spec == spec).values(spec=new)
+        return self._change(mine) > 0
+
     async def put_blob(self, sha256: str, data: bytes) -> None:
         """Store bytes under their SHA-256."""
         await self._blobs.put(sha256, data)
