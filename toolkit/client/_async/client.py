@@ -52,6 +52,9 @@ class AsyncClient:
         self.plans = areas.AsyncPlans(self._http)
         self.endpoints = areas.AsyncEndpoints(self._http)
         self.compute = areas.AsyncComputes(self._http)
+        self.storage = areas.AsyncStorages(self._http)
+        self.templates = areas.AsyncTemplates(self._http)
+        self.catalog = areas.AsyncCatalog(self._http)
         self.artifacts = areas.AsyncArtifacts(self._http)
 
     async def route(

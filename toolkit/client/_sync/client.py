@@ -53,6 +53,9 @@ class Client:
         self.plans = areas.Plans(self._http)
         self.endpoints = areas.Endpoints(self._http)
         self.compute = areas.Computes(self._http)
+        self.storage = areas.Storages(self._http)
+        self.templates = areas.Templates(self._http)
+        self.catalog = areas.Catalog(self._http)
         self.artifacts = areas.Artifacts(self._http)
 
     def route(
