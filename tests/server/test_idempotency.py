@@ -38,6 +38,8 @@ POSTS: dict[str, Any] = {
     "/v1/tasks": {"objective": "A social card about tea"},
     "/v1/compute": {"name": "easel", "gpu_type": GPU},
     "/v1/endpoints": {"name": "studio"},
+    "/v1/storage": {"name": "weights", "size_gb": 20},
+    "/v1/templates": {"name": "worker", "image": "example/worker:1"},
     "/v1/artifacts": "a file",
     "/v1/providers/connections": {
         "provider": "openai",
