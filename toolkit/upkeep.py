@@ -4,9 +4,12 @@ import re
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from toolkit.store.doctor import Finding
 
 DataDir = Annotated[Path, typer.Option(help="Where everything is kept.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
@@ -18,6 +21,9 @@ def doctor(
     data_dir: DataDir = Path(".toolkit"),
     repair: Annotated[bool, typer.Option("--repair", help="Do what can be done.")] = False,
     deep: Annotated[bool, typer.Option("--deep", help="Read every artifact, too.")] = False,
+    vendors: Annotated[
+        bool, typer.Option("--vendors/--no-vendors", help="Look at the connected GPU clouds, too.")
+    ] = True,
     as_json: AsJson = False,
 ) -> None:
     """Say what is wrong with a data directory; with --repair, do what can be done about it.
@@ -28,6 +34,8 @@ def doctor(
 
     done = examiner.repair(data_dir) if repair else []
     found = examiner.examine(data_dir, deep=deep)
+    if vendors:
+        found += _at_vendors(data_dir)
     serious = any(finding.serious for finding in found)
     if as_json:
         _print_json({"done": done, "findings": [asdict(finding) for finding in found]})
@@ -42,6 +50,27 @@ def doctor(
             typer.echo(f"✓ {data_dir} is sound.")
     if serious:
         raise typer.Exit(1)
+
+
+def _at_vendors(data_dir: Path) -> "list[Finding]":
+    """What is at GPU clouds and not here, and the reverse."""
+    import asyncio
+
+    from toolkit.contract.errors import ServiceError
+    from toolkit.opening import look
+    from toolkit.settings import Settings
+    from toolkit.store.doctor import Finding, rented
+
+    settings = Settings(data_dir=data_dir)
+    if settings.sandbox:
+        told = "The sandbox's cloud ends with its process: nothing is at vendors."
+        return [Finding(told, serious=False)]
+    try:
+        kept = rented(data_dir)
+    except ServiceError as error:
+        told = f"What is at vendors could not be compared: {error.message}"
+        return [Finding(told, serious=False)]
+    return asyncio.run(look(settings, kept))
 
 
 def backup(

@@ -1,6 +1,7 @@
 """What a crash, a lost answer or an outage leaves at the GPU cloud is settled: no orphans."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -119,7 +120,8 @@ async def long_ago(engine: Engine) -> None:
     store = engine._core.store
     for table in ("endpoints", "compute", "templates", "storage"):
         for row in await store.find(table):
-            await store.write([Update(table, row["id"], {"created_at": LONG_AGO})])
+            spec = json.dumps({**json.loads(row["spec"]), "at": LONG_AGO})
+            await store.write([Update(table, row["id"], {"spec": spec})])
 
 
 async def statuses(engine: Engine) -> set[str]:

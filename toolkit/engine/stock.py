@@ -194,7 +194,7 @@ class Stock(Generic[K, S]):
             "connection_id": connection.id,
             "created_at": rfc3339(now()),
             "doc": record.model_dump_json(),
-            "spec": self._spec(spec),
+            "spec": self._spec({**spec, "at": rfc3339(now())}),
         }
         return Insert(self.table, row)
 
@@ -230,7 +230,7 @@ class Stock(Generic[K, S]):
     # How it is done.
 
     def _spec(self, more: Mapping[str, object]) -> str:
-        """What the engine notes beside a record: who asks for it, and of which cloud."""
+        """What the engine notes beside a record: who asked the vendor, when, and which cloud."""
         ours = {"owner": self._core.store.owner, "sandbox": self._core.settings.sandbox}
         return json.dumps({**more, **ours})
 
@@ -274,7 +274,8 @@ class Stock(Generic[K, S]):
         place, vendor_id, before = await self._place(row), str(row["vendor_id"]), record.status
         self._core.making.add(record.id)
         try:
-            await self._save(record, "deleting", spec=self._spec(json.loads(row["spec"])))
+            spec = {**json.loads(row["spec"]), "at": rfc3339(now())}
+            await self._save(record, "deleting", spec=self._spec(spec))
             try:
                 await self._core.ask(*place, await self._deletion(record, vendor_id))
             except (VendorFault, ToolkitError) as error:
@@ -400,4 +401,6 @@ def _changed_nothing(error: VendorFault | ToolkitError) -> bool:
 
 
 def _age(row: Row) -> float:
-    return (now() - datetime.fromisoformat(row["created_at"])).total_seconds()
+    """Seconds since the vendor was to be asked."""
+    asked_at = json.loads(row["spec"])["at"]
+    return (now() - datetime.fromisoformat(asked_at)).total_seconds()
