@@ -4,6 +4,7 @@ import json
 import socket
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -110,6 +111,23 @@ def test_what_is_here_and_not_there(folder: Path, cloud: Cloud) -> None:
     assert code == 0
     assert all("not at runpod any more: delete it here" in one["what"] for one in found)
     assert {one["what"][1:4] for one in found} == {"cmp", "sto"}
+
+
+def test_what_is_in_between(folder: Path) -> None:
+    """Given what a crash cut off, then doctor names what settles it, and that it does."""
+    with closing(sqlite3.connect(folder / "state.db", isolation_level=None)) as database:
+        database.execute("UPDATE storage SET status = 'creating', vendor_id = NULL")
+        database.execute("UPDATE endpoints SET status = 'deleting'")
+    code, found = doctor(folder, "--no-vendors")
+    assert code == 1
+    assert sorted(one["what"][1:4] for one in found) == ["ep_", "sto"]
+    assert all("open the directory" in one["what"] for one in found)
+    with Client.local(settings=Settings(data_dir=folder)) as client:
+        until = time.monotonic() + 10
+        while client.storage.list()[0].status != "ready" or list(client.endpoints.list()):
+            assert time.monotonic() < until, "it was not settled"
+            time.sleep(0.01)
+    assert doctor(folder) == (0, [])
 
 
 @pytest.mark.parametrize("trouble", ["no secret", "offline", "refused"])

@@ -301,6 +301,20 @@ async def test_a_refusal_is_no_riddle(engine: Engine, cloud: Starlette, faults: 
     assert (await engine.endpoints.delete(owner, made.id)).deleted
 
 
+async def test_a_refusal_tells_our_ids(engine: Engine, faults: Faults) -> None:
+    """Given a refusal that names a volume by the vendor's id, then the record names it by ours."""
+    owner = await account(engine)
+    volume = await engine.storage.create(owner, STORAGE.request)
+    (row,) = await engine._core.store.find("storage")
+    detail = f"{row['vendor_id']} is full."
+    body = {"title": "Bad Request", "status": 400, "detail": detail}
+    faults.add(Fault("runpod", path_contains="/serverless", status=400, body=body, times=1))
+    made = await engine.endpoints.create(owner, EndpointCreate(storage_id=volume.id))
+    assert made.error is not None
+    assert f"{volume.id} is full" in made.error.message
+    assert (await engine.storage.delete(owner, volume.id)).deleted  # what failed does not use it
+
+
 async def test_a_vendor_that_is_out_of_reach(
     engine: Engine, doomed: Engine, cloud: Starlette, faults: Faults
 ) -> None:

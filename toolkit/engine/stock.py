@@ -326,7 +326,7 @@ class Stock(Generic[K, S]):
             patience_s = 2 * (self._core.timeouts(vendor.id).total_s or 0.0)
             if state is None and _age(row) < patience_s:
                 return False
-        if record.status == "deleting":
+        if row["status"] == "deleting":
             there = vendor_id or (state and state.vendor_id)
             if there:
                 deletion = await self._deletion(record, str(there))
@@ -334,7 +334,7 @@ class Stock(Generic[K, S]):
         current = await self._core.store.get(self.table, record.id, "doc")
         if current is None or current["doc"] != row["doc"]:
             return False  # somebody changed it meanwhile
-        if record.status == "deleting":
+        if row["status"] == "deleting":
             record.deleted = True
             await self._save(record, "deleted")
         elif state is not None:
