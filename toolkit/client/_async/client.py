@@ -55,6 +55,9 @@ class AsyncClient:
         self.storage = areas.AsyncStorages(self._http)
         self.templates = areas.AsyncTemplates(self._http)
         self.catalog = areas.AsyncCatalog(self._http)
+        self.agents = areas.AsyncAgents(self._http)
+        self.usage = areas.AsyncUsage(self._http)
+        self.billing = areas.AsyncBillings(self._http)
         self.artifacts = areas.AsyncArtifacts(self._http)
 
     async def route(

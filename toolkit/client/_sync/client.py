@@ -56,6 +56,9 @@ class Client:
         self.storage = areas.Storages(self._http)
         self.templates = areas.Templates(self._http)
         self.catalog = areas.Catalog(self._http)
+        self.agents = areas.Agents(self._http)
+        self.usage = areas.Usage(self._http)
+        self.billing = areas.Billings(self._http)
         self.artifacts = areas.Artifacts(self._http)
 
     def route(
