@@ -301,6 +301,18 @@ async def test_a_refusal_is_no_riddle(engine: Engine, cloud: Starlette, faults: 
     assert (await engine.endpoints.delete(owner, made.id)).deleted
 
 
+async def test_a_look_does_not_undo_a_deletion(engine: Engine, faults: Faults) -> None:
+    """Given a pod that is read while it is deleted, then it stays deleted, whatever was seen."""
+    owner = await account(engine)
+    pod = await engine.compute.create(owner, KINDS[2].request)
+    faults.add(Fault("runpod", path_contains="/pods/", delay_ms=100, times=1))
+    look = asyncio.create_task(engine.compute.get(owner, pod.id))
+    await until(lambda: faults.calls[-1].method == "GET" and "/pods/" in faults.calls[-1].path)
+    await engine.compute.delete(owner, pod.id)
+    await look
+    assert await engine.compute.list(owner, 50, None) == []
+
+
 async def test_a_refusal_tells_our_ids(engine: Engine, faults: Faults) -> None:
     """Given a refusal that names a volume by the vendor's id, then the record names it by ours."""
     owner = await account(engine)

@@ -1,5 +1,6 @@
 """What an endpoint or a pod is made with: a volume and a template of the same account."""
 
+import json
 from dataclasses import dataclass, field
 
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
@@ -64,6 +65,29 @@ async def attach(
         found.template_id = str(row["vendor_id"])
         found.named[found.template_id] = template_id
     return found
+
+
+async def check_unused(core: Core, account_id: str, field: str, named: str) -> None:
+    """Refuse when a living endpoint or compute of an account has something.
+
+    Args:
+        core: the engine's parts.
+        account_id: whose.
+        field: how a record names it: `storage_id` or `template_id`.
+        named: its id.
+
+    Raises:
+        RequestError: `CONFLICT`, which names who uses it.
+    """
+    for table in ("endpoints", "compute"):
+        for row in await core.store.find(table, account_id=account_id):
+            never_made = row["status"] == "failed" and row["vendor_id"] is None
+            if row["status"] == "deleted" or never_made:
+                continue
+            if json.loads(row["doc"]).get(field) == named:
+                raise RequestError(
+                    ErrorCode.CONFLICT, f"`{row['id']}` uses it: delete that one first."
+                )
 
 
 async def _ready(core: Core, word: str, account_id: str, named: str) -> Row:

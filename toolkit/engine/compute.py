@@ -8,7 +8,8 @@ from toolkit.contract.ids import Prefix, new_id
 from toolkit.engine.attachments import attach
 from toolkit.engine.catalog import Catalog
 from toolkit.engine.core import Core
-from toolkit.engine.stock import Stock, vendor_name
+from toolkit.engine.rented import vendor_name
+from toolkit.engine.stock import Stock
 from toolkit.plugins import VendorFault
 from toolkit.plugins.infrastructure import (
     PodAction,
@@ -77,16 +78,16 @@ class Computes(Stock[Compute, PodState]):
             return compute
         try:
             state = await self._ask(row, PodReading(vendor_id=str(row["vendor_id"])))
-        except ToolkitError:
-            return compute
-        except VendorFault as fault:
-            if fault.status != 404:
+        except (VendorFault, ToolkitError) as error:
+            gone = isinstance(error, VendorFault) and error.status == 404
+            if not gone or not await self._is_as(row):
                 return compute  # how it stands is not known just now: as it stood
             message = "The pod is gone at its vendor."
             compute.error = ErrorInfo(code=ErrorCode.PROVIDER_UNAVAILABLE.name, message=message)
             await self._save(compute, "failed")
         else:
-            await self._made(compute, state)
+            if await self._is_as(row):
+                await self._made(compute, state)
         return compute
 
     async def _deletion(self, record: Compute, vendor_id: str) -> PodAction:  # noqa: ARG002

@@ -9,7 +9,8 @@ from toolkit.contract.ids import Prefix, new_id
 from toolkit.engine.attachments import attach
 from toolkit.engine.catalog import Catalog
 from toolkit.engine.core import Core
-from toolkit.engine.stock import Stock, vendor_name
+from toolkit.engine.rented import vendor_name
+from toolkit.engine.stock import Stock
 from toolkit.engine.templates import Templates
 from toolkit.plugins.infrastructure import (
     EndpointCreation,

@@ -17,49 +17,23 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, ClassVar, Generic, TypeVar
 
 from toolkit.contract.base import ErrorInfo, now, rfc3339
-from toolkit.contract.connections import Connection
-from toolkit.contract.endpoints import Infrastructure, InfrastructureStatus
 from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError
-from toolkit.engine.core import Core
 from toolkit.engine.driver import OutcomeUnknown
 from toolkit.engine.once import accept
-from toolkit.plugins import Operation, Reply, Vendor, VendorFault
-from toolkit.plugins.infrastructure import Listing, State
-from toolkit.store import Change, Insert, Row, Update
+from toolkit.engine.rented import K, Rented, S
+from toolkit.plugins import Operation, VendorFault
+from toolkit.store import Change, Row
 
 log = logging.getLogger(__name__)
 
-K = TypeVar("K", bound=Infrastructure)
-S = TypeVar("S", bound=State)
-R = TypeVar("R", bound=Reply)
-
 UNCONFIRMED = "unconfirmed"  # the status detail of what may have been made, or not
-LONGEST_NAME = 160  # of ours in the vendor's, which has room for the id beside it
 NO_CALL_TAKES_S = 3600.0  # so an older owner is not at it, where no lock file tells
 
 
-class Stock(Generic[K, S]):
-    """One kind of infrastructure; a subclass says what the kind is, and what goes with it.
-
-    Attributes:
-        table: where the records are.
-        word: what one is called in messages.
-        record: the contract's model of one.
-        creation: the operation that makes one; vendors with a flow for it offer the kind.
-        listing: the operation that lists them.
-    """
-
-    table: ClassVar[str]
-    word: ClassVar[str]
-    record: type[K]
-    creation: ClassVar[type[Operation[Any]]]
-    listing: Operation[Listing[S]]
-
-    def __init__(self, core: Core) -> None:
-        self._core = core
+class Stock(Rented[K, S]):
+    """One kind of infrastructure, as an account makes, reads and deletes it."""
 
     async def get(self, account_id: str, record_id: str) -> K:
         """One record.
@@ -109,8 +83,10 @@ class Stock(Generic[K, S]):
         """
         later = False
         lists: dict[str, Sequence[S]] = {}
-        for row in await self._left():
-            record_id = str(row["id"])
+        for record_id in await self._left():
+            row = await self._core.store.get(self.table, record_id)
+            if row is None or not self._is_left(row):
+                continue  # somebody was quicker
             self._core.making.add(record_id)
             try:
                 later |= not (await self._take(row) and await self._settle(row, lists))
@@ -120,33 +96,6 @@ class Stock(Generic[K, S]):
             finally:
                 self._core.making.discard(record_id)
         return later
-
-    # What subclasses may say of their kind.
-
-    async def _deletion(self, record: K, vendor_id: str) -> Operation[Any]:
-        """What destroys one."""
-        raise NotImplementedError
-
-    def _is_listed(self, record: K) -> bool:  # noqa: ARG002
-        """Whether lists show it."""
-        return True
-
-    def _reference(self, row: Row) -> str:
-        """The id that the vendor's name of it carries."""
-        return str(row["id"])
-
-    async def _check_deletable(self, account_id: str, record: K) -> None:
-        """Refuse to delete what is in use."""
-
-    async def _made(self, record: K, state: S) -> None:
-        """Write down that the vendor has made it."""
-        await self._save(record, "ready", vendor_id=state.vendor_id)
-
-    async def _along(self, record: K, status: InfrastructureStatus) -> Sequence[Change]:  # noqa: ARG002
-        """What is written together with a new status of it."""
-        return ()
-
-    # What subclasses use.
 
     async def _create(
         self,
@@ -183,79 +132,6 @@ class Stock(Generic[K, S]):
         finally:
             self._core.making.discard(record.id)
 
-    def _inserted(
-        self, account_id: str, record: K, connection: Connection, **spec: object
-    ) -> Insert:
-        row: dict[str, object] = {
-            "id": record.id,
-            "account_id": account_id,
-            "status": record.status,
-            "vendor_id": None,
-            "connection_id": connection.id,
-            "created_at": rfc3339(now()),
-            "doc": record.model_dump_json(),
-            "spec": self._spec({**spec, "at": rfc3339(now())}),
-        }
-        return Insert(self.table, row)
-
-    async def _save(
-        self,
-        record: K,
-        status: InfrastructureStatus,
-        along: Sequence[Change] | None = None,
-        **columns: object,
-    ) -> None:
-        """Write a record down as it stands now, with what goes `along` with its new status."""
-        if status not in ("creating", "deleting"):
-            record.status_detail = None
-        record.status = status
-        values = {"status": status, "doc": record.model_dump_json(), **columns}
-        along = await self._along(record, status) if along is None else along
-        await self._core.store.write([Update(self.table, record.id, values), *along])
-
-    async def _ask(self, row: Row, operation: Operation[R]) -> R:
-        """Ask the vendor that has it.
-
-        Raises:
-            VendorFault: its failure.
-            RequestError: `CREDENTIALS_MISSING`.
-            WorkError: `SECRET_UNRESOLVED`.
-        """
-        vendor, connection = await self._place(row)
-        return await self._core.ask(vendor, connection, operation)
-
-    def _read(self, row: Row) -> K:
-        return self.record.model_validate_json(str(row["doc"]))
-
-    # How it is done.
-
-    def _spec(self, more: Mapping[str, object]) -> str:
-        """What the engine notes beside a record: who asked the vendor, when, and which cloud."""
-        ours = {"owner": self._core.store.owner, "sandbox": self._core.settings.sandbox}
-        return json.dumps({**more, **ours})
-
-    async def _place(self, row: Row) -> tuple[Vendor, Connection]:
-        """The vendor and connection it was made by; once that is deleted, an equal pointer's.
-
-        Another key may be another account's at the vendor, where it would seem to be gone.
-
-        Raises:
-            RequestError: `CREDENTIALS_MISSING`.
-        """
-        made_by = await self._core.store.get("connections", str(row["connection_id"]))
-        if made_by is not None:
-            connection = Connection.model_validate_json(str(made_by["doc"]))
-            if made_by["deleted"]:
-                current = await self._core.connections(str(row["account_id"]))
-                connection = _equal(connection, current.get(connection.provider))
-            vendor = self._core.registry.vendors.get(connection.provider)
-            if vendor is not None and self.creation.kind in vendor.infrastructure:
-                return vendor, connection
-        raise RequestError(
-            ErrorCode.CREDENTIALS_MISSING,
-            "Connect its vendor again, by the pointer it was made by.",
-        )
-
     async def _not_made(
         self, record: K, error: VendorFault | ToolkitError, named: Mapping[str, str]
     ) -> None:
@@ -289,14 +165,17 @@ class Stock(Generic[K, S]):
         finally:
             self._core.making.discard(record.id)
 
-    async def _left(self) -> Sequence[Row]:
-        """What is in between, and nobody is at it."""
-        begun = await self._core.store.find(self.table, status="creating")
-        rows = [row for row in begun if row["vendor_id"] is None]
+    async def _left(self) -> Sequence[str]:
+        """The ids of what is in between, and nobody is at."""
+        rows = await self._core.store.find(self.table, status="creating")
         rows += await self._core.store.find(self.table, status="deleting")
-        return [row for row in rows if self._is_left(row)]
+        return [str(row["id"]) for row in rows if self._is_left(row)]
 
     def _is_left(self, row: Row) -> bool:
+        """Whether it is in between, and nobody is at it."""
+        begun = row["status"] == "creating" and row["vendor_id"] is None
+        if not begun and row["status"] != "deleting":
+            return False
         spec = json.loads(row["spec"])
         # Names of things that earlier versions made carry no id: they are left to `doctor`.
         if "owner" not in spec or spec["sandbox"] != self._core.settings.sandbox:
@@ -331,8 +210,7 @@ class Stock(Generic[K, S]):
             if there:
                 deletion = await self._deletion(record, str(there))
                 await self._core.ask(vendor, connection, deletion)
-        current = await self._core.store.get(self.table, record.id, "doc")
-        if current is None or current["doc"] != row["doc"]:
+        if not await self._is_as(row):
             return False  # somebody changed it meanwhile
         if row["status"] == "deleting":
             record.deleted = True
@@ -347,48 +225,6 @@ class Stock(Generic[K, S]):
             await self._save(record, "failed")
         log.info("%s is settled: %s", record.id, record.status)
         return True
-
-
-async def check_unused(core: Core, account_id: str, field: str, named: str) -> None:
-    """Refuse when a living endpoint or compute of an account has something.
-
-    Args:
-        core: the engine's parts.
-        account_id: whose.
-        field: how a record names it: `storage_id` or `template_id`.
-        named: its id.
-
-    Raises:
-        RequestError: `CONFLICT`, which names who uses it.
-    """
-    for table in ("endpoints", "compute"):
-        for row in await core.store.find(table, account_id=account_id):
-            never_made = row["status"] == "failed" and row["vendor_id"] is None
-            if row["status"] == "deleted" or never_made:
-                continue
-            if json.loads(row["doc"]).get(field) == named:
-                raise RequestError(
-                    ErrorCode.CONFLICT, f"`{row['id']}` uses it: delete that one first."
-                )
-
-
-def vendor_name(record: Infrastructure) -> str:
-    """What a vendor is to call it: its name, and its id to know it by."""
-    return f"{record.name[:LONGEST_NAME]}-{record.id}"
-
-
-def _equal(made_by: Connection, other: Connection | None) -> Connection:
-    """Another connection by the same pointer.
-
-    Raises:
-        RequestError: `CREDENTIALS_MISSING`.
-    """
-    pointer = (made_by.connection_type, made_by.secret_ref)
-    if other is None or (other.connection_type, other.secret_ref) != pointer:
-        raise RequestError(
-            ErrorCode.CREDENTIALS_MISSING, f"Connect {made_by.provider} again, by the same pointer."
-        )
-    return other
 
 
 def _changed_nothing(error: VendorFault | ToolkitError) -> bool:

@@ -3,7 +3,9 @@
 from toolkit.contract.base import now
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.storage import Storage, StorageCreate
-from toolkit.engine.stock import Stock, check_unused, vendor_name
+from toolkit.engine.attachments import check_unused
+from toolkit.engine.rented import vendor_name
+from toolkit.engine.stock import Stock
 from toolkit.plugins.infrastructure import (
     VolumeCreation,
     VolumeDeletion,

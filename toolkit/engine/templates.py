@@ -12,7 +12,9 @@ from toolkit.contract.endpoints import Endpoint, InfrastructureStatus
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.templates import Template, TemplateCreate
-from toolkit.engine.stock import Stock, check_unused, vendor_name
+from toolkit.engine.attachments import check_unused
+from toolkit.engine.rented import vendor_name
+from toolkit.engine.stock import Stock
 from toolkit.plugins.infrastructure import (
     TemplateCreation,
     TemplateDeletion,
