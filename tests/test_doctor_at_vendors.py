@@ -48,6 +48,7 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
     """A cloud, and an environment in which it is RunPod's."""
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
+    listener.listen()  # who is early waits for the server
     config = uvicorn.Config(create_app(), log_level="warning", lifespan="off", ws="none")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
