@@ -126,11 +126,13 @@ class Settings(BaseSettings):
     max_text: int = Field(default=500_000, ge=1, description="characters of a text in a body")
     max_items: int = Field(default=50_000, ge=1, description="items of a list in a body")
     max_members: int = Field(default=1_000, ge=1, description="members of an object in a body")
-    target_limit_bytes: int = Field(default=8 * 1024, ge=256, description="of a path with its query")
+    target_limit_bytes: int = Field(
+        default=8 * 1024, ge=256, description="of a path with its query"
+    )
     head_limit_bytes: int = Field(default=32 * 1024, ge=1024, description="of a request's headers")
     max_headers: int = Field(default=100, ge=10)
-    patience_for_head_s: float = Field(default=30.0, gt=0, description="until a request has begun")
-    patience_for_body_s: float = Field(
+    head_timeout_s: float = Field(default=30.0, gt=0, description="until a request has begun")
+    body_timeout_s: float = Field(
         default=30.0, gt=0, description="until a body is there, and a second more for each 16 KiB"
     )
 

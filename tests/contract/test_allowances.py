@@ -122,7 +122,8 @@ async def test_several_processes_and_a_crash_keep_to_it(settings: Settings) -> N
     )
     await engines[0].connections.create(created.id, pointer)
     limit = 0.0008
-    key = await engines[0].accounts.create_key(created.id, KeyCreate(max_cost_usd_per_day=limit))
+    owner = await engines[0].accounts.authenticate(created.api_key)
+    key = await engines[0].keys.create(owner, KeyCreate(max_cost_usd_per_day=limit))
 
     async def ask(engine: Engine, i: int) -> None:
         request = RunCreate(name="llm.generate", input={**ASKED, "objective": f"Line {i}"})

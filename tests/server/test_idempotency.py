@@ -58,7 +58,7 @@ POSTS: dict[str, Any] = {
     "/v1/tasks/{task}/cancel": None,
     "/v1/tasks/{blocked}/resume": None,
 }
-EXCEPTED = {"/v1/account", "/v1/account/keys"}
+EXCEPTED = {"/v1/account", "/v1/account/keys", "/v1/account/keys/{id}/rotate"}
 
 
 async def connected(wire: Wire) -> Wire:

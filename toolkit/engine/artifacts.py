@@ -49,11 +49,16 @@ class Artifacts:
         """Store the bytes; the record is the caller's to write, with what it belongs to.
 
         A crash in between leaves bytes that no record names, never a record without bytes.
+
+        Raises:
+            RequestError: `PAYLOAD_TOO_LARGE` for what the account may not keep any more.
         """
         artifact_id = artifact_id or self.new_id()
         media_type = blob.media_type.partition(";")[0].strip().lower()
         if media_type not in MEDIA_TYPES:
             media_type = "application/octet-stream"
+        await self._core.quotas.check_room(account_id, len(blob.data))
+        self._core.quotas.add(account_id, len(blob.data))
         small = blob.data if len(blob.data) <= SMALL_BYTES else None
         sha256 = hashlib.sha256(blob.data).hexdigest()
         if small is None:

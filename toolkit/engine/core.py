@@ -7,11 +7,13 @@ from toolkit.contract.connections import Connection
 from toolkit.contract.errors import not_found
 from toolkit.engine.allowance import Allowances
 from toolkit.engine.driver import Driver
+from toolkit.engine.grants import Grants
 from toolkit.engine.health import Condition
 from toolkit.engine.lanes import Lanes
-from toolkit.engine.limiter import FairLimiter
+from toolkit.engine.quota import Quotas
 from toolkit.engine.registry import Registry
 from toolkit.engine.router import Backends
+from toolkit.engine.slots import Slots
 from toolkit.plugins import Access, Capability, Model, Vendor
 from toolkit.secrets import SecretResolver
 from toolkit.settings import TIERS, Settings, Timeouts
@@ -32,9 +34,11 @@ class Core:
     registry: Registry
     driver: Driver
     resolver: SecretResolver
-    slots: FairLimiter
+    grants: Grants
+    slots: Slots
     lanes: Lanes
     allowances: Allowances
+    quotas: Quotas
     draining: bool = False
     reproducible: bool = False
     _timeouts: dict[tuple[str, str], Timeouts] = field(default_factory=dict)
@@ -120,11 +124,22 @@ class Core:
         settings = self.settings.vendors.get(vendor.id)
         return Access(
             base_urls={**vendor.base_urls, **(settings.base_urls if settings else {})},
-            secret=await self.resolver.resolve(connection.connection_type, connection.secret_ref),
+            secret=await self.secret(connection),
             model=model,
             endpoint=endpoint,
             pod=pod,
             resume=resume,
+        )
+
+    async def secret(self, connection: Connection) -> str:
+        """What a connection's pointer leads to, if its account may go there.
+
+        Raises:
+            WorkError: `SECRET_UNRESOLVED`.
+        """
+        granted = await self.grants.of_connection(connection.id)
+        return await self.resolver.resolve(
+            connection.connection_type, connection.secret_ref, granted
         )
 
     @cached_property

@@ -14,6 +14,15 @@ from toolkit.store.tables import events, metadata, roots
 # Left out, the dialect makes a parameter of it that nobody has a value for.
 NONE: ColumnElement[int] = literal_column("0")
 Row = dict[str, Any]
+# Both are answered from an index alone.
+QUEUED = (
+    "SELECT count(*) AS n FROM"
+    " (SELECT 1 FROM roots WHERE account_id = :account_id AND open = 1 LIMIT :most)"
+)
+STORED = (
+    "SELECT coalesce(sum(size_bytes), 0) AS n FROM artifacts"
+    " WHERE account_id = :account_id AND deleted = 0"
+)
 
 
 class Reader:
@@ -62,6 +71,14 @@ class Reader:
     def to_cancel(self, owner: str) -> set[str]:
         """The ids of open roots that an owner holds and somebody wants cancelled."""
         return {str(row["id"]) for row in self._rows(_to_cancel(), {"owner": owner})}
+
+    def queued(self, account_id: str, most: int) -> int:
+        """How many roots of an account are open, counted up to `most`."""
+        return int(self._rows(QUEUED, {"account_id": account_id, "most": most})[0]["n"])
+
+    def stored_bytes(self, account_id: str) -> int:
+        """How many bytes the artifacts of an account have, those of equal content each."""
+        return int(self._rows(STORED, {"account_id": account_id})[0]["n"])
 
     def version(self) -> int:
         """A number that changes when another connection has committed."""
