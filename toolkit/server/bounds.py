@@ -2,6 +2,7 @@
 
 import asyncio
 
+from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError
@@ -28,9 +29,17 @@ class Bounds:
         except ToolkitError as error:
             await error_response(error, scope["state"]["request_id"])(scope, receive, send)
             return
-        if scope["method"] not in ("GET", "HEAD"):
-            receive = _Timed(receive, self._settings.body_timeout_s)
-        await self._app(scope, receive, send)
+        if scope["method"] in ("GET", "HEAD"):
+            await self._app(scope, receive, send)
+            return
+        body = _Timed(receive, self._settings.body_timeout_s)
+
+        async def last(message: Message) -> None:
+            if message["type"] == "http.response.start" and body.late:
+                MutableHeaders(scope=message)["Connection"] = "close"
+            await send(message)
+
+        await self._app(scope, body, last)
 
     def _check(self, scope: Scope) -> None:
         """Refuse what is too large.
@@ -49,12 +58,17 @@ class Bounds:
 
 
 class _Timed:
-    """A body that has to come: within a while, and a second more for each so many bytes."""
+    """A body that has to come: within a while, and a second more for each so many bytes.
+
+    Attributes:
+        late: whether it did not.
+    """
 
     def __init__(self, receive: Receive, patience_s: float) -> None:
         self._receive = receive
         self._until = asyncio.get_running_loop().time() + patience_s
         self._complete = False
+        self.late = False
 
     async def __call__(self) -> Message:
         """The next part of it; after its end, whatever comes, whenever it does.
@@ -68,6 +82,7 @@ class _Timed:
             async with asyncio.timeout_at(self._until):
                 message = await self._receive()
         except TimeoutError:
+            self.late = True
             raise _refused("The body did not come in time: send it faster.") from None
         self._complete = not message.get("more_body", False)
         self._until += len(message.get("body", b"")) / BYTES_PER_S
