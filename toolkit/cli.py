@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from pydantic import ValidationError
 
 from toolkit import upkeep
 from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError
@@ -86,12 +87,17 @@ def serve(
     from toolkit.server.serve import serve as serve_engine
     from toolkit.settings import Settings
 
-    given: dict[str, Any] = {"closed_signup": True} if closed_signup else {}
-    if trust_proxy:
-        given["trust_proxy"] = trust_proxy
-    if cors_origin:
-        given["cors_origins"] = cors_origin
-    settings = Settings(data_dir=data_dir, **given)
+    given: dict[str, Any] = {
+        "closed_signup": closed_signup or None,
+        "trust_proxy": trust_proxy,
+        "cors_origins": cors_origin,
+    }
+    try:
+        chosen = {name: value for name, value in given.items() if value is not None}
+        settings = Settings(data_dir=data_dir, **chosen)
+    except ValidationError as error:
+        said = "; ".join(f"{fault['loc'][0]}: {fault['msg']}" for fault in error.errors())
+        raise RequestError(ErrorCode.INVALID_REQUEST, f"Correct the settings: {said}.") from None
     script = _script(faults)
     update: dict[str, object] = {
         "sandbox": sandbox or faults is not None or settings.sandbox,
