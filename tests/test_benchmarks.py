@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from benchmarks import large_workflow, long_day, many_workflows, store_growth
+from benchmarks import large_workflow, long_day, many_clients, many_workflows, store_growth
 
 
 def figures(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, object]]:
@@ -51,6 +51,17 @@ def test_long_day(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monkey
     names = ("memory", "files", "sockets", "tasks", "lost", "database")
     assert set(found) == {f"long_day.{name}" for name in names}
     assert found["long_day.lost"]["value"] == 0
+
+
+def test_many_clients(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given all clients for two seconds, then nothing is refused, lost or done twice."""
+    monkeypatch.setattr(many_clients, "MOST_GROWTH", 10.0)  # what is left is warming up
+    assert asyncio.run(many_clients.main(2.0, 0.2)) == 0
+    found = figures(capsys)
+    names = ("faults", "lost", "doubled", "memory", "throughput", "read_p99", "accept_p99")
+    assert set(found) == {f"many_clients.{name}" for name in names}
+    assert found["many_clients.lost"]["runs"] > 0  # type: ignore[operator]
+    assert found["many_clients.doubled"]["sent_twice"] > 0  # type: ignore[operator]
 
 
 def test_store_growth(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,7 @@ from toolkit.settings import Settings
 
 TABLES = (
     "accounts", "api_keys", "connections", "jobs", "workflows", "tasks", "plans", "endpoints",
-    "artifacts", "compute", "idempotency", "roots",
+    "artifacts", "compute", "storage", "templates", "agents", "idempotency", "roots",
 )  # fmt: skip
 
 

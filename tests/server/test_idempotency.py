@@ -57,6 +57,8 @@ POSTS: dict[str, Any] = {
     "/v1/workflows/{done}/fork": {"from_node": "a"},
     "/v1/tasks/{task}/cancel": None,
     "/v1/tasks/{blocked}/resume": None,
+    "/v1/tasks/{ended}/reviews": {"decision": "fail"},
+    "/v1/agents": {"name": "summarist", "objective": "A summary of {topic}"},
 }
 EXCEPTED = {"/v1/account", "/v1/account/keys", "/v1/account/keys/{id}/rotate"}
 
@@ -73,6 +75,7 @@ async def connected(wire: Wire) -> Wire:
 async def prepared(wire: Wire, path: str, body: Any) -> tuple[str, dict[str, Any]]:
     """The path and options of a post, with what they name made before."""
     names: dict[str, str] = {}
+    waited = {"Prefer": "wait=10"}
     text = f"{path} {body}"
     makes = {
         "run": ("/v1/runs", RUN),
@@ -92,9 +95,11 @@ async def prepared(wire: Wire, path: str, body: Any) -> tuple[str, dict[str, Any
         names["failed"] = made.json()["id"]
         await wire.send("POST", f"/v1/workflows/{names['failed']}/cancel")
     if "{done}" in text:
-        waited = {"Prefer": "wait=10"}
         made = await wire.send("POST", "/v1/workflows", json=FLOW, headers=waited)
         names["done"] = made.json()["id"]
+    if "{ended}" in text:
+        made = await wire.send("POST", "/v1/tasks", json=POSTS["/v1/tasks"], headers=waited)
+        names["ended"] = made.json()["id"]
     for name, (where, what) in makes.items():
         if "{" + name + "}" in text:
             names[name] = (await wire.send("POST", where, json=what)).json()["id"]

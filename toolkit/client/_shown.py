@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from pydantic import BaseModel
 
+from toolkit.contract.artifacts import Artifact, Lineage, LineageJob
 from toolkit.contract.base import Record
+from toolkit.contract.billing import Billing, BillingLine
 from toolkit.contract.connections import ConnectionTest
 from toolkit.contract.jobs import Candidate
 from toolkit.contract.runs import Route
@@ -151,6 +153,51 @@ class RouteView(Shown[Route]):
             for c in self.candidates
         ]
         return html.table(rows, ROUTE_COLUMNS, caption=repr(self)[1:-1])
+
+
+class BillingView(Shown[Billing]):
+    """A month's bills, by who sends them."""
+
+    kind = "Billing"
+
+    @property
+    def total_usd(self) -> float:
+        """What all of it comes to, in US dollars."""
+        return self.record.total_usd
+
+    def _rows(self) -> Sequence[BaseModel]:
+        return self.record.lines
+
+    def __repr__(self) -> str:
+        simulated = " simulated" if self.record.simulated else ""
+        return f"<Billing {self.record.month}: ${self.total_usd:.4f}{simulated}>"
+
+    def _html(self) -> str:
+        rows = [line.model_dump(mode="json") for line in self.record.lines]
+        return html.table(rows, list(BillingLine.model_fields), caption=repr(self)[1:-1])
+
+
+class LineageView(Shown[Lineage]):
+    """The jobs and artifacts that an artifact came from."""
+
+    kind = "Lineage"
+
+    @property
+    def jobs(self) -> list[LineageJob]:
+        """The job that made it first, then those that made what it took."""
+        return self.record.jobs
+
+    @property
+    def artifacts(self) -> list[Artifact]:
+        """The artifact itself first."""
+        return self.record.artifacts
+
+    def _rows(self) -> Sequence[BaseModel]:
+        return self.jobs
+
+    def __repr__(self) -> str:
+        counts = f"{len(self.jobs)} jobs, {len(self.artifacts)} artifacts"
+        return f"<Lineage of {self.id}: {counts}>"
 
 
 class ConnectionTestView(Shown[ConnectionTest]):

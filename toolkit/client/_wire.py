@@ -119,11 +119,15 @@ def write(path: str | Path, data: bytes) -> Path:
 
 
 def run_body(
-    name: str, given: Mapping[str, object], version: str | None, options: Mapping[str, object]
+    name: str,
+    given: Mapping[str, object],
+    version: str | None,
+    options: Mapping[str, object],
+    target: str = "capability",
 ) -> dict[str, object]:
     """The body that asks for a run, or for the choice that one would get."""
     return {
-        "target": "capability",
+        "target": target,
         "name": name,
         "input": dict(given),
         "options": dict(options),

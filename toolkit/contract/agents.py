@@ -1,39 +1,65 @@
-"""Agents and usage: named bundles of an objective, and what work has cost."""
+"""Agents: an objective to fill in, with what work towards it must keep to, under a name."""
+
+import re
+from typing import Annotated
 
 from pydantic import Field
 
-from toolkit.contract.base import Record, Request, Timestamp, Usd
-from toolkit.contract.plans import Constraints
+from toolkit.contract.base import Record, Request, Timestamp
+from toolkit.contract.plans import CapabilityName, Constraints
+
+_PARAMETER = re.compile(r"\{([a-z][a-z0-9_]{0,63})\}")
+AgentName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9._-]{0,127}$", examples=["card-maker"])]
+AgentVersion = Annotated[str, Field(pattern=r"^[0-9A-Za-z][0-9A-Za-z._-]{0,31}$", examples=["1"])]
 
 
 class AgentCreate(Request):
-    """`POST /v1/agents`: an objective template with what it may use."""
+    """`POST /v1/agents`: registers a version of an agent; it never changes afterwards.
 
-    name: str = Field(min_length=1, max_length=128)
-    version: str = Field(default="1", min_length=1, max_length=32)
-    objective: str = Field(min_length=1, max_length=10_000)
+    Attributes:
+        objective: what is wanted; each `{word}` in it is a parameter that a run's input fills in.
+        constraints: what each run must keep to; a run may only ask for less money.
+        capabilities: the only ones it may use; all, by default.
+    """
+
+    name: AgentName
+    version: AgentVersion = "1"
+    objective: str = Field(min_length=1, max_length=10_000, pattern=r"\S")
     constraints: Constraints = Constraints()
-    capabilities: list[str] = []
+    capabilities: list[CapabilityName] = Field(default=[], max_length=64)
 
 
 class Agent(Record):
-    """A registered agent."""
+    """A registered agent; `POST /v1/runs` with `target: agent` and its name runs it.
+
+    Attributes:
+        parameters: what a run's input has to give, each a text.
+    """
 
     id: str
     name: str
     version: str
     objective: str
+    parameters: list[str] = []
     constraints: Constraints = Constraints()
     capabilities: list[str] = []
     created_at: Timestamp
+    deleted: bool = False
 
 
-class UsageLine(Record):
-    """Usage of one day, capability and provider."""
+def parameters_of(objective: str) -> list[str]:
+    """The parameters of an objective, in the order in which they first stand in it.
 
-    day: str
-    capability: str
-    provider: str | None
-    jobs: int
-    cost_usd: Usd | None
-    latency_ms: int
+    >>> parameters_of("A card about {topic} for {readers}; {topic} first")
+    ['topic', 'readers']
+    """
+    return list(dict.fromkeys(_PARAMETER.findall(objective)))
+
+
+def filled(objective: str, values: dict[str, str]) -> str:
+    """An objective with its parameters filled in, each once: what a value holds stays as it is.
+
+    >>> filled("A card about {topic}", {"topic": "{tea}"})
+    'A card about {tea}'
+    """
+    return _PARAMETER.sub(lambda match: values[match.group(1)], objective)

@@ -19,6 +19,43 @@ MEDIA_TYPES: dict[str, str] = {
 }
 
 
+class LineageJob(Record):
+    """A job that an artifact came from.
+
+    Attributes:
+        artifact_id: what it made.
+        from_artifacts: what it was made from, by the upstream node or the field of the input.
+    """
+
+    id: str
+    capability: str
+    provider: str | None = None
+    model: str | None = None
+    run_id: str | None = None
+    workflow_id: str | None = None
+    node_id: str | None = None
+    cached_from: str | None = None
+    artifact_id: str
+    from_artifacts: dict[str, str] = {}
+    completed_at: Timestamp | None = None
+
+
+class Lineage(Record):
+    """`GET /v1/artifacts/{id}/lineage`: the jobs and artifacts that one came from.
+
+    Attributes:
+        id: of the artifact.
+        jobs: the one that made it first, then those that made what it took, and so on.
+        artifacts: the artifact itself first; what was deleted or pruned since is left out.
+        complete: whether all of it is told; so many jobs at most are.
+    """
+
+    id: str
+    jobs: list[LineageJob] = []
+    artifacts: list["Artifact"] = []
+    complete: bool = True
+
+
 class Artifact(Record):
     """An artifact; its bytes are at `/v1/artifacts/{id}/content`."""
 

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from toolkit.contract.base import ErrorInfo, JsonObject, Record, Request, Timestamp, Usd
 
@@ -100,6 +100,7 @@ class Attempt(Record):
     n: int
     provider: str | None = None
     model: str | None = None
+    connection_id: str | None = None
     status: AttemptStatus
     error: ErrorInfo | None = None
     vendor_request_id: str | None = None
@@ -107,6 +108,14 @@ class Attempt(Record):
     cost_usd: Usd | None = None
     started_at: Timestamp
     ended_at: Timestamp | None = None
+    # Whether the account's usage tells of it: of what is read from the store, it mostly does.
+    _counted: bool = PrivateAttr(default=False)
+
+    def count(self) -> bool:
+        """Whether it is over and was not counted yet; from then on it is."""
+        fresh = self.status != "running" and not self._counted
+        self._counted = self._counted or fresh
+        return fresh
 
 
 class Job(Record):

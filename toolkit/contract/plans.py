@@ -1,20 +1,27 @@
 """Plans: what a task would do, before it does it (decisions, "Records")."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from toolkit.contract.base import JsonObject, Record, Request, Timestamp, Usd
 from toolkit.contract.jobs import OptimizeFor
 
+CapabilityName = Annotated[str, Field(min_length=1, max_length=128)]
+
 
 class Constraints(Request):
-    """What a task must keep to."""
+    """What a task must keep to.
+
+    Attributes:
+        capabilities: the only ones that may be used, such as `llm.generate`; all, by default.
+    """
 
     max_cost_usd: Usd | None = None
     optimize_for: OptimizeFor | None = None
     endpoint_id: str | None = Field(default=None, max_length=64)
     compute_id: str | None = Field(default=None, max_length=64)
+    capabilities: list[CapabilityName] | None = Field(default=None, min_length=1, max_length=64)
 
 
 class PlanCreate(Request):

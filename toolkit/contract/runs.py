@@ -1,5 +1,7 @@
 """Runs: one capability, executed once (specification, "Runs")."""
 
+from typing import Literal
+
 from pydantic import Field
 
 from toolkit.contract.base import JsonObject, Request, Usd
@@ -32,9 +34,17 @@ class Route(Routing):
 
 
 class Run(Job):
-    """A run: a job asked for alone, under a `run_` id; `job_id` names the job itself."""
+    """A run: a job asked for alone, under a `run_` id, or an agent's task.
 
-    job_id: str
+    Attributes:
+        capability: the agent's `name@version`, where `target` is `agent`.
+        job_id: the job itself; none where the run is an agent's.
+        task_id: the task that an agent's run is.
+    """
+
+    target: Literal["capability", "agent"] = "capability"
+    job_id: str | None = None
+    task_id: str | None = None
 
     @classmethod
     def of(cls, job: Job) -> "Run":

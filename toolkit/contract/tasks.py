@@ -1,15 +1,18 @@
 """Tasks: an objective that is planned, run, reviewed and retried (specification, "Task")."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from toolkit.contract.base import ErrorInfo, JsonObject, Record, Timestamp, Usd
+from toolkit.contract.base import ErrorInfo, JsonObject, Record, Request, Timestamp, Usd
+from toolkit.contract.jobs import Options
 from toolkit.contract.plans import Constraints, PlanCreate
 
 TaskStatus = Literal["planning", "blocked", "executing", "reviewing", "completed", "failed"]
 FINAL_TASK_STATUSES: frozenset[str] = frozenset({"completed", "failed"})
 Decision = Literal["pass", "retry", "fail"]
+Issue = Annotated[str, Field(min_length=1, max_length=1_000)]
+PERSON = "person"  # who reviews where it is not the checks
 
 
 class TaskCreate(PlanCreate):
@@ -18,6 +21,14 @@ class TaskCreate(PlanCreate):
 
 class Criteria(Record):
     """The three criteria of a review, each from 0 to 1."""
+
+    objective_alignment: float = Field(ge=0, le=1)
+    technical_success: float = Field(ge=0, le=1)
+    output_completeness: float = Field(ge=0, le=1)
+
+
+class CriteriaGiven(Request):
+    """The three criteria as a person gives them."""
 
     objective_alignment: float = Field(ge=0, le=1)
     technical_success: float = Field(ge=0, le=1)
@@ -43,12 +54,49 @@ class Review(Record):
     reviewer: str = "checks"
 
 
+class ReviewCreate(Request):
+    """`POST /v1/tasks/{id}/reviews`: a person's verdict on a task that has ended.
+
+    Attributes:
+        score: overall; 1 for `pass`, 0.5 for `retry` and 0 for `fail`, by default.
+        criteria: each by itself; as the score and the workflow say, by default.
+        node_id: what a retry runs again, with all that depends on it; by default the last node
+            that nothing depends on.
+        constraints: input members that a retry sets on that node.
+    """
+
+    decision: Decision
+    score: float | None = Field(default=None, ge=0, le=1)
+    criteria: CriteriaGiven | None = None
+    issues: list[Issue] = Field(default=[], max_length=100)
+    node_id: str | None = Field(default=None, min_length=1, max_length=128)
+    constraints: JsonObject = {}
+
+    @model_validator(mode="after")
+    def _only_a_retry_runs_again(self) -> "ReviewCreate":
+        if self.decision != "retry" and (self.node_id is not None or self.constraints):
+            raise ValueError("node_id and constraints are for a retry")
+        return self
+
+
+class AgentCall(Record):
+    """The agent that a task is carried out as, and the run that asked for it."""
+
+    agent_id: str
+    name: str
+    version: str
+    run_id: str
+    input: JsonObject = {}
+    options: Options = Options()
+
+
 class Task(Record):
     """A task as it stands."""
 
     id: str
     objective: str
     constraints: Constraints = Constraints()
+    agent: AgentCall | None = None
     status: TaskStatus = "planning"
     status_detail: str | None = None
     plan_id: str | None = None
@@ -72,11 +120,14 @@ class Task(Record):
 
 __all__ = [
     "FINAL_TASK_STATUSES",
+    "PERSON",
+    "AgentCall",
     "Constraints",
     "Criteria",
     "Decision",
     "RecommendedAction",
     "Review",
+    "ReviewCreate",
     "Task",
     "TaskCreate",
     "TaskStatus",

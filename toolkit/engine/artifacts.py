@@ -1,7 +1,9 @@
 """Artifacts: bytes in the content-addressed store, a record of each in the database."""
 
+import asyncio
 import hashlib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -12,11 +14,14 @@ from toolkit.contract.ids import Prefix, new_id
 from toolkit.engine.core import Core
 from toolkit.engine.once import accept
 from toolkit.plugins import Blob
-from toolkit.store import Insert
+from toolkit.store import Insert, Update
 
 # SQLite reads and writes what is this small faster than a file system does, and in the same
 # transaction as the record.
 SMALL_BYTES = 4096
+# So long a record may take from its bytes to itself; those of a deleted one wait as long, at most.
+ON_ITS_WAY_S = 5.0
+AT_ONCE_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,7 @@ class Artifacts:
 
     def __init__(self, core: Core) -> None:
         self._core = core
+        self._dropping: set[asyncio.Task[None]] = set()
 
     @staticmethod
     def new_id() -> str:
@@ -131,9 +137,51 @@ class Artifacts:
         """
         return (await self.find(account_id, artifact_id)).artifact
 
+    async def delete(self, account_id: str, artifact_id: str) -> Artifact:
+        """Delete an artifact; its bytes go too, unless another artifact has the same.
+
+        Raises:
+            RequestError: `NOT_FOUND`; `CONFLICT` while the work that it is part of goes on.
+        """
+        artifact = await self.get(account_id, artifact_id)
+        if artifact.job_id is not None:
+            job = await self._core.store.get("jobs", artifact.job_id, "root_id")
+            root = await self._core.store.get("roots", str(job["root_id"]), "open") if job else None
+            if root is not None and root["open"]:
+                raise RequestError(
+                    ErrorCode.CONFLICT,
+                    f"It is part of `{job['root_id'] if job else ''}`, which is not over yet.",
+                )
+        artifact.deleted = True
+        values = {"deleted": True, "content": None, "doc": artifact.model_dump_json()}
+        await self._core.store.write([Update("artifacts", artifact_id, values)])
+        self._core.quotas.add(account_id, -artifact.size_bytes)
+        dropping = asyncio.create_task(self._drop_bytes(artifact.sha256))
+        self._dropping.add(dropping)
+        dropping.add_done_callback(self._dropping.discard)
+        await asyncio.wait([dropping], timeout=AT_ONCE_S)
+        return artifact
+
+    async def _drop_bytes(self, sha256: str) -> None:
+        """Delete bytes that no artifact has any more.
+
+        Another's record may be on its way yet, so bytes that were stored a moment ago wait.
+        """
+        with suppress(ToolkitError):  # pruning deletes what nobody names, too
+            if not await self._core.store.drop_blob(sha256, stored_before_s=ON_ITS_WAY_S):
+                await asyncio.sleep(ON_ITS_WAY_S)
+                await self._core.store.drop_blob(sha256, stored_before_s=ON_ITS_WAY_S)
+
+    def close(self) -> None:
+        """Leave bytes that wait to be deleted to the next pruning."""
+        for dropping in self._dropping:
+            dropping.cancel()
+
     async def list(self, account_id: str, limit: int, before: str | None) -> list[Artifact]:
         """A page of artifacts, newest first."""
-        rows = await self._core.store.page("artifacts", account_id, limit=limit, before=before)
+        rows = await self._core.store.page(
+            "artifacts", account_id, limit=limit, before=before, deleted=False
+        )
         return [Artifact.model_validate_json(str(row["doc"])) for row in rows]
 
     async def content(

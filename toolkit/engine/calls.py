@@ -158,6 +158,7 @@ class Calls:
             n=len(job.attempts) + 1,
             provider=candidate.provider,
             model=candidate.model,
+            connection_id=candidate.connection_id,
             status="running",
             started_at=now(),
         )

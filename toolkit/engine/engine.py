@@ -12,8 +12,11 @@ from toolkit.contract.capabilities import Capability
 from toolkit.contract.health import Health
 from toolkit.engine.accounts import Accounts
 from toolkit.engine.admission import Admission
+from toolkit.engine.agent_runs import AgentRuns
+from toolkit.engine.agents import Agents
 from toolkit.engine.allowance import Allowances
 from toolkit.engine.artifacts import Artifacts
+from toolkit.engine.billing import Billings
 from toolkit.engine.compute import Computes
 from toolkit.engine.connections import Connections, Providers
 from toolkit.engine.core import Core
@@ -24,17 +27,21 @@ from toolkit.engine.grants import Grants
 from toolkit.engine.jobs import Jobs
 from toolkit.engine.keys import Keys
 from toolkit.engine.lanes import Lanes
+from toolkit.engine.lineage import Lineages
+from toolkit.engine.manager import Manager
 from toolkit.engine.once import Once
 from toolkit.engine.plans import Plans
 from toolkit.engine.quota import Quotas
 from toolkit.engine.registry import Registry
 from toolkit.engine.reruns import Reruns
+from toolkit.engine.reviews import Reviews
 from toolkit.engine.roots import Roots
 from toolkit.engine.runner import JobRunner
 from toolkit.engine.runs import Runs
 from toolkit.engine.slots import Slots
 from toolkit.engine.solo import Solo
 from toolkit.engine.tasks import Tasks
+from toolkit.engine.usage import Usage
 from toolkit.engine.workflows import Workflows
 from toolkit.secrets import EnvironmentResolver, SecretResolver
 from toolkit.settings import Settings
@@ -76,6 +83,7 @@ class Engine:
         self._roots = Roots(core)
         self.settings = core.settings
         self.artifacts = Artifacts(core)
+        self.lineage = Lineages(core, self.artifacts)
         runner = JobRunner(core, self.artifacts)
         admission = Admission(core, self.artifacts)
         self.accounts = Accounts(core.store, core.settings)
@@ -85,14 +93,19 @@ class Engine:
         self.capabilities = Capabilities(core.registry)
         solo = Solo(core, self._roots, runner, admission)
         self.jobs = Jobs(core, solo)
-        self.runs = Runs(core, solo)
         self.workflows = Workflows(core, self._roots, runner, admission)
         self.reruns = Reruns(core, self._roots, self.workflows)
         self.plans = Plans(core)
-        self.tasks = Tasks(core, self._roots, self.plans, self.workflows, self.artifacts)
+        manager = Manager(core, self.plans, self.workflows, self.artifacts)
+        self.tasks = Tasks(core, self._roots, self.plans, manager)
+        self.reviews = Reviews(core, self._roots, self.plans, self.workflows, self.tasks, manager)
+        self.agents = Agents(core)
+        self.runs = Runs(core, solo, AgentRuns(core, self.agents, self.plans, self.tasks))
         self.endpoints = Endpoints(core)
         self.compute = Computes(core)
         self.events = Events(core)
+        self.usage = Usage(core)
+        self.billing = Billings(core, self.usage)
         self.once = Once(core)
         self._sweeper: asyncio.Task[None] | None = None
 
@@ -162,6 +175,7 @@ class Engine:
         if self._sweeper is not None:
             self._sweeper.cancel()
         await self._roots.close(grace_s)
+        self.artifacts.close()
         await self._core.driver.aclose()
         self._pool.shutdown(wait=False, cancel_futures=True)
         await self._core.store.close()

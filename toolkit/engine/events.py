@@ -1,8 +1,9 @@
 """Events of runs, jobs, workflows and tasks, and waiting for them."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from toolkit.contract.errors import not_found
+from toolkit.contract.errors import ErrorCode, not_found
 from toolkit.contract.events import TERMINAL_EVENTS, Event
 from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.contract.tasks import FINAL_TASK_STATUSES
@@ -15,6 +16,7 @@ KINDS = {
     "wfl": ("workflows", "status"),
     "tsk": ("tasks", "status"),
 }
+FINAL = {"job": FINAL_STATUSES, "wfl": FINAL_STATUSES, "tsk": FINAL_TASK_STATUSES}
 GATHER_S = 0.02
 
 
@@ -32,15 +34,15 @@ class Events:
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        kind, row = await self._row(account_id, resource_id)
-        events = await self._read(kind, resource_id, after)
-        if not events and wait_s > 0 and not await self._over(row, kind):
-            await self._core.store.wait_for_event(resource_id, after=after, timeout_s=wait_s)
+        source = await self._source(account_id, resource_id)
+        events = await self._read(source, after)
+        if not events and wait_s > 0 and not source.over:
+            await self._core.store.wait_for_event(source.id, after=after, timeout_s=wait_s)
             # What happens at once is told at once, but one event a request would be a flood.
             await self._core.store.wait_for_event(
-                resource_id, after=after, timeout_s=GATHER_S, types=TERMINAL_EVENTS
+                source.id, after=after, timeout_s=GATHER_S, types=TERMINAL_EVENTS
             )
-            events = await self._read(kind, resource_id, after)
+            events = await self._read(source, after)
         return list(events)
 
     async def wait(self, account_id: str, resource_id: str, seconds: float) -> None:
@@ -49,46 +51,82 @@ class Events:
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        kind, row = await self._row(account_id, resource_id)
-        if not await self._over(row, kind):
+        source = await self._source(account_id, resource_id)
+        if not source.over:
             await self._core.store.wait_for_event(
-                resource_id, after=0, timeout_s=seconds, types=TERMINAL_EVENTS
+                source.id, after=0, timeout_s=seconds, types=TERMINAL_EVENTS
             )
 
     async def told(self, account_id: str, resource_id: str, after: int) -> bool:
         """Whether no event will come after a number: it has ended, and all has been told."""
-        kind, row = await self._row(account_id, resource_id)
-        return await self._over(row, kind) and not await self._read(kind, resource_id, after)
+        source = await self._source(account_id, resource_id)
+        return source.over and not await self._read(source, after)
 
-    async def _read(self, kind: str, resource_id: str, after: int) -> Sequence[Event]:
-        rows = await self._core.store.events(resource_id, after=after)
+    async def _read(self, source: "_Source", after: int) -> Sequence[Event]:
+        rows = await self._core.store.events(source.id, after=after)
         events = []
         for row in rows:
             event = Event(
                 n=row["n"],
-                resource_id=resource_id,
+                resource_id=source.resource_id,
                 type=str(row["type"]),
                 at=row["at"],
                 data=row["data"],
             )
-            if kind == "job":
+            if source.kind == "job":
                 event.type = "job." + event.type.partition(".")[2]
-                event.data["id"] = resource_id
+                event.data["id"] = source.resource_id
+            if source.kind == "agent":
+                _as_run(event)
             events.append(event)
         return events
 
-    async def _row(self, account_id: str, resource_id: str) -> tuple[str, dict[str, object]]:
-        kind = resource_id.partition("_")[0]
-        row = None
-        if kind in KINDS:
-            table, over = KINDS[kind]
-            row = await self._core.store.get(table, resource_id, "account_id", over)
-        if row is None or row["account_id"] != account_id:
-            raise not_found("resource", resource_id)
-        return kind, row
+    async def _source(self, account_id: str, resource_id: str) -> "_Source":
+        """Where the events of a resource are.
 
-    async def _over(self, row: dict[str, object], kind: str) -> bool:
-        """Whether nothing comes any more."""
+        Raises:
+            RequestError: `NOT_FOUND`.
+        """
+        kind = resource_id.partition("_")[0]
+        if kind not in KINDS:
+            raise not_found("resource", resource_id)
+        table, over = KINDS[kind]
+        row = await self._core.store.get(table, resource_id, "account_id", over)
+        if row is not None and row["account_id"] == account_id:
+            ended = not row["open"] if kind == "run" else row["status"] in FINAL[kind]
+            return _Source(resource_id, resource_id, kind, ended)
         if kind == "run":
-            return not row["open"]
-        return row["status"] in (FINAL_TASK_STATUSES if kind == "tsk" else FINAL_STATUSES)
+            for task in await self._core.store.find(
+                "tasks", account_id=account_id, run_id=resource_id
+            ):
+                ended = task["status"] in FINAL_TASK_STATUSES
+                return _Source(resource_id, str(task["id"]), "agent", ended)
+        raise not_found("resource", resource_id)
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """Whose events are to be told, and as whose.
+
+    Attributes:
+        resource_id: what was asked for.
+        id: what the events are written down under: an agent's run has those of its task.
+        over: whether nothing comes any more.
+    """
+
+    resource_id: str
+    id: str
+    kind: str
+    over: bool
+
+
+def _as_run(event: Event) -> None:
+    """Tell a task's event as one of the run that asked for it."""
+    state = event.type.partition(".")[2]
+    error = event.data.get("error")
+    if isinstance(error, dict) and error.get("code") == ErrorCode.CANCELLED.name:
+        state = "cancelled"
+    event.type = f"run.{state if state in FINAL_STATUSES else 'running'}"
+    event.data = {**event.data, "id": event.resource_id, "task_id": event.data["id"]}
+    if state not in FINAL_STATUSES:
+        event.data["status_detail"] = state

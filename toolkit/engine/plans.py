@@ -7,14 +7,14 @@ from toolkit.contract.base import now, rfc3339
 from toolkit.contract.errors import ErrorCode, RequestError, not_found
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import Options
-from toolkit.contract.plans import CostRange, Plan, PlanCreate, PlanNode
+from toolkit.contract.plans import Constraints, CostRange, Plan, PlanCreate, PlanNode
 from toolkit.engine.admission import check_place
 from toolkit.engine.core import Core
 from toolkit.engine.once import accept
 from toolkit.engine.planner import PlannerView, make_plan
 from toolkit.engine.registry import fillable_fields, validate_input
 from toolkit.engine.router import route
-from toolkit.plugins import TextRequest
+from toolkit.plugins import Capability, TextRequest
 from toolkit.store import Insert
 
 # What upstream will fill in is not known when a plan is priced; this many characters stand for it.
@@ -36,6 +36,7 @@ class Plans:
         if not request.objective.strip():
             raise RequestError(ErrorCode.INVALID_REQUEST, "The objective is empty.")
         wanted = request.constraints
+        self._usable(wanted)
         await check_place(self._core, account_id, wanted.endpoint_id, wanted.compute_id)
 
     async def create(self, account_id: str, request: PlanCreate) -> Plan:
@@ -64,7 +65,7 @@ class Plans:
     async def make(self, account_id: str, request: PlanCreate) -> Plan:
         """Plan an objective with what this account has connected."""
         registry = self._core.registry
-        capabilities = registry.newest()
+        capabilities = self._usable(request.constraints)
         connections = await self._core.connections(account_id)
         view = PlannerView(
             capabilities=capabilities,
@@ -88,6 +89,18 @@ class Plans:
             rationale=draft.rationale,
             created_at=now(),
         )
+
+    def _usable(self, constraints: Constraints) -> Sequence[Capability]:
+        """What may be planned with, in registry order.
+
+        Raises:
+            RequestError: `NOT_FOUND`, `CAPABILITY_UNAVAILABLE`.
+        """
+        registry = self._core.registry
+        if constraints.capabilities is None:
+            return registry.newest()
+        wanted = {c.id: c for c in map(registry.require, constraints.capabilities)}
+        return [wanted[c.id] for c in registry.newest() if c.id in wanted]
 
     async def _price(
         self, account_id: str, request: PlanCreate, nodes: Sequence[PlanNode]

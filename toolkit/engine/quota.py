@@ -50,12 +50,12 @@ class Quotas:
         if held + size_bytes > most:
             raise RequestError(
                 ErrorCode.PAYLOAD_TOO_LARGE,
-                f"The account keeps {held} bytes of artifacts and may keep {most}: have the"
-                " operator prune old ones or allow more.",
+                f"The account keeps {held} bytes of artifacts and may keep {most}: delete some, or"
+                " have the operator allow more.",
             )
 
     def add(self, account_id: str, size_bytes: int) -> None:
-        """Count bytes that are about to be kept."""
+        """Count bytes that are about to be kept; less than none, that are kept no longer."""
         if account_id in self._held:
             counted, held = self._held[account_id]
             self._held[account_id] = counted, held + size_bytes

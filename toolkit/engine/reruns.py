@@ -1,8 +1,6 @@
 """Workflows that run again, in whole or in part, without paying twice for what is there."""
 
-import asyncio
 import json
-import time
 
 from toolkit.contract.base import now, rfc3339
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
@@ -14,8 +12,6 @@ from toolkit.engine.once import accept
 from toolkit.engine.roots import Roots
 from toolkit.engine.workflows import Workflows
 from toolkit.store import Change, Emit, Lease, Update
-
-LET_GO_S = 1.0
 
 
 class Reruns:
@@ -43,7 +39,7 @@ class Reruns:
                 " workflow of its own is run again.",
             )
         await self._core.quotas.check_queue(account_id)
-        lease = await self._reopened(workflow_id)
+        lease = await self._roots.reopened(workflow_id)
         try:
             await self._queue_again(workflow, lease)
         except BaseException:
@@ -114,15 +110,6 @@ class Reruns:
         return await self._workflows.accept(
             account_id, asked, kept, forked_from=source.id, key_id=key_id
         )
-
-    async def _reopened(self, workflow_id: str) -> Lease:
-        """The lease of a workflow that has ended; whoever ended it may be about to let go of it."""
-        until = time.monotonic() + LET_GO_S
-        while (lease := await self._core.store.reopen(workflow_id)) is None:
-            if time.monotonic() > until:
-                raise RequestError(ErrorCode.CONFLICT, "The workflow is being worked on.")
-            await asyncio.sleep(0.02)
-        return lease
 
     @staticmethod
     def _again(source: Workflow, request: WorkflowFork) -> set[str]:

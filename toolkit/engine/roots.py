@@ -6,9 +6,10 @@ the process that accepted it; work whose process has gone is claimed by another 
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable
 
-from toolkit.contract.errors import ToolkitError
+from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError
 from toolkit.engine.core import Core
 from toolkit.engine.work import Suspended
 from toolkit.store import Lease, LeaseLost
@@ -17,6 +18,7 @@ log = logging.getLogger(__name__)
 
 Handler = Callable[[Lease], Awaitable[None]]
 CLAIM_AT_ONCE = 64
+LET_GO_S = 1.0
 
 
 class Roots:
@@ -49,6 +51,19 @@ class Roots:
         if lease.root_id not in self._running and not self._core.draining:
             task = asyncio.create_task(self._carry_out(lease), name=lease.root_id)
             self._running[lease.root_id] = task
+
+    async def reopened(self, root_id: str) -> Lease:
+        """The lease of a root that has ended; whoever ended it may be about to let go of it.
+
+        Raises:
+            RequestError: `CONFLICT` when it is being worked on.
+        """
+        until = time.monotonic() + LET_GO_S
+        while (lease := await self._core.store.reopen(root_id)) is None:
+            if time.monotonic() > until:
+                raise RequestError(ErrorCode.CONFLICT, f"`{root_id}` is being worked on.")
+            await asyncio.sleep(0.02)
+        return lease
 
     async def give_back(self, lease: Lease) -> None:
         """Let go of a root that was taken and not begun; later, where the store is out of reach."""

@@ -6,6 +6,7 @@ from toolkit.contract.errors import ErrorCode, RequestError, not_found
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import FINAL_STATUSES, Job
 from toolkit.contract.runs import Route, Run, RunCreate
+from toolkit.engine.agent_runs import AgentRuns, told
 from toolkit.engine.core import Core
 from toolkit.engine.registry import validate_input
 from toolkit.engine.router import check, route
@@ -16,9 +17,10 @@ from toolkit.plugins import Capability, Operation
 class Runs:
     """`/v1/runs`."""
 
-    def __init__(self, core: Core, solo: Solo) -> None:
+    def __init__(self, core: Core, solo: Solo, agents: AgentRuns) -> None:
         self._core = core
         self._solo = solo
+        self._agents = agents
 
     async def create(
         self, account_id: str, request: RunCreate, *, key_id: str | None = None
@@ -28,6 +30,8 @@ class Runs:
         Raises:
             RequestError: whatever admission refuses, and `TARGET_UNSUPPORTED`.
         """
+        if request.target == "agent":
+            return await self._agents.create(account_id, request, key_id=key_id)
         capability, operation = self._asked(request)
         job = await self._solo.accept(
             account_id,
@@ -47,20 +51,27 @@ class Runs:
             RequestError: `NOT_FOUND`.
         """
         rows = await self._core.store.find("jobs", run_id=run_id)
-        if not rows or rows[0]["account_id"] != account_id:
+        if rows and rows[0]["account_id"] == account_id:
+            return Run.of(Job.model_validate_json(str(rows[0]["doc"])))
+        task = await self._agents.find(account_id, run_id)
+        if task is None:
             raise not_found("run", run_id)
-        return Run.of(Job.model_validate_json(str(rows[0]["doc"])))
+        return told(task)
 
     async def list(self, account_id: str, limit: int, before: str | None) -> list[Run]:
         """A page of runs, newest first."""
         rows = await self._core.store.page(
             "roots", account_id, limit=limit, before=before, kind="run"
         )
-        return [await self.get(account_id, str(row["id"])) for row in rows]
+        runs = [await self.get(account_id, str(row["id"])) for row in rows]
+        runs += await self._agents.list(account_id, limit, before)
+        return sorted(runs, key=lambda run: run.id, reverse=True)[:limit]
 
     async def cancel(self, account_id: str, run_id: str) -> Run:
         """End a run; one that has ended is answered as it is."""
         run = await self.get(account_id, run_id)
+        if run.task_id is not None:
+            return await self._agents.cancel(account_id, run.task_id)
         if run.status not in FINAL_STATUSES:
             await self._solo.cancel(run_id)
         return await self.get(account_id, run_id)

@@ -11,6 +11,7 @@ from toolkit.contract.base import ErrorInfo, now, rfc3339
 from toolkit.contract.jobs import FinalStatus, Job
 from toolkit.engine.artifacts import Kept
 from toolkit.engine.budget import Budget
+from toolkit.engine.usage import counted, outcome, spent
 from toolkit.plugins import Capability
 from toolkit.store import Change, Emit, Insert, Lease, Update
 
@@ -74,13 +75,21 @@ class Work:
             state: what to tell of, after `queued` if the job is new.
             at: since when; the present, by default.
         """
-        changes: list[Change] = [self._inserted() if self.new else self.saved()]
+        changes: list[Change] = [self._inserted() if self.new else self.saved(), *self._calls()]
         if self.new:
             changes.append(self._event("queued", self.job.created_at))
         if state is not None:
             changes.append(self._event(state, at or now()))
         self.new = False
         return changes
+
+    def _calls(self) -> list[Change]:
+        """What the calls that ended since the last time add to the account's usage."""
+        return [
+            counted(self.job, self.lease, attempt.provider, attempt.connection_id, spent(attempt))
+            for attempt in self.job.attempts
+            if attempt.provider is not None and attempt.count()
+        ]
 
     def _inserted(self) -> Insert:
         job = self.job
@@ -137,7 +146,8 @@ class Work:
                 attempt.ended_at = job.completed_at
                 attempt.status = status
                 attempt.cost_usd = 0.0 if status == "completed" else None
-        return self.written(status, job.completed_at)
+        ended = counted(job, self.lease, job.provider, job.connection_id, outcome(job))
+        return [*self.written(status, job.completed_at), ended]
 
     def incurred(self, amount: Decimal) -> None:
         """Count what a call cost, whatever came of it."""
@@ -151,6 +161,8 @@ def interrupted(job: Job) -> Job:
     as spent (decisions, "Unknown outcome").
     """
     for attempt in job.attempts:
+        if attempt.count():
+            continue  # by the process that wrote it down
         if attempt.status == "running":
             attempt.status = "interrupted"
             attempt.ended_at = now()

@@ -4,11 +4,13 @@ import base64
 import binascii
 import re
 from dataclasses import dataclass
+from datetime import date
 
 from fastapi import Request
 
 from toolkit.contract.errors import Detail, ErrorCode, RequestError, not_found
 from toolkit.contract.ids import Prefix, is_id
+from toolkit.contract.usage import DEFAULT_GROUPS, USAGE_GROUPS, UsageGroup
 
 DEFAULT_LIMIT, MAX_LIMIT = 50, 200
 LONGEST_POLL_S, LONGEST_WAIT_S = 30, 60
@@ -56,6 +58,49 @@ def events_query(request: Request, longest_s: int) -> tuple[int, float]:
     given = known(request, "after", "wait")
     after = _whole(given, "after", 0, 0, 2**53)
     return after, float(_whole(given, "wait", 0, 0, longest_s))
+
+
+def usage_query(
+    request: Request,
+) -> tuple[date | None, date | None, tuple[UsageGroup, ...]]:
+    """`from`, `to` and `group_by` of what is summed up.
+
+    Raises:
+        RequestError: `INVALID_REQUEST`.
+    """
+    given = known(request, "from", "to", "group_by")
+    wanted = given.get("group_by", ",".join(DEFAULT_GROUPS)).split(",")
+    groups = tuple(group for group in USAGE_GROUPS if group in wanted)
+    if len(groups) != len(wanted):
+        raise _refused("group_by", f"names other than {', '.join(USAGE_GROUPS)}, or one twice")
+    return _day(given, "from"), _day(given, "to"), groups
+
+
+def billing_query(request: Request) -> date | None:
+    """The first day of the `month` that is asked for.
+
+    Raises:
+        RequestError: `INVALID_REQUEST`.
+    """
+    month = known(request, "month").get("month")
+    if month is None:
+        return None
+    try:
+        return _day({"month": f"{month}-01"}, "month")
+    except RequestError:
+        raise _refused("month", "is not a month such as 2026-11") from None
+
+
+def _day(given: dict[str, str], name: str) -> date | None:
+    text = given.get(name)
+    if text is None:
+        return None
+    try:
+        if re.fullmatch(r"\d{4}-\d{2}-\d{2}", text, re.A):
+            return date.fromisoformat(text)
+    except ValueError:
+        pass
+    raise _refused(name, "is not a day such as 2026-11-20")
 
 
 def preferred_wait(request: Request, longest_s: int) -> int | None:

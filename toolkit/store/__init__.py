@@ -3,6 +3,7 @@
 from toolkit.store.changes import (
     Change,
     Conflict,
+    Count,
     Delete,
     Emit,
     Insert,
@@ -19,6 +20,7 @@ from toolkit.store.store import Store
 __all__ = [
     "Change",
     "Conflict",
+    "Count",
     "Delete",
     "Emit",
     "Insert",

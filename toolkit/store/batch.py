@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from pydantic import BaseModel
 
-from toolkit.store.changes import Change, Delete, Emit, Insert, Lease, Put, Spend, Update
+from toolkit.store.changes import Change, Count, Delete, Emit, Insert, Lease, Put, Spend, Update
 
 Values = dict[str, object]
 Rows = dict[str, dict[str, Values]]
@@ -30,6 +30,7 @@ class Batch:
     puts: Rows = field(default_factory=dict)
     deletes: dict[str, list[str]] = field(default_factory=dict)
     spends: list[Spend] = field(default_factory=list)
+    counts: dict[str, tuple[Count, dict[str, int]]] = field(default_factory=dict)
     events: list[Emit] = field(default_factory=list)
 
     def add(self, change: Change) -> None:
@@ -48,6 +49,10 @@ class Batch:
                 self.deletes.setdefault(table, []).append(row_id)
             case Spend():
                 self.spends.append(change)
+            case Count(_, values, more):
+                sums = self.counts.setdefault(str(values["id"]), (change, {}))[1]
+                for column, amount in more.items():
+                    sums[column] = sums.get(column, 0) + amount
             case Emit():
                 self.events.append(change)
 
@@ -64,7 +69,7 @@ class Group:
         self._docs: dict[str, object] = {}
         for submission in submissions:
             for change in submission.changes:
-                if isinstance(change, Emit | Delete | Put | Spend):
+                if isinstance(change, Emit | Delete | Put | Spend | Count):
                     continue
                 record = change.values.get("doc")
                 if isinstance(record, BaseModel) and (row_id := _row_id(change)) not in self._docs:

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import secrets
+import time
 from collections import OrderedDict
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,20 @@ class Blobs:
         if len(self._known) > REMEMBERED:
             self._known.popitem(last=False)
 
+    async def drop(self, digest: str, stored_before_s: float) -> bool:
+        """Delete bytes, unless they were stored a shorter while ago: whether they are gone.
+
+        Raises:
+            ServiceError: `UNAVAILABLE`.
+        """
+        try:
+            gone = await asyncio.to_thread(self._drop, digest, stored_before_s)
+        except OSError as error:
+            raise unavailable(error) from error
+        if gone:
+            self._known.pop(digest, None)
+        return gone
+
     async def get(self, digest: str, start: int, end: int | None) -> bytes:
         """Bytes from `start` up to but without `end`.
 
@@ -64,8 +79,7 @@ class Blobs:
         # Under a name of its own first, then renamed: a crash leaves all of it or nothing.
         if self._local is not None:
             target = self._local / place_of(digest)
-            if target.exists() and target.stat().st_size == len(data):
-                os.utime(target)  # named anew: what is old and named by nobody may be pruned
+            if _renamed(target, len(data)):
                 return
             new = not target.parent.exists()
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -91,6 +105,25 @@ class Blobs:
         files.pipe_file(partial_url, data)
         files.mv(partial_url, target_url)
 
+    def _drop(self, digest: str, stored_before_s: float) -> bool:
+        if self._local is None:
+            files, url = self._remote(), f"{self._url}/{digest[:2]}/{digest[2:]}"
+            if files.exists(url):
+                files.rm_file(url)
+            return True
+        target = self._local / place_of(digest)
+        # Taken away first: whoever stores the same meanwhile does not find it, and writes it anew.
+        aside = target.with_name(f".{secrets.token_hex(8)}")
+        try:
+            target.replace(aside)
+        except FileNotFoundError:
+            return True
+        if time.time() - aside.stat().st_mtime < stored_before_s:
+            aside.replace(target)
+            return False
+        aside.unlink()
+        return True
+
     def _fill(self, path: Path, data: bytes) -> None:
         with path.open("wb") as file:
             file.write(data)
@@ -112,6 +145,17 @@ class Blobs:
         from fsspec.core import url_to_fs
 
         return url_to_fs(self._url)[0]
+
+
+def _renamed(target: Path, size: int) -> bool:
+    """Mark bytes that are there already as stored just now: what is old, others may delete."""
+    try:
+        if target.stat().st_size != size:
+            return False
+        os.utime(target)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def place_of(digest: str) -> Path:

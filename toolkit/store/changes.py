@@ -54,6 +54,20 @@ class Spend:
 
 
 @dataclass(frozen=True, slots=True)
+class Count:
+    """More of what a row sums up; the row is made if it is not there.
+
+    Attributes:
+        values: what the row is about, its id among it.
+        more: what is added, by column.
+    """
+
+    table: str
+    values: Mapping[str, object]
+    more: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Emit:
     """An event; the writer gives it its number within the resource, and within the job."""
 
@@ -64,7 +78,7 @@ class Emit:
     job_id: str | None = None
 
 
-Change: TypeAlias = Insert | Update | Put | Delete | Spend | Emit
+Change: TypeAlias = Insert | Update | Put | Delete | Spend | Count | Emit
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.blobs import place_of
 from toolkit.store.database import read_only, translated
 from toolkit.store.owner import living
-from toolkit.store.prune import unnamed
+from toolkit.store.prune import named, unnamed
 from toolkit.store.schema import HEAD, migrate
 from toolkit.store.tables import metadata
 
@@ -98,8 +98,7 @@ def repair(data_dir: Path) -> list[str]:
     if _faults(database):
         done.append(_rebuilt(database))
     with translated(), closing(read_only(database)) as connection:
-        named = {str(row[0]) for row in connection.execute("SELECT sha256 FROM artifacts")}
-    files = list(unnamed(data_dir, named))
+        files = list(unnamed(data_dir, named(connection)))
     for path in files:
         path.unlink()
     if files:
@@ -161,16 +160,16 @@ def _about_the_records(data_dir: Path, connection: sqlite3.Connection) -> Iterat
 def _about_the_bytes(
     data_dir: Path, connection: sqlite3.Connection, *, deep: bool
 ) -> Iterator[Finding]:
-    named = set()
+    digests = set()
     for sha256, doc, small in connection.execute(
         "SELECT sha256, doc, content IS NOT NULL FROM artifacts WHERE NOT deleted"
     ):
-        named.add(sha256)
+        digests.add(sha256)
         artifact = json.loads(doc)
         trouble = None if small else _trouble(data_dir, sha256, artifact["size_bytes"], deep=deep)
         if trouble:
             yield Finding(f"The bytes of `{artifact['id']}` are {trouble}; restore a backup.")
-    left = sum(1 for _ in unnamed(data_dir, named))
+    left = sum(1 for _ in unnamed(data_dir, digests))
     if left:
         yield Finding(f"{left} files are named by no record.", "delete them", serious=False)
 

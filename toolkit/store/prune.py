@@ -75,8 +75,8 @@ def prune(data_dir: Path, older_than: timedelta, *, dry_run: bool = False) -> Pr
             with _transaction(connection, keep=not dry_run):
                 _take_out(connection, group, found.rows)
                 _take_out_rest(connection, cutoff, found.rows)
-                named = {str(row[0]) for row in connection.execute("SELECT sha256 FROM artifacts")}
-    for path in unnamed(data_dir, named):
+                still_named = named(connection)
+    for path in unnamed(data_dir, still_named):
         found.files += 1
         found.freed_bytes += path.stat().st_size
         if not dry_run:
@@ -84,11 +84,17 @@ def prune(data_dir: Path, older_than: timedelta, *, dry_run: bool = False) -> Pr
     return found
 
 
-def unnamed(data_dir: Path, named: set[str]) -> Iterator[Path]:
+def named(connection: sqlite3.Connection) -> set[str]:
+    """The SHA-256 of all bytes that an artifact has."""
+    rows = connection.execute("SELECT sha256 FROM artifacts WHERE NOT deleted")
+    return {str(row[0]) for row in rows}
+
+
+def unnamed(data_dir: Path, digests: set[str]) -> Iterator[Path]:
     """Files of bytes that no record names, and what was left of writing some."""
     for path in (data_dir / "artifacts").glob("*/*"):
         old = time.time() - path.stat().st_mtime > UNNAMED_S
-        if old and path.parent.name + path.name not in named:
+        if old and path.parent.name + path.name not in digests:
             yield path
 
 

@@ -5,7 +5,7 @@ import sqlite3
 from functools import cache
 from typing import Any
 
-from sqlalchemy import ClauseElement, ColumnElement, bindparam, literal_column, select
+from sqlalchemy import ClauseElement, ColumnElement, bindparam, func, literal_column, select
 from sqlalchemy.dialects import sqlite
 
 from toolkit.store.database import translated
@@ -15,14 +15,19 @@ from toolkit.store.tables import events, metadata, roots
 NONE: ColumnElement[int] = literal_column("0")
 Row = dict[str, Any]
 # Both are answered from an index alone.
-QUEUED = (
+_QUEUED = (
     "SELECT count(*) AS n FROM"
     " (SELECT 1 FROM roots WHERE account_id = :account_id AND open = 1 LIMIT :most)"
 )
-STORED = (
+_STORED = (
     "SELECT coalesce(sum(size_bytes), 0) AS n FROM artifacts"
     " WHERE account_id = :account_id AND deleted = 0"
 )
+_NAMES_BLOB = (
+    "SELECT 1 FROM artifacts WHERE sha256 = :sha256 AND content IS NULL AND deleted = 0 LIMIT 1"
+)
+# A table, the columns that are added up, those that tell apart, and the one that is bounded.
+Sums = tuple[str, tuple[str, ...], tuple[str, ...], str]
 
 
 class Reader:
@@ -45,11 +50,22 @@ class Reader:
         return self._rows(_equal(table, tuple(equals)), equals)
 
     def page(
-        self, table: str, account_id: str, limit: int, before: str | None, **equals: object
+        self,
+        table: str,
+        account_id: str,
+        limit: int,
+        before: str | None,
+        by: str = "id",
+        **equals: object,
     ) -> list[Row]:
         """An account's rows, newest first, from below the id `before`."""
         given = {**equals, "account_id": account_id, "limit": limit, "before": before}
-        return self._rows(_page(table, tuple(equals), before is not None), given)
+        return self._rows(_page(table, tuple(equals), by, before is not None), given)
+
+    def sums(self, what: Sums, account_id: str, span: tuple[str, str]) -> list[Row]:
+        """Sums over an account's rows, by what is alike in some columns."""
+        given: dict[str, object] = {"account_id": account_id, "first": span[0], "last": span[1]}
+        return self._rows(_sums(what), given)
 
     def events(self, resource_id: str, after: int, limit: int) -> list[Row]:
         """The events of a resource numbered above `after`, in order."""
@@ -74,11 +90,15 @@ class Reader:
 
     def queued(self, account_id: str, most: int) -> int:
         """How many roots of an account are open, counted up to `most`."""
-        return int(self._rows(QUEUED, {"account_id": account_id, "most": most})[0]["n"])
+        return int(self._rows(_QUEUED, {"account_id": account_id, "most": most})[0]["n"])
 
     def stored_bytes(self, account_id: str) -> int:
         """How many bytes the artifacts of an account have, those of equal content each."""
-        return int(self._rows(STORED, {"account_id": account_id})[0]["n"])
+        return int(self._rows(_STORED, {"account_id": account_id})[0]["n"])
+
+    def names_blob(self, sha256: str) -> bool:
+        """Whether an artifact has bytes that are kept in a file."""
+        return bool(self._rows(_NAMES_BLOB, {"sha256": sha256}))
 
     def version(self) -> int:
         """A number that changes when another connection has committed."""
@@ -111,12 +131,24 @@ def _equal(table: str, columns: tuple[str, ...]) -> str:
 
 
 @cache
-def _page(table: str, columns: tuple[str, ...], below: bool) -> str:
+def _page(table: str, columns: tuple[str, ...], by: str, below: bool) -> str:
     of = metadata.tables[table]
     wanted = [of.c[column] == bindparam(column) for column in ("account_id", *columns)]
-    wanted += [of.c.id < bindparam("before")] if below else []
-    newest_first = select(of).where(*wanted).order_by(of.c.id.desc())
+    wanted += [of.c[by] < bindparam("before")] if below else [of.c[by].is_not(None)]
+    newest_first = select(of).where(*wanted).order_by(of.c[by].desc())
     return compiled(newest_first.limit(bindparam("limit")).offset(NONE))
+
+
+@cache
+def _sums(what: Sums) -> str:
+    table, summed, columns, ranged = what
+    of = metadata.tables[table]
+    within = of.c[ranged].between(bindparam("first"), bindparam("last"))
+    sums = [func.coalesce(func.sum(of.c[name]), literal_column("0")).label(name) for name in summed]
+    alike = [of.c[name] for name in columns]
+    order = [of.c[name].desc() if name == ranged else of.c[name] for name in columns]
+    statement = select(*alike, *sums).where(of.c.account_id == bindparam("account_id"), within)
+    return compiled(statement.group_by(*alike).order_by(*order))
 
 
 @cache

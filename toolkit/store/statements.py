@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from sqlalchemy import bindparam
+from sqlalchemy.dialects.sqlite import insert as upsert
 
 from toolkit.store.batch import Values
 from toolkit.store.reader import compiled
@@ -41,6 +42,15 @@ def put(table: str, columns: tuple[str, ...]) -> str:
     """The text of an INSERT that replaces, compiled once."""
     into = metadata.tables[table].insert().prefix_with("OR REPLACE")
     return compiled(into.values({c: bindparam(c) for c in columns}))
+
+
+@cache
+def count(table: str, columns: tuple[str, ...], sums: tuple[str, ...]) -> str:
+    """The text of an INSERT that adds to the sums of a row that is there already."""
+    of = metadata.tables[table]
+    statement = upsert(of).values({name: bindparam(name) for name in (*columns, *sums)})
+    more = {name: of.c[name] + statement.excluded[name] for name in sums}
+    return compiled(statement.on_conflict_do_update(index_elements=["id"], set_=more))
 
 
 @cache

@@ -156,10 +156,34 @@ class Store:
         *,
         limit: int,
         before: str | None = None,
+        by: str = "id",
         **equals: object,
     ) -> list[Row]:
-        """An account's rows, newest first, from below the id `before`."""
-        return self._reader.page(table, account_id, limit, before, **equals)
+        """An account's rows, newest first, from below the id `before`.
+
+        Args:
+            by: the column of the id that counts; rows that have none are left out.
+        """
+        return self._reader.page(table, account_id, limit, before, by, **equals)
+
+    async def sums(
+        self,
+        table: str,
+        summed: Sequence[str],
+        columns: Sequence[str],
+        account_id: str,
+        ranged: str,
+        span: tuple[str, str],
+    ) -> list[Row]:
+        """Sums over an account's rows, by what is alike in some columns.
+
+        Args:
+            summed: the columns that are added up.
+            columns: those that tell apart, and by which what comes back is ordered.
+            ranged: the column that must be within `span`, the greatest of which comes first.
+        """
+        key = (table, tuple(summed), tuple(columns), ranged)
+        return self._reader.sums(key, account_id, span)
 
     async def queued(self, account_id: str, most: int) -> int:
         """How many roots of an account are open, counted up to `most`."""
@@ -338,6 +362,17 @@ class Store:
     async def put_blob(self, sha256: str, data: bytes) -> None:
         """Store bytes under their SHA-256."""
         await self._blobs.put(sha256, data)
+
+    async def drop_blob(self, sha256: str, *, stored_before_s: float) -> bool:
+        """Delete bytes that no artifact has; false where they were stored too short a while ago.
+
+        Args:
+            sha256: their name.
+            stored_before_s: how long ago at least, in seconds.
+        """
+        if self._reader.names_blob(sha256):
+            return True
+        return await self._blobs.drop(sha256, stored_before_s)
 
     async def get_blob(self, sha256: str, start: int = 0, end: int | None = None) -> bytes:
         """Stored bytes from `start` up to but without `end`."""

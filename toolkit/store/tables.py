@@ -120,7 +120,7 @@ tasks = Table(
     _doc(),
     _text("run_id", optional=True),
     Index("ix_tasks_account", "account_id", "id"),
-    Index("ix_tasks_run", "run_id", unique=True),
+    Index("ix_tasks_run", "account_id", "run_id"),
 )
 plans = Table(
     "plans",
@@ -157,7 +157,7 @@ usage = Table(
     _text("connection_id", optional=True),
     _text("agent_id", optional=True),
     *(
-        Column(name, Integer, nullable=False)
+        Column(name, Integer, nullable=False, server_default=text("0"))
         for name in ("jobs", "failed", "cached", "calls", "unpriced", "nano", "latency_ms")
     ),
     Index("ix_usage_account", "account_id", "day"),
@@ -190,6 +190,7 @@ artifacts = Table(
     _doc(),
     Column("size_bytes", Integer, nullable=True),
     Index("ix_artifacts_account", "account_id", "id"),
+    Index("ix_artifacts_files", "sha256", sqlite_where=text("content IS NULL AND deleted = 0")),
     Index("ix_artifacts_held", "account_id", "deleted", "size_bytes"),
 )
 roots = Table(

@@ -201,6 +201,9 @@ class Writer:
             many(statements.delete(table), [(row_id,) for row_id in row_ids])
         for spend in batch.spends:
             self._spend(spend)
+        for count, sums in batch.counts.values():
+            statement = statements.count(count.table, tuple(count.values), tuple(sums))
+            self._connection.execute(statement, {**count.values, **sums})
         if batch.events:
             many(statements.insert("events", statements.EVENT), self._numbered(batch.events))
 

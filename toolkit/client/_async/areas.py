@@ -1,6 +1,7 @@
 """The `/v1` areas as attributes of the client: what can be created, read and listed in each."""
 
 from collections.abc import Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -9,16 +10,21 @@ from toolkit.client._async import handles
 from toolkit.client._async.http import AsyncHttp
 from toolkit.client._builder import Workflow
 from toolkit.client._shown import (
+    BillingView,
     Collection,
     ConnectionTestView,
     Discovered,
+    LineageView,
     Shown,
 )
 from toolkit.contract.account import Account, AccountCreated, ApiKey, KeyCreated
+from toolkit.contract.artifacts import Lineage
+from toolkit.contract.billing import Billing
 from toolkit.contract.connections import ConnectionTest
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.events import Event
 from toolkit.contract.health import Provider
+from toolkit.contract.usage import UsageLine
 
 H = TypeVar("H", bound=handles.AsyncHandle[Any])
 
@@ -158,6 +164,7 @@ class AsyncRuns(_Followed[handles.AsyncRun]):
         input: Mapping[str, object],  # noqa: A002 - the contract's word
         *,
         version: str | None = None,
+        target: str = "capability",
         optimize_for: str | None = None,
         provider: str | None = None,
         endpoint_id: str | None = None,
@@ -173,6 +180,7 @@ class AsyncRuns(_Followed[handles.AsyncRun]):
             name: a capability, or `name@version`.
             input: its input.
             version: the version, where it is not in the name.
+            target: `agent` for a run of an agent of that name.
             optimize_for: `cost`, `latency`, `quality` or `balanced`.
             provider: a connection id to pin.
             endpoint_id: a serverless endpoint, for images.
@@ -193,10 +201,10 @@ class AsyncRuns(_Followed[handles.AsyncRun]):
             compute_id=compute_id,
             max_cost_usd=max_cost_usd,
             deadline_s=deadline_s,
-            cache=self._http.cache if cache is None else cache,
+            cache=self._http.cache_for(target) if cache is None else cache,
             fallback_on_rejection=fallback_on_rejection or None,
         )
-        return await self._posted(_wire.run_body(name, input, version, options))
+        return await self._posted(_wire.run_body(name, input, version, options, target))
 
 
 class AsyncJobs(_Followed[handles.AsyncJob]):
@@ -302,6 +310,43 @@ class AsyncTasks(_Followed[handles.AsyncTask]):
         body: dict[str, object] = {"objective": objective, "constraints": constraints}
         return await self._posted(body)
 
+    async def review(
+        self,
+        id: str,  # noqa: A002
+        decision: str,
+        *,
+        issues: Sequence[str] = (),
+        score: float | None = None,
+        criteria: Mapping[str, float] | None = None,
+        node_id: str | None = None,
+        constraints: Mapping[str, object] | None = None,
+    ) -> handles.AsyncTask:
+        """Judge a task that has ended, in place of the reviewer.
+
+        Args:
+            id: the task.
+            decision: `pass`, `fail`, or `retry` to run part of it again.
+            issues: what is wrong with it.
+            score: overall, 0 to 1.
+            criteria: `objective_alignment`, `technical_success`, `output_completeness`; 0 to 1.
+            node_id: what a retry runs again, with what depends on it; the last node by default.
+            constraints: input members that a retry sets on that node.
+
+        Raises:
+            RequestError: `CONFLICT` for a task that goes on, or was retried twice.
+        """
+        body = _wire.without_none(
+            decision=decision,
+            issues=list(issues),
+            score=score,
+            criteria=criteria and dict(criteria),
+            node_id=node_id,
+            constraints=constraints and dict(constraints),
+        )
+        return self._made(
+            (await self._http.call("POST", f"/tasks/{id}/reviews", json=body))["data"]
+        )
+
     async def resume(self, id: str) -> handles.AsyncTask:  # noqa: A002
         """Take a blocked task back to planning.
 
@@ -392,6 +437,19 @@ class AsyncArtifacts(AsyncArea[handles.AsyncArtifact]):
             await artifact.content()
         return artifact
 
+    async def delete(self, id: str) -> handles.AsyncArtifact:  # noqa: A002
+        """Delete one with its bytes.
+
+        Raises:
+            RequestError: `CONFLICT` while the work that it is part of goes on.
+        """
+        return self._made((await self._http.call("DELETE", f"/artifacts/{id}"))["data"])
+
+    async def lineage(self, id: str) -> LineageView:  # noqa: A002
+        """The jobs and artifacts that one came from."""
+        envelope = await self._http.call("GET", f"/artifacts/{id}/lineage")
+        return LineageView(_wire.data_of(envelope, Lineage))
+
     async def upload(
         self, source: bytes | str | Path, *, filename: str = "upload"
     ) -> handles.AsyncArtifact:
@@ -460,3 +518,100 @@ class AsyncAccounts:
     async def revoke(self, id: str) -> ApiKey:  # noqa: A002
         """Make a key invalid at once."""
         return _wire.data_of(await self._http.call("DELETE", f"/account/keys/{id}"), ApiKey)
+
+
+class AsyncAgents(AsyncArea[handles.AsyncAgent]):
+    """`client.agents`."""
+
+    handle = handles.AsyncAgent
+
+    async def create(
+        self,
+        name: str,
+        objective: str,
+        *,
+        version: str | None = None,
+        capabilities: Sequence[str] | None = None,
+        max_cost_usd: float | None = None,
+        optimize_for: str | None = None,
+        endpoint_id: str | None = None,
+        compute_id: str | None = None,
+    ) -> handles.AsyncAgent:
+        """Register a version of an agent; run it by its handle, or by its name in `runs.create`.
+
+        Args:
+            name: in lower case, such as `card-maker`.
+            objective: what is wanted; each `{word}` in it is a parameter of its runs.
+            version: `1` by default; a version never changes.
+            capabilities: the only ones it may use; all, by default.
+            max_cost_usd: what each run may cost.
+            optimize_for: `cost`, `latency`, `quality` or `balanced`.
+            endpoint_id: a serverless endpoint, for images.
+            compute_id: a GPU pod to use instead.
+
+        Raises:
+            RequestError: `CONFLICT` for a name and version that are there, `NOT_FOUND`.
+        """
+        constraints = _wire.without_none(
+            max_cost_usd=max_cost_usd,
+            optimize_for=optimize_for,
+            endpoint_id=endpoint_id,
+            compute_id=compute_id,
+        )
+        body = _wire.without_none(
+            name=name,
+            version=version,
+            objective=objective,
+            constraints=constraints,
+            capabilities=None if capabilities is None else list(capabilities),
+        )
+        return await self._posted(body)
+
+    async def delete(self, id: str) -> handles.AsyncAgent:  # noqa: A002
+        """Take one back; its runs stay."""
+        return self._made((await self._http.call("DELETE", f"/agents/{id}"))["data"])
+
+
+class AsyncUsage:
+    """`client.usage`."""
+
+    def __init__(self, http: AsyncHttp) -> None:
+        self._http = http
+
+    async def list(
+        self,
+        group_by: Sequence[str] = ("day", "capability", "provider"),
+        *,
+        first: date | str | None = None,
+        last: date | str | None = None,
+    ) -> Collection[Shown[UsageLine]]:
+        """What was used, summed up: a line for each that is alike in all it is grouped by.
+
+        Args:
+            group_by: of `day`, `capability`, `provider`, `connection` and `agent`.
+            first, last: the days from and up to which, by UTC; the last 30 by default.
+
+        Raises:
+            RequestError: `INVALID_REQUEST`, as for more than a year.
+        """
+        span = {"from": first, "to": last}
+        days = {name: str(day) for name, day in span.items() if day is not None}
+        params = {"group_by": ",".join(group_by), **days}
+        found = (await self._http.call("GET", "/usage", params=params))["data"]["items"]
+        return Collection([Shown(UsageLine.model_validate(item)) for item in found], "usage lines")
+
+
+class AsyncBillings:
+    """`client.billing`."""
+
+    def __init__(self, http: AsyncHttp) -> None:
+        self._http = http
+
+    async def get(self, month: str | None = None) -> BillingView:
+        """What each vendor bills for a month, as this service saw it.
+
+        Args:
+            month: such as `2026-11`; the present one by default.
+        """
+        envelope = await self._http.call("GET", "/billing", params=_wire.without_none(month=month))
+        return BillingView(_wire.data_of(envelope, Billing))

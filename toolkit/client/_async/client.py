@@ -52,6 +52,9 @@ class AsyncClient:
         self.plans = areas.AsyncPlans(self._http)
         self.endpoints = areas.AsyncEndpoints(self._http)
         self.compute = areas.AsyncComputes(self._http)
+        self.agents = areas.AsyncAgents(self._http)
+        self.usage = areas.AsyncUsage(self._http)
+        self.billing = areas.AsyncBillings(self._http)
         self.artifacts = areas.AsyncArtifacts(self._http)
 
     async def route(

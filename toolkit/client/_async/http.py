@@ -30,6 +30,10 @@ class AsyncHttp:
             timeout=timeout_s,
         )
 
+    def cache_for(self, target: str) -> bool | None:
+        """Whether results are used again; agents plan anew each time, so they have no say in it."""
+        return self.cache if target == "capability" else None
+
     @property
     def url(self) -> str:
         """The address of `/v1`."""

@@ -2,24 +2,30 @@
 """The `/v1` areas as attributes of the client: what can be created, read and listed in each."""
 
 from collections.abc import Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from toolkit.client import _wire
 from toolkit.client._builder import Workflow
 from toolkit.client._shown import (
+    BillingView,
     Collection,
     ConnectionTestView,
     Discovered,
+    LineageView,
     Shown,
 )
 from toolkit.client._sync import handles
 from toolkit.client._sync.http import Http
 from toolkit.contract.account import Account, AccountCreated, ApiKey, KeyCreated
+from toolkit.contract.artifacts import Lineage
+from toolkit.contract.billing import Billing
 from toolkit.contract.connections import ConnectionTest
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.events import Event
 from toolkit.contract.health import Provider
+from toolkit.contract.usage import UsageLine
 
 H = TypeVar("H", bound=handles.Handle[Any])
 
@@ -155,6 +161,7 @@ class Runs(_Followed[handles.Run]):
         input: Mapping[str, object],  # noqa: A002 - the contract's word
         *,
         version: str | None = None,
+        target: str = "capability",
         optimize_for: str | None = None,
         provider: str | None = None,
         endpoint_id: str | None = None,
@@ -170,6 +177,7 @@ class Runs(_Followed[handles.Run]):
             name: a capability, or `name@version`.
             input: its input.
             version: the version, where it is not in the name.
+            target: `agent` for a run of an agent of that name.
             optimize_for: `cost`, `latency`, `quality` or `balanced`.
             provider: a connection id to pin.
             endpoint_id: a serverless endpoint, for images.
@@ -190,10 +198,10 @@ class Runs(_Followed[handles.Run]):
             compute_id=compute_id,
             max_cost_usd=max_cost_usd,
             deadline_s=deadline_s,
-            cache=self._http.cache if cache is None else cache,
+            cache=self._http.cache_for(target) if cache is None else cache,
             fallback_on_rejection=fallback_on_rejection or None,
         )
-        return self._posted(_wire.run_body(name, input, version, options))
+        return self._posted(_wire.run_body(name, input, version, options, target))
 
 
 class Jobs(_Followed[handles.Job]):
@@ -297,6 +305,41 @@ class Tasks(_Followed[handles.Task]):
         body: dict[str, object] = {"objective": objective, "constraints": constraints}
         return self._posted(body)
 
+    def review(
+        self,
+        id: str,  # noqa: A002
+        decision: str,
+        *,
+        issues: Sequence[str] = (),
+        score: float | None = None,
+        criteria: Mapping[str, float] | None = None,
+        node_id: str | None = None,
+        constraints: Mapping[str, object] | None = None,
+    ) -> handles.Task:
+        """Judge a task that has ended, in place of the reviewer.
+
+        Args:
+            id: the task.
+            decision: `pass`, `fail`, or `retry` to run part of it again.
+            issues: what is wrong with it.
+            score: overall, 0 to 1.
+            criteria: `objective_alignment`, `technical_success`, `output_completeness`; 0 to 1.
+            node_id: what a retry runs again, with what depends on it; the last node by default.
+            constraints: input members that a retry sets on that node.
+
+        Raises:
+            RequestError: `CONFLICT` for a task that goes on, or was retried twice.
+        """
+        body = _wire.without_none(
+            decision=decision,
+            issues=list(issues),
+            score=score,
+            criteria=criteria and dict(criteria),
+            node_id=node_id,
+            constraints=constraints and dict(constraints),
+        )
+        return self._made((self._http.call("POST", f"/tasks/{id}/reviews", json=body))["data"])
+
     def resume(self, id: str) -> handles.Task:  # noqa: A002
         """Take a blocked task back to planning.
 
@@ -385,6 +428,19 @@ class Artifacts(Area[handles.Artifact]):
             artifact.content()
         return artifact
 
+    def delete(self, id: str) -> handles.Artifact:  # noqa: A002
+        """Delete one with its bytes.
+
+        Raises:
+            RequestError: `CONFLICT` while the work that it is part of goes on.
+        """
+        return self._made((self._http.call("DELETE", f"/artifacts/{id}"))["data"])
+
+    def lineage(self, id: str) -> LineageView:  # noqa: A002
+        """The jobs and artifacts that one came from."""
+        envelope = self._http.call("GET", f"/artifacts/{id}/lineage")
+        return LineageView(_wire.data_of(envelope, Lineage))
+
     def upload(self, source: bytes | str | Path, *, filename: str = "upload") -> handles.Artifact:
         """Keep a file, such as reference audio; its type is told from its bytes."""
         data = source if isinstance(source, bytes) else _wire.read(source)
@@ -451,3 +507,100 @@ class Accounts:
     def revoke(self, id: str) -> ApiKey:  # noqa: A002
         """Make a key invalid at once."""
         return _wire.data_of(self._http.call("DELETE", f"/account/keys/{id}"), ApiKey)
+
+
+class Agents(Area[handles.Agent]):
+    """`client.agents`."""
+
+    handle = handles.Agent
+
+    def create(
+        self,
+        name: str,
+        objective: str,
+        *,
+        version: str | None = None,
+        capabilities: Sequence[str] | None = None,
+        max_cost_usd: float | None = None,
+        optimize_for: str | None = None,
+        endpoint_id: str | None = None,
+        compute_id: str | None = None,
+    ) -> handles.Agent:
+        """Register a version of an agent; run it by its handle, or by its name in `runs.create`.
+
+        Args:
+            name: in lower case, such as `card-maker`.
+            objective: what is wanted; each `{word}` in it is a parameter of its runs.
+            version: `1` by default; a version never changes.
+            capabilities: the only ones it may use; all, by default.
+            max_cost_usd: what each run may cost.
+            optimize_for: `cost`, `latency`, `quality` or `balanced`.
+            endpoint_id: a serverless endpoint, for images.
+            compute_id: a GPU pod to use instead.
+
+        Raises:
+            RequestError: `CONFLICT` for a name and version that are there, `NOT_FOUND`.
+        """
+        constraints = _wire.without_none(
+            max_cost_usd=max_cost_usd,
+            optimize_for=optimize_for,
+            endpoint_id=endpoint_id,
+            compute_id=compute_id,
+        )
+        body = _wire.without_none(
+            name=name,
+            version=version,
+            objective=objective,
+            constraints=constraints,
+            capabilities=None if capabilities is None else list(capabilities),
+        )
+        return self._posted(body)
+
+    def delete(self, id: str) -> handles.Agent:  # noqa: A002
+        """Take one back; its runs stay."""
+        return self._made((self._http.call("DELETE", f"/agents/{id}"))["data"])
+
+
+class Usage:
+    """`client.usage`."""
+
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    def list(
+        self,
+        group_by: Sequence[str] = ("day", "capability", "provider"),
+        *,
+        first: date | str | None = None,
+        last: date | str | None = None,
+    ) -> Collection[Shown[UsageLine]]:
+        """What was used, summed up: a line for each that is alike in all it is grouped by.
+
+        Args:
+            group_by: of `day`, `capability`, `provider`, `connection` and `agent`.
+            first, last: the days from and up to which, by UTC; the last 30 by default.
+
+        Raises:
+            RequestError: `INVALID_REQUEST`, as for more than a year.
+        """
+        span = {"from": first, "to": last}
+        days = {name: str(day) for name, day in span.items() if day is not None}
+        params = {"group_by": ",".join(group_by), **days}
+        found = (self._http.call("GET", "/usage", params=params))["data"]["items"]
+        return Collection([Shown(UsageLine.model_validate(item)) for item in found], "usage lines")
+
+
+class Billings:
+    """`client.billing`."""
+
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    def get(self, month: str | None = None) -> BillingView:
+        """What each vendor bills for a month, as this service saw it.
+
+        Args:
+            month: such as `2026-11`; the present one by default.
+        """
+        envelope = self._http.call("GET", "/billing", params=_wire.without_none(month=month))
+        return BillingView(_wire.data_of(envelope, Billing))

@@ -53,6 +53,9 @@ class Client:
         self.plans = areas.Plans(self._http)
         self.endpoints = areas.Endpoints(self._http)
         self.compute = areas.Computes(self._http)
+        self.agents = areas.Agents(self._http)
+        self.usage = areas.Usage(self._http)
+        self.billing = areas.Billings(self._http)
         self.artifacts = areas.Artifacts(self._http)
 
     def route(

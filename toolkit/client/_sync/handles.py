@@ -10,9 +10,10 @@ from typing import Any, Self, TypeVar
 from pydantic import BaseModel
 
 from toolkit.client import _wire
-from toolkit.client._shown import ReviewView, Shown
+from toolkit.client._shown import LineageView, ReviewView, Shown
 from toolkit.client._sync.http import Http
 from toolkit.contract import (
+    agents,
     artifacts,
     capabilities,
     compute,
@@ -276,7 +277,7 @@ class Task(Waitable[tasks.Task]):
 
     @property
     def review(self) -> ReviewView | None:
-        """The reviewer's last verdict."""
+        """The last verdict, the reviewer's or a person's."""
         return None if self.record.review is None else ReviewView(self.record.review)
 
     @property
@@ -304,6 +305,32 @@ class Task(Waitable[tasks.Task]):
                 after, over = one.n, one.terminal
                 if one.type.startswith("node."):
                     shown.add(one)
+
+
+class Agent(Handle[agents.Agent]):
+    """An agent: an objective to fill in, under a name."""
+
+    kind, area, model = "Agent", "agents", agents.Agent
+
+    @property
+    def name(self) -> str:
+        """`name@version`, which names it in `runs.create`."""
+        return f"{self.record.name}@{self.record.version}"
+
+    @property
+    def parameters(self) -> list[str]:
+        """What a run has to be given, each a text."""
+        return self.record.parameters
+
+    def run(self, **parameters: str) -> Run:
+        """Run it with its parameters filled in; the run is under way when this returns.
+
+        Raises:
+            RequestError: `INVALID_REQUEST` for a parameter that is missing, `CREDENTIALS_MISSING`.
+        """
+        body = _wire.run_body(self.name, parameters, None, {}, "agent")
+        envelope = self._http.call("POST", "/runs", json=body)
+        return Run(self._http, _wire.data_of(envelope, runs.Run))
 
 
 class Plan(Handle[plans.Plan]):
@@ -385,6 +412,17 @@ class Artifact(Handle[artifacts.Artifact]):
         if len(data) <= SHOWN_BYTES:
             self._kept = data
         return data
+
+    def lineage(self) -> LineageView:
+        """The jobs and artifacts it came from."""
+        envelope = self._http.call("GET", f"{self.path}/lineage")
+        return LineageView(_wire.data_of(envelope, artifacts.Lineage))
+
+    def delete(self) -> Self:
+        """Delete it with its bytes."""
+        envelope = self._http.call("DELETE", self.path)
+        self.record, self._kept = _wire.data_of(envelope, self.model), None
+        return self
 
     def text(self) -> str:
         """Its bytes as text."""

@@ -4,7 +4,7 @@ from typing import Any
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from toolkit.contract.artifacts import Artifact
+from toolkit.contract.artifacts import Artifact, Lineage
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.server.auth import Reader, TheEngine, Writer
 from toolkit.server.body import Sizes, check_json
@@ -71,6 +71,26 @@ async def list_page(request: Request, engine: TheEngine, caller: Reader) -> Resp
 async def read(id: str, engine: TheEngine, caller: Reader) -> Response:  # noqa: A002
     """Read what is known of one."""
     return one(await engine.artifacts.get(caller.account_id, id))
+
+
+@router.delete(
+    "/{id}",
+    dependencies=[Depends(no_query)],
+    **described("artifacts_delete", Artifact, errors=[ErrorCode.NOT_FOUND, ErrorCode.CONFLICT]),
+)
+async def delete(id: str, engine: TheEngine, caller: Writer) -> Response:  # noqa: A002
+    """Delete one with its bytes; the job that made it stays."""
+    return one(await engine.artifacts.delete(caller.account_id, id))
+
+
+@router.get(
+    "/{id}/lineage",
+    dependencies=[Depends(no_query)],
+    **described("artifacts_lineage", Lineage, errors=[ErrorCode.NOT_FOUND]),
+)
+async def lineage(id: str, engine: TheEngine, caller: Reader) -> Response:  # noqa: A002
+    """Tell which jobs and artifacts it came from."""
+    return one(await engine.lineage.get(caller.account_id, id))
 
 
 @router.get("/{id}/content", dependencies=[Depends(no_query)], **_content)

@@ -5,7 +5,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from toolkit.contract.errors import ErrorCode
 from toolkit.contract.events import Event
 from toolkit.contract.ids import Prefix
-from toolkit.contract.tasks import Task, TaskCreate
+from toolkit.contract.tasks import ReviewCreate, Task, TaskCreate
 from toolkit.server.auth import Reader, TheEngine, Writer
 from toolkit.server.body import read_model
 from toolkit.server.envelope import one, page
@@ -75,6 +75,22 @@ async def cancel(id: str, engine: TheEngine, caller: Writer) -> Response:  # noq
 async def resume(id: str, engine: TheEngine, caller: Writer) -> Response:  # noqa: A002
     """Take a blocked task back to planning."""
     return one(await engine.tasks.resume(caller.account_id, id))
+
+
+@router.post(
+    "/{id}/reviews",
+    dependencies=[Depends(no_query)],
+    **described(
+        "tasks_review",
+        Task,
+        body=ReviewCreate,
+        errors=[ErrorCode.NOT_FOUND, ErrorCode.CONFLICT],
+    ),
+)
+async def review(id: str, request: Request, engine: TheEngine, caller: Writer) -> Response:  # noqa: A002
+    """Have a person pass or fail a task that has ended, or run part of it again."""
+    body = await read_model(request, ReviewCreate)
+    return one(await engine.reviews.create(caller.account_id, id, body))
 
 
 @router.get(

@@ -41,20 +41,23 @@ def upgrade() -> None:
         sa.Column("provider", sa.String(), nullable=True),
         sa.Column("connection_id", sa.String(), nullable=True),
         sa.Column("agent_id", sa.String(), nullable=True),
-        sa.Column("jobs", sa.Integer(), nullable=False),
-        sa.Column("failed", sa.Integer(), nullable=False),
-        sa.Column("cached", sa.Integer(), nullable=False),
-        sa.Column("calls", sa.Integer(), nullable=False),
-        sa.Column("unpriced", sa.Integer(), nullable=False),
-        sa.Column("nano", sa.Integer(), nullable=False),
-        sa.Column("latency_ms", sa.Integer(), nullable=False),
+        *(
+            sa.Column(name, sa.Integer(), nullable=False, server_default=sa.text("0"))
+            for name in ("jobs", "failed", "cached", "calls", "unpriced", "nano", "latency_ms")
+        ),
     )
     op.create_index("ix_usage_account", "usage", ["account_id", "day"])
     op.add_column("accounts", sa.Column("spec", sa.Text(), nullable=True))
     op.add_column("roots", sa.Column("agent_id", sa.String(), nullable=True))
     op.add_column("tasks", sa.Column("run_id", sa.String(), nullable=True))
-    op.create_index("ix_tasks_run", "tasks", ["run_id"], unique=True)
+    op.create_index("ix_tasks_run", "tasks", ["account_id", "run_id"])
     op.add_column("artifacts", sa.Column("size_bytes", sa.Integer(), nullable=True))
     op.execute("UPDATE artifacts SET size_bytes = json_extract(doc, '$.size_bytes')")
     op.create_index("ix_artifacts_held", "artifacts", ["account_id", "deleted", "size_bytes"])
+    op.create_index(
+        "ix_artifacts_files",
+        "artifacts",
+        ["sha256"],
+        sqlite_where=sa.text("content IS NULL AND deleted = 0"),
+    )
     op.create_index("ix_roots_queue", "roots", ["account_id"], sqlite_where=sa.text("open = 1"))

@@ -1,0 +1,303 @@
+"""64 clients at once for a minute: `toolkit serve` under mixed reads and runs.
+
+Run `python -m benchmarks.many_clients`. The server is a process of its own, the simulated vendors
+are another, and the clients share this one: raw HTTP, 16 accounts, no pauses. Of what each does
+next, chance decides: 40 % reads of every area, 40 % runs that are waited for, 10 % runs that are
+followed by their events, 10 % runs that are sent twice at once under one idempotency key.
+
+- `faults` are answers of 400 and above, and refusals of the connection: none is allowed.
+- `lost` are runs that were accepted and did not complete, `doubled` those that a vendor carried
+  out twice, by its own log: no two runs ask for the same.
+- `memory` is what the server has resident at the end over what it had a third of the way in.
+- `throughput` is the requests a second that all clients come to. Its floor is what they come to
+  when all they ask for is `/v1/health`, for a few seconds in the same run; `read_p99` and
+  `accept_p99` are held against the median of those.
+"""
+
+import asyncio
+import itertools
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+import httpx
+
+from benchmarks._cloud import hosts, served
+from benchmarks._process import MB, percentile
+from benchmarks._report import report
+from toolkit.sandbox import SANDBOX_KEYS
+
+CLIENTS, ACCOUNTS, SECONDS, FLOOR_S = 64, 16, 60.0, 5.0
+MOST_GROWTH = 1.10
+VARIABLES = {"minimax": "MINIMAX_API_KEY", "openai": "OPENAI_API_KEY"}
+READS = (
+    "/runs?limit=20", "/jobs?limit=5", "/artifacts?limit=10", "/capabilities", "/providers",
+    "/usage", "/billing", "/account", "/workflows", "/tasks", "/agents",
+)  # fmt: skip
+FINAL = ("completed", "failed", "cancelled")
+
+
+@dataclass
+class Ledger:
+    """What the clients were told."""
+
+    statuses: Counter[int] = field(default_factory=Counter)
+    refused: int = 0
+    runs: dict[str, str] = field(default_factory=dict)
+    took_ms: dict[str, list[float]] = field(
+        default_factory=lambda: {"health": [], "read": [], "accept": []}
+    )
+    duplicates: int = 0
+
+    @property
+    def requests(self) -> int:
+        """How many were answered."""
+        return sum(self.statuses.values())
+
+
+@contextmanager
+def server(cloud: str, folder: Path) -> Iterator[tuple[str, int]]:
+    """`toolkit serve` on loopback, its vendors those of the cloud; its address and process."""
+    urls = {
+        f"TOOLKIT_VENDORS__{vendor.upper()}__BASE_URLS__{host.upper()}": url
+        for vendor, settings in hosts(cloud).items()
+        for host, url in settings.base_urls.items()
+    }
+    # What is measured is the work, not how well it is held off.
+    limits = {"TOOLKIT_RATE_LIMIT_PER_S": "100000", "TOOLKIT_RATE_LIMIT_BURST": "100000"}
+    limits |= {"TOOLKIT_SIGNUPS_PER_HOUR": "1000"}
+    keys = {name: SANDBOX_KEYS[name] for name in VARIABLES.values()}
+    command = [sys.executable, "-m", "toolkit", "serve", "--port", "0", "--data-dir", str(folder)]
+    for name in keys:
+        command += ["--allow-env", name]
+    with (
+        (folder.parent / "server.log").open("w") as log,
+        subprocess.Popen(
+            command,
+            env={**os.environ, **urls, **limits, **keys},
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        ) as process,
+    ):
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            yield next(word for word in line.split() if word.startswith("http")), process.pid
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+def resident_mb(pid: int) -> float:
+    """The memory that a process has resident, in MB."""
+    line = next(
+        one for one in Path(f"/proc/{pid}/status").read_text().splitlines() if "VmRSS" in one
+    )
+    return int(line.split()[1]) * 1024 / MB
+
+
+class Clients:
+    """All clients: what they do next, and what they were told."""
+
+    def __init__(self, url: str, keys: list[str]) -> None:
+        self.ledger = Ledger()
+        self._https = [
+            httpx.AsyncClient(
+                base_url=f"{url}/v1",
+                headers={"Authorization": f"Bearer {key}"},
+                timeout=60,
+                trust_env=False,
+                limits=httpx.Limits(max_connections=CLIENTS // len(keys) * 2),
+            )
+            for key in keys
+        ]
+        self._number = itertools.count()
+
+    async def all_of(self, do: Callable[[int, Random], Awaitable[None]], seconds: float) -> float:
+        """Have every client do something again and again; the requests a second it came to."""
+        before, until = self.ledger.requests, time.monotonic() + seconds
+        began = time.monotonic()
+
+        async def one(number: int) -> None:
+            chance = Random(number)
+            while time.monotonic() < until:
+                await do(number, chance)
+
+        await asyncio.gather(*(one(number) for number in range(CLIENTS)))
+        return (self.ledger.requests - before) / (time.monotonic() - began)
+
+    async def _send(self, number: int, kind: str, method: str, path: str, **options: object):  # type: ignore[no-untyped-def]
+        started = time.perf_counter()
+        try:
+            http = self._https[number % len(self._https)]
+            answer = await http.request(method, path, **options)  # type: ignore[arg-type]
+        except httpx.TransportError:
+            self.ledger.refused += 1
+            return None
+        self.ledger.statuses[answer.status_code] += 1
+        if kind:
+            self.ledger.took_ms[kind].append((time.perf_counter() - started) * 1000)
+        return answer
+
+    async def health(self, number: int, _: Random) -> None:
+        """Ask for next to nothing."""
+        await self._send(number, "health", "GET", "/health")
+
+    async def anything(self, number: int, chance: Random) -> None:
+        """Do one of the things that clients do."""
+        drawn = chance.random()
+        if drawn < 0.4:
+            await self._send(number, "read", "GET", chance.choice(READS))
+        elif drawn < 0.8:
+            await self._run(number, "", {"Prefer": "wait=30"})
+        elif drawn < 0.9:
+            run_id = await self._run(number, "accept", {})
+            path, after = f"/runs/{run_id}/events", 0
+            while run_id is not None:
+                answer = await self._send(number, "", "GET", f"{path}?after={after}&wait=10")
+                if answer is None or answer.status_code != 200:
+                    break
+                events = answer.json()["data"]["items"]
+                after = events[-1]["n"] if events else after
+                if events and events[-1]["type"].partition(".")[2] in FINAL:
+                    break
+        else:
+            key = {"Idempotency-Key": f"{number}-{next(self._number)}"}
+            same = next(self._number)
+            twice = [self._run(number, "accept", key, same) for _ in range(2)]
+            one, other = await asyncio.gather(*twice)
+            self.ledger.duplicates += one is not None and one == other
+
+    async def _run(
+        self, number: int, kind: str, headers: dict[str, str], named: int | None = None
+    ) -> str | None:
+        """Ask for a run like no other; its id."""
+        named = next(self._number) if named is None else named
+        body = {"name": "llm.generate", "target": "capability"}
+        given = {"objective": f"Say one line on tea, number {named}", "max_tokens": 64}
+        answer = await self._send(
+            number, kind, "POST", "/runs", json={**body, "input": given}, headers=headers
+        )
+        if answer is None or answer.status_code >= 300:
+            return None
+        run = answer.json()["data"]
+        self.ledger.runs[run["id"]] = run["status"]
+        return str(run["id"])
+
+    async def settle(self) -> None:
+        """Wait for every run that was accepted, and note what became of it."""
+        for run_id, status in self.ledger.runs.items():
+            for http in self._https:
+                if status in FINAL:
+                    break
+                answer = await http.get(f"/runs/{run_id}")
+                while answer.status_code == 200 and answer.json()["status"] not in FINAL:
+                    await asyncio.sleep(0.05)
+                    answer = await http.get(f"/runs/{run_id}")
+                if answer.status_code == 200:
+                    status = self.ledger.runs[run_id] = answer.json()["status"]
+
+    async def close(self) -> None:
+        """Let go of the connections."""
+        for http in self._https:
+            await http.aclose()
+
+
+def accounts(url: str, count: int) -> list[str]:
+    """The keys of so many new accounts, each with connections."""
+    keys = []
+    with httpx.Client(base_url=f"{url}/v1", trust_env=False) as http:
+        for i in range(count):
+            made = http.post("/account", json={"email": f"client{i}@example.org"})
+            keys.append(made.json()["data"]["api_key"])
+            for vendor, name in VARIABLES.items():
+                pointer = {"provider": vendor, "connection_type": "environment"}
+                http.post(
+                    "/providers/connections",
+                    json={**pointer, "secret_ref": name},
+                    headers={"Authorization": f"Bearer {keys[-1]}"},
+                ).raise_for_status()
+    return keys
+
+
+async def watched(pid: int, seconds: float) -> list[float]:
+    """The memory of a process, in MB, a few times in each of so many seconds."""
+    found = []
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        found.append(resident_mb(pid))
+        await asyncio.sleep(min(0.25, seconds / 40))
+    return found
+
+
+async def main(seconds: float = SECONDS, floor_s: float = FLOOR_S) -> int:
+    """Measure; exit code 1 if a limit is not kept."""
+    with tempfile.TemporaryDirectory() as folder, served() as cloud:
+        with server(cloud, Path(folder) / "data") as (url, pid):
+            clients = Clients(url, accounts(url, ACCOUNTS))
+            bare = await clients.all_of(clients.health, floor_s)
+            watching = asyncio.create_task(watched(pid, seconds))
+            rate = await clients.all_of(clients.anything, seconds)
+            memory = await watching
+            await clients.settle()
+            await clients.close()
+        async with httpx.AsyncClient(base_url=cloud, trust_env=False) as http:
+            calls = (await http.get("/_sandbox/calls")).json()["calls"]
+    return 0 if tell(clients.ledger, rate, bare, memory, calls) else 1
+
+
+def tell(
+    ledger: Ledger,
+    rate: float,
+    bare: float,
+    memory: list[float],
+    calls: list[dict[str, object]],
+) -> bool:
+    """Print the figures; whether all limits are kept."""
+    name, took = "many_clients", ledger.took_ms
+    health = statistics.median(took["health"])
+    faults = ledger.refused + sum(n for status, n in ledger.statuses.items() if status >= 400)
+    lost = sum(status != "completed" for status in ledger.runs.values())
+    billed = Counter(call["digest"] for call in calls if call["billed"])
+    doubled = sum(times - 1 for times in billed.values())
+    third = memory[len(memory) // 3 : len(memory) // 3 + 5] or memory
+    statuses = {str(status): count for status, count in sorted(ledger.statuses.items())}
+    kept = report(
+        f"{name}.faults", faults, "answers", floor=0, limit=0, clients=CLIENTS, statuses=statuses
+    )
+    runs = len(ledger.runs)
+    kept &= report(f"{name}.lost", lost, "runs", floor=0, limit=0, runs=runs)
+    # What a run of ours asked for is in the log once; what is not in it was not carried out.
+    kept &= report(
+        f"{name}.doubled", doubled + abs(len(billed) - runs), "runs", floor=0, limit=0,
+        calls=sum(billed.values()), sent_twice=ledger.duplicates,
+    )  # fmt: skip
+    kept &= report(
+        f"{name}.memory",
+        statistics.median(memory[-5:]) / statistics.median(third),
+        "of a third of the way in",
+        floor=1,
+        limit=MOST_GROWTH,
+        mb=round(memory[-1], 1),
+        mb_at_first=round(memory[0], 1),
+    )
+    report(f"{name}.throughput", rate, "requests/s", floor=bare, limit=None)
+    for kind in ("read", "accept"):
+        value = percentile(took[kind], 0.99)
+        p50 = round(statistics.median(took[kind]), 1)
+        report(f"{name}.{kind}_p99", value, "ms", floor=health, limit=None, p50=p50)
+    return kept
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main()))

@@ -1,0 +1,92 @@
+"""Artifacts: where they came from, and how they go."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from toolkit import Client, RequestError, Workflow
+
+LARGE = b"tea leaves " * 1000
+
+
+def files(data_dir: Path) -> list[Path]:
+    """The files of bytes."""
+    return [path for path in (data_dir / "artifacts").glob("*/*") if path.is_file()]
+
+
+def test_lineage_leads_back_to_the_first(client: Client) -> None:
+    """Given a chain of three nodes, then the last artifact tells of all that it came from."""
+    flow = Workflow("card")
+    facts = flow.add("facts", "research.gather", topic="Tea")
+    copy = flow.add("copy", "llm.generate", objective="A line on tea", depends_on=[facts])
+    flow.add("card", "composition.layout", title="Tea", depends_on=[copy])
+    done = client.workflows.submit(flow).wait()
+    lineage = client.artifacts.lineage(done.final_artifact_id)
+    assert [job.node_id for job in lineage.jobs] == ["card", "copy", "facts"]
+    assert lineage.jobs[0].from_artifacts["copy"] == lineage.jobs[1].artifact_id
+    assert [a.id for a in lineage.artifacts] == [job.artifact_id for job in lineage.jobs]
+    assert lineage.jobs[1].provider == "minimax"
+    assert lineage.record.complete
+    assert "3 jobs" in repr(lineage)
+    assert list(lineage.to_frame()["node_id"]) == ["card", "copy", "facts"]
+
+
+def test_lineage_leads_to_uploads(client: Client) -> None:
+    """Given a cloned voice, then what it came from is the reference that was uploaded."""
+    spoken = client.runs.create("speech.generate", {"text": "A longer text on tea. " * 12}).wait()
+    reference = client.artifacts.upload(client.artifacts.get(spoken.artifact_id).content())
+    assert client.artifacts.lineage(reference.id).jobs == []
+    given = {"reference_audio": reference.id, "name": "narrator"}
+    cloned = client.runs.create("voice.clone", given).wait()
+    lineage = client.artifacts.lineage(cloned.artifact_id)
+    assert lineage.jobs[0].from_artifacts == {"reference_audio": reference.id}
+    assert [a.id for a in lineage.artifacts] == [cloned.artifact_id, reference.id]
+
+
+def test_deleting_takes_record_and_bytes(client: Client, data_dir: Path) -> None:
+    """Given two uploads of the same bytes, then the bytes go with the last of them."""
+    one, two = client.artifacts.upload(LARGE), client.artifacts.upload(LARGE)
+    (path,) = files(data_dir)
+    os.utime(path, (0, 0))  # stored long ago
+    deleted = client.artifacts.delete(one.id)
+    assert deleted.record.deleted
+    assert two.refresh().content() == LARGE
+    with pytest.raises(RequestError) as gone:
+        client.artifacts.get(one.id)
+    assert gone.value.code.name == "NOT_FOUND"
+    assert [a.id for a in client.artifacts.list()] == [two.id]
+    two.delete()
+    assert files(data_dir) == []
+
+
+def test_small_bytes_go_with_their_record(client: Client, data_dir: Path) -> None:
+    """Given an upload that stands beside its record, then its bytes are nowhere afterwards."""
+    kept = client.artifacts.upload(b"a canary in the leaves")
+    client.artifacts.delete(kept.id)
+    with pytest.raises(RequestError):
+        client.artifacts.get(kept.id)
+
+
+def test_bytes_that_come_again_stay(client: Client, data_dir: Path) -> None:
+    """Given bytes that were just deleted, when they are uploaded again, then they are there."""
+    one = client.artifacts.upload(LARGE)
+    client.artifacts.delete(one.id)
+    again = client.artifacts.upload(LARGE)
+    assert client.artifacts.get(again.id).content() == LARGE
+
+
+def test_what_goes_on_is_not_deleted(client: Client) -> None:
+    """Given a workflow under way, then what its nodes made so far cannot be deleted."""
+    flow, before = Workflow("long"), []
+    for i in range(300):
+        before = [flow.add(f"n{i}", "llm.generate", objective="Tea", depends_on=before)]
+    run = client.workflows.submit(flow)
+    first = None
+    while first is None:
+        first = client.workflows.get(run.id).nodes[0].artifact_id
+    with pytest.raises(RequestError) as refused:
+        client.artifacts.delete(first)
+    assert refused.value.code.name == "CONFLICT"
+    run.cancel()
+    assert client.artifacts.delete(first).record.deleted

@@ -1,0 +1,41 @@
+"""Billing: what each vendor bills its account holder for, and what the platform does."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from toolkit.contract.base import Record, Usd
+
+PLATFORM = "platform"
+Month = Annotated[str, Field(pattern=r"^\d{4}-(0[1-9]|1[0-2])$", examples=["2026-11"])]
+
+
+class BillingLine(Record):
+    """What one party bills.
+
+    Attributes:
+        billed_by: a vendor, who bills you directly, or `platform`, which bills nothing where you
+            host it yourself.
+        calls: of the vendor, of which so many have an unknown price (`unpriced_calls`).
+        cost_usd: by what the vendor reported, or by its list prices.
+    """
+
+    billed_by: str
+    title: str
+    calls: int = 0
+    unpriced_calls: int = 0
+    cost_usd: Usd = 0.0
+
+
+class Billing(Record):
+    """`GET /v1/billing`: a month, by UTC, as this service saw it; the vendors' own bills count.
+
+    Attributes:
+        simulated: whether the sandbox made the calls, so that nobody bills anything.
+    """
+
+    month: Month
+    currency: Literal["USD"] = "USD"
+    lines: list[BillingLine]
+    total_usd: Usd
+    simulated: bool = False

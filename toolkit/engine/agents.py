@@ -1,0 +1,111 @@
+"""Agents: registered, listed and taken back; `agent_runs.py` carries them out."""
+
+from toolkit.contract.agents import Agent, AgentCreate, parameters_of
+from toolkit.contract.base import now, rfc3339
+from toolkit.contract.errors import ErrorCode, RequestError, not_found
+from toolkit.contract.ids import Prefix, new_id
+from toolkit.engine.admission import check_place
+from toolkit.engine.core import Core
+from toolkit.engine.once import accept
+from toolkit.store import Conflict, Insert, Row, Update
+
+
+class Agents:
+    """`/v1/agents`."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    async def create(self, account_id: str, request: AgentCreate) -> Agent:
+        """Register a version of an agent.
+
+        Raises:
+            RequestError: `CONFLICT` for a name and version that are there, `NOT_FOUND` for a
+                capability, endpoint or compute that is not, `CAPABILITY_UNAVAILABLE`.
+        """
+        constraints = request.constraints
+        for name in (*request.capabilities, *(constraints.capabilities or ())):
+            self._core.registry.require(name)
+        await check_place(self._core, account_id, constraints.endpoint_id, constraints.compute_id)
+        agent = Agent(
+            id=new_id(Prefix.AGENT),
+            parameters=parameters_of(request.objective),
+            created_at=now(),
+            **dict(request),
+        )
+        row: dict[str, object] = {
+            "id": agent.id,
+            "account_id": account_id,
+            "named": _named(account_id, agent.name, agent.version),
+            "deleted": False,
+            "created_at": rfc3339(agent.created_at),
+            "doc": agent.model_dump_json(),
+        }
+        try:
+            await accept(self._core, [Insert("agents", row)], agent)
+        except Conflict:
+            raise RequestError(
+                ErrorCode.CONFLICT,
+                f"`{agent.name}@{agent.version}` is there already; register another version.",
+            ) from None
+        return agent
+
+    async def get(self, account_id: str, agent_id: str) -> Agent:
+        """One agent.
+
+        Raises:
+            RequestError: `NOT_FOUND`.
+        """
+        row = await self._core.store.get("agents", agent_id)
+        if row is None or row["account_id"] != account_id or row["deleted"]:
+            raise not_found("agent", agent_id)
+        return _read(row)
+
+    async def list(self, account_id: str, limit: int, before: str | None) -> list[Agent]:
+        """A page of agents, newest first."""
+        rows = await self._core.store.page(
+            "agents", account_id, limit=limit, before=before, deleted=False
+        )
+        return [_read(row) for row in rows]
+
+    async def find(self, account_id: str, name: str, version: str | None) -> Agent:
+        """The agent of a name, in that or its newest version.
+
+        Args:
+            account_id: whose.
+            name: its name, or `name@version`.
+            version: the version, where it is not in the name.
+
+        Raises:
+            RequestError: `NOT_FOUND`; `INVALID_REQUEST` when name and version disagree.
+        """
+        bare, _, named = name.partition("@")
+        if named and version is not None and named != version:
+            raise RequestError(
+                ErrorCode.INVALID_REQUEST, "The name and the version disagree; give it once."
+            )
+        wanted = named or version
+        if wanted is not None:
+            rows = await self._core.store.find("agents", named=_named(account_id, bare, wanted))
+        else:
+            living = await self._core.store.find("agents", account_id=account_id, deleted=False)
+            rows = [row for row in living if _read(row).name == bare]
+        if not rows:
+            raise not_found("agent", name if wanted is None else f"{bare}@{wanted}")
+        return _read(rows[-1])
+
+    async def delete(self, account_id: str, agent_id: str) -> Agent:
+        """Take an agent back; its runs stay, and its name and version are free again."""
+        agent = await self.get(account_id, agent_id)
+        agent.deleted = True
+        values = {"deleted": True, "named": agent.id, "doc": agent.model_dump_json()}
+        await self._core.store.write([Update("agents", agent.id, values)])
+        return agent
+
+
+def _named(account_id: str, name: str, version: str) -> str:
+    return f"{account_id}/{name}@{version}"
+
+
+def _read(row: Row) -> Agent:
+    return Agent.model_validate_json(str(row["doc"]))

@@ -1,0 +1,75 @@
+"""Lineage: the jobs and artifacts that an artifact came from, followed back through the store."""
+
+from collections import deque
+from collections.abc import Mapping
+
+from toolkit.contract.artifacts import Artifact, Lineage, LineageJob
+from toolkit.contract.errors import RequestError
+from toolkit.contract.ids import Prefix, is_id
+from toolkit.contract.jobs import Job
+from toolkit.engine.artifacts import Artifacts
+from toolkit.engine.core import Core
+
+MOST_JOBS = 1_000
+
+
+class Lineages:
+    """`/v1/artifacts/{id}/lineage`."""
+
+    def __init__(self, core: Core, artifacts: Artifacts) -> None:
+        self._core = core
+        self._artifacts = artifacts
+
+    async def get(self, account_id: str, artifact_id: str) -> Lineage:
+        """Where an artifact came from.
+
+        Raises:
+            RequestError: `NOT_FOUND`.
+        """
+        await self._artifacts.get(account_id, artifact_id)
+        lineage = Lineage(id=artifact_id)
+        waiting, seen = deque([artifact_id]), {artifact_id}
+        while waiting and len(lineage.jobs) < MOST_JOBS:
+            artifact = await self._artifact(account_id, waiting.popleft())
+            if artifact is None:
+                continue
+            lineage.artifacts.append(artifact)
+            job = await self._maker(account_id, artifact)
+            if job is None:
+                continue
+            lineage.jobs.append(job)
+            taken = dict.fromkeys(job.from_artifacts.values())
+            waiting.extend(each for each in taken if each not in seen)
+            seen.update(taken)
+        lineage.complete = not waiting
+        return lineage
+
+    async def _artifact(self, account_id: str, artifact_id: str) -> Artifact | None:
+        try:
+            return await self._artifacts.get(account_id, artifact_id)
+        except RequestError:
+            return None
+
+    async def _maker(self, account_id: str, artifact: Artifact) -> LineageJob | None:
+        """The job that made an artifact; none for an upload, or where it was pruned."""
+        row = await self._core.store.get("jobs", artifact.job_id or "")
+        if row is None or row["account_id"] != account_id:
+            return None
+        job = Job.model_validate_json(str(row["doc"]))
+        return LineageJob(
+            artifact_id=artifact.id,
+            from_artifacts={**job.from_artifacts, **_named(job.input)},
+            **{
+                name: getattr(job, name)
+                for name in LineageJob.model_fields.keys() - {"artifact_id", "from_artifacts"}
+            },
+        )
+
+
+def _named(given: Mapping[str, object]) -> dict[str, str]:
+    """The artifacts that an input names, by its fields."""
+    return {
+        field: value
+        for field, value in given.items()
+        if isinstance(value, str) and is_id(value, Prefix.ARTIFACT)
+    }

@@ -1,0 +1,298 @@
+"""The manager: carries a task from state to state, each step persisted before the next begins."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+
+from toolkit.contract.base import ErrorInfo, now, rfc3339
+from toolkit.contract.errors import ErrorCode, ToolkitError, not_found
+from toolkit.contract.jobs import FINAL_STATUSES, Job, Options
+from toolkit.contract.plans import Plan, PlanNode
+from toolkit.contract.tasks import (
+    FINAL_TASK_STATUSES,
+    RecommendedAction,
+    Task,
+    TaskCreate,
+    TaskStatus,
+)
+from toolkit.contract.workflows import NodeCreate, Workflow, WorkflowCreate
+from toolkit.engine.artifacts import Artifacts
+from toolkit.engine.budget import spending
+from toolkit.engine.core import Core
+from toolkit.engine.graph import downstream
+from toolkit.engine.nodes import dollars
+from toolkit.engine.plans import Plans
+from toolkit.engine.reviewer import Evidence, review
+from toolkit.engine.work import Suspended
+from toolkit.engine.workflows import Workflows, spec_of
+from toolkit.plugins import Upstream
+from toolkit.store import Change, Emit, Lease, Update
+
+MAX_REVIEW_RETRIES = 2
+TASK_NODE_RETRIES = 2
+
+
+class Manager:
+    """The manager flow of the specification: each state has one step, which says what is next.
+
+    ```
+    planning  ── plan not executable ──▶ blocked ── resume ──▶ planning
+        │ plan executable
+        ▼
+    executing ── workflow done ──▶ reviewing ── pass ──▶ completed
+        ▲                              │ retry, at most twice
+        └──────────────────────────────┤
+                                       └── fail, or retries exhausted ──▶ failed
+    ```
+    """
+
+    def __init__(
+        self, core: Core, plans: Plans, workflows: Workflows, artifacts: Artifacts
+    ) -> None:
+        self._core = core
+        self._plans = plans
+        self._workflows = workflows
+        self._artifacts = artifacts
+        self._steps: Mapping[TaskStatus, Callable[[Task, Lease], Awaitable[None]]] = {
+            "planning": self._plan,
+            "executing": self._execute,
+            "reviewing": self._review,
+        }
+
+    async def carry_out(self, lease: Lease) -> None:
+        """Take a task from wherever it stands to a state that nothing here changes."""
+        row = await self._core.store.get("tasks", lease.root_id)
+        if row is None:
+            raise not_found("task", lease.root_id)
+        task = Task.model_validate_json(str(row["doc"]))
+        try:
+            while task.status in self._steps:
+                if self._core.draining:
+                    raise Suspended(task.id)
+                await self._steps[task.status](task, lease)
+        except ToolkitError as error:
+            await self.fail(task, lease, ErrorInfo.of(error))
+        except asyncio.CancelledError:
+            if not self._core.draining and task.status not in FINAL_TASK_STATUSES:
+                await self._sum_up(task)
+                await self.fail(task, lease, why(ErrorCode.CANCELLED))
+            raise
+
+    async def _plan(self, task: Task, lease: Lease) -> None:
+        request = TaskCreate(objective=task.objective, constraints=task.constraints)
+        plan = await self._plans.make(lease.account_id, request)
+        task.plan_id = plan.id
+        stored = self._plans.inserted(lease.account_id, plan)
+        if not plan.executable:
+            task.missing_capabilities = plan.missing_capabilities
+            task.missing_connections = plan.missing_connections
+            if task.agent is not None:  # a run is not resumed: what it needed is gone since
+                unconnected = bool(task.missing_connections)
+                code = "CREDENTIALS_MISSING" if unconnected else "CAPABILITY_UNAVAILABLE"
+                task.error = why(ErrorCode[code])
+            await self.move(task, lease, "failed" if task.agent else "blocked", [stored])
+            return
+        low, limit = plan.estimated_cost_usd.low, task.constraints.max_cost_usd
+        if limit is not None and (low is None or low > limit):
+            cost = "unknown" if low is None else f"at least ${low:.6f}"
+            message = f"The plan's cost is {cost}, and max_cost_usd is ${limit:.6f}."
+            task.error = why(ErrorCode.BUDGET_EXCEEDED, message)
+            await self.move(task, lease, "failed", [stored])
+            return
+        changes = await self._new_workflow(task, lease, plan.nodes, {})
+        await self.move(task, lease, "executing", [stored, *changes])
+
+    async def _new_workflow(
+        self, task: Task, lease: Lease, nodes: Sequence[PlanNode], kept: Mapping[str, str]
+    ) -> Sequence[Change]:
+        """The workflow that a plan becomes, or one that re-runs what is not `kept`."""
+        request = WorkflowCreate(
+            name=task.objective.strip()[:200],
+            endpoint_id=task.constraints.endpoint_id,
+            compute_id=task.constraints.compute_id,
+            max_retries=TASK_NODE_RETRIES,
+            options=Options(optimize_for=task.constraints.optimize_for),
+            nodes=[
+                NodeCreate(
+                    id=node.id,
+                    capability=node.capability,
+                    input=node.input,
+                    depends_on=node.depends_on,
+                )
+                for node in nodes
+            ],
+        )
+        options = await self._workflows.check(lease.account_id, request)
+        workflow = self._workflows.draft(request, task_id=task.id)
+        task.workflow_id = workflow.id
+        task.workflow_ids.append(workflow.id)
+        spec = spec_of(options, kept)
+        return self._workflows.inserted(workflow, lease.account_id, task.id, spec)
+
+    async def _execute(self, task: Task, lease: Lease) -> None:
+        if task.workflow_id is None:
+            raise not_found("workflow", "of this task")
+        await self._sum_up(task)
+        limit = spending(task.constraints.max_cost_usd, task.cost_incurred_usd)
+        await self._workflows.run(task.workflow_id, lease, [limit])
+        await self._sum_up(task)
+        await self.move(task, lease, "reviewing")
+
+    async def _review(self, task: Task, lease: Lease) -> None:
+        workflow = await self._workflows.get(lease.account_id, task.workflow_id or "")
+        plan = await self._plans.get(lease.account_id, task.plan_id or "")
+        evidence = await self._evidence(lease.account_id, workflow, plan)
+        left = MAX_REVIEW_RETRIES - task.review_attempts
+        verdict = await self._core.driver.in_thread(
+            lambda: review(
+                task.objective,
+                evidence,
+                plan.deliverables,
+                attempt=task.review_attempts,
+                retries_left=left,
+            )
+        )
+        task.review = verdict
+        task.reviews.append(verdict)
+        if verdict.decision == "pass" and workflow.status == "completed":
+            await self.deliver(task, lease, workflow, plan)
+        elif verdict.decision == "retry" and verdict.recommended_action and left > 0:
+            await self.again(task, lease, workflow, plan, verdict.recommended_action)
+        else:
+            exhausted = task.review_attempts >= MAX_REVIEW_RETRIES
+            code = ErrorCode.RETRIES_EXHAUSTED if exhausted else ErrorCode.REVIEW_FAILED
+            await self.fail(task, lease, workflow.error or why(code))
+
+    async def deliver(self, task: Task, lease: Lease, workflow: Workflow, plan: Plan) -> None:
+        """Complete a task with what its workflow made."""
+        by_id = {node.id: node.artifact_id for node in workflow.nodes}
+        task.final_artifact_id = workflow.final_artifact_id
+        task.artifact_ids = {
+            node_id: artifact_id
+            for node_id in plan.deliverables
+            if (artifact_id := by_id.get(node_id)) is not None
+        }
+        await self.move(task, lease, "completed")
+
+    async def again(
+        self,
+        task: Task,
+        lease: Lease,
+        workflow: Workflow,
+        plan: Plan,
+        action: RecommendedAction,
+    ) -> None:
+        """Run again only the node to blame and what depends on it, with the constraints."""
+        depends_on = {node.id: node.depends_on for node in workflow.nodes}
+        again = {action.node_id} | downstream(action.node_id, depends_on)
+        kept = {
+            node.id: node.job_id
+            for node in workflow.nodes
+            if node.id not in again and node.status == "completed" and node.job_id is not None
+        }
+        reasons = {node.id: node.reason for node in plan.nodes}
+        nodes = [
+            PlanNode(
+                id=node.id,
+                capability=node.capability,
+                input={**node.input, **(action.constraints if node.id == action.node_id else {})},
+                depends_on=node.depends_on,
+                reason=reasons.get(node.id, ""),
+            )
+            for node in workflow.nodes
+        ]
+        task.review_attempts += 1
+        changes = await self._new_workflow(task, lease, nodes, kept)
+        await self.move(task, lease, "executing", changes)
+
+    async def _evidence(
+        self, account_id: str, workflow: Workflow, plan: Plan
+    ) -> Sequence[Evidence]:
+        """What each node made, loaded for the reviewer to look at."""
+        reasons = {node.id: node.reason for node in plan.nodes}
+        evidence: dict[str, Evidence] = {}
+        for node in workflow.nodes:
+            output, blob = None, None
+            if node.job_id is not None and node.artifact_id is not None:
+                row = await self._core.store.get("jobs", node.job_id)
+                output = Job.model_validate_json(str(row["doc"])).output if row else None
+                kept = await self._artifacts.find(account_id, node.artifact_id)
+                blob = await self._artifacts.blob(kept)
+            evidence[node.id] = Evidence(
+                node=PlanNode(
+                    id=node.id,
+                    capability=node.capability,
+                    input=node.input,
+                    depends_on=node.depends_on,
+                    reason=reasons.get(node.id, ""),
+                ),
+                capability=self._core.registry.require(node.capability),
+                status=node.status,
+                output=output,
+                blob=blob,
+                error_code=node.error.code if node.error else None,
+                upstream_text=None,
+            )
+        return [
+            replace(item, upstream_text=_text_of([evidence[up] for up in item.node.depends_on]))
+            for item in evidence.values()
+        ]
+
+    async def _sum_up(self, task: Task) -> None:
+        """Add up what all of the task's workflows have cost so far."""
+        estimates: list[float | None] = []
+        incurred: list[float] = []
+        for workflow_id in task.workflow_ids:
+            for row in await self._core.store.find("jobs", workflow_id=workflow_id):
+                job = Job.model_validate_json(str(row["doc"]))
+                incurred.append(job.cost_incurred_usd)
+                if job.status in FINAL_STATUSES and job.output is not None:
+                    estimates.append(job.cost_usd)
+        known = [cost for cost in estimates if cost is not None]
+        task.cost_usd = dollars(known) if len(known) == len(estimates) else None
+        task.cost_incurred_usd = dollars(incurred)
+
+    async def fail(self, task: Task, lease: Lease, error: ErrorInfo) -> None:
+        """End a task with an error."""
+        task.error = error
+        await self.move(task, lease, "failed")
+
+    async def move(
+        self, task: Task, lease: Lease, status: TaskStatus, changes: Sequence[Change] = ()
+    ) -> None:
+        """Persist the task in its next state, with the event and what came with it."""
+        task.status = status
+        if status in FINAL_TASK_STATUSES:
+            task.completed_at = now()
+        saved = Update("tasks", task.id, {"status": status, "doc": task.model_dump_json()})
+        await self._core.store.write([*changes, saved, told(task)], lease=lease)
+
+
+def told(task: Task) -> Emit:
+    """The event that tells of the state a task is in."""
+    data: dict[str, object] = {"id": task.id, "review_attempts": task.review_attempts}
+    for name in ("plan_id", "workflow_id", "final_artifact_id"):
+        if getattr(task, name) is not None:
+            data[name] = getattr(task, name)
+    if task.status == "blocked":
+        data["missing_capabilities"] = task.missing_capabilities
+        data["missing_connections"] = task.missing_connections
+    if task.error is not None:
+        data["error"] = task.error.model_dump(mode="json", exclude_none=True)
+    return Emit(task.id, f"task.{task.status}", data, rfc3339(now()))
+
+
+def why(code: ErrorCode, message: str | None = None) -> ErrorInfo:
+    """A code as a record shows it."""
+    return ErrorInfo(code=code.name, message=message or code.hint)
+
+
+def _text_of(upstream: list[Evidence]) -> str | None:
+    """What the upstream nodes said, as the node that takes it was given it."""
+    texts = [
+        text
+        for item in upstream
+        if item.blob is not None
+        and (text := Upstream(item.node.id, "", item.blob).text) is not None
+    ]
+    return "\n\n".join(texts) or None

@@ -1,0 +1,140 @@
+"""Reviews by a person: a task that has ended is passed, failed, or run again in part."""
+
+from toolkit.contract.errors import Detail, ErrorCode, RequestError
+from toolkit.contract.plans import Plan
+from toolkit.contract.tasks import (
+    FINAL_TASK_STATUSES,
+    PERSON,
+    Criteria,
+    RecommendedAction,
+    Review,
+    ReviewCreate,
+    Task,
+)
+from toolkit.contract.workflows import Workflow
+from toolkit.engine.core import Core
+from toolkit.engine.manager import MAX_REVIEW_RETRIES, Manager, why
+from toolkit.engine.plans import Plans
+from toolkit.engine.roots import Roots
+from toolkit.engine.tasks import Tasks
+from toolkit.engine.workflows import Workflows
+from toolkit.store import Lease
+
+_SCORES = {"pass": 1.0, "retry": 0.5, "fail": 0.0}
+
+
+class Reviews:
+    """`/v1/tasks/{id}/reviews`."""
+
+    def __init__(
+        self,
+        core: Core,
+        roots: Roots,
+        plans: Plans,
+        workflows: Workflows,
+        tasks: Tasks,
+        manager: Manager,
+    ) -> None:
+        self._core = core
+        self._roots = roots
+        self._plans = plans
+        self._workflows = workflows
+        self._tasks = tasks
+        self._manager = manager
+
+    async def create(self, account_id: str, task_id: str, request: ReviewCreate) -> Task:
+        """Have a person's verdict on a task that has ended stand instead of the reviewer's.
+
+        Raises:
+            RequestError: `NOT_FOUND`; `CONFLICT` for a task that is still worked on, made nothing,
+                or was retried as often as it may be; `INVALID_REQUEST` for a node that is not
+                there, or constraints that do not fit it.
+        """
+        task = await self._tasks.get(account_id, task_id)
+        if task.status not in FINAL_TASK_STATUSES or not task.workflow_id or not task.plan_id:
+            raise RequestError(
+                ErrorCode.CONFLICT, f"The task is {task.status}, with nothing made to judge yet."
+            )
+        workflow = await self._workflows.get(account_id, task.workflow_id)
+        plan = await self._plans.get(account_id, task.plan_id)
+        verdict = _verdict(task, workflow, request)
+        lease = await self._roots.reopened(task_id)
+        try:
+            task.review = verdict
+            task.reviews.append(verdict)
+            await self._carry_out(task, lease, workflow, plan, verdict)
+        except BaseException:
+            await self._roots.give_back(lease)  # it is as ended as it was
+            raise
+        if verdict.decision == "retry":
+            self._roots.start(lease)
+        else:
+            await self._roots.give_back(lease)
+        return await self._tasks.get(account_id, task_id)
+
+    async def _carry_out(
+        self, task: Task, lease: Lease, workflow: Workflow, plan: Plan, verdict: Review
+    ) -> None:
+        """Do to a task what a verdict says."""
+        task.error, task.completed_at = None, None
+        task.final_artifact_id, task.artifact_ids = None, {}
+        if verdict.recommended_action is not None:
+            await self._manager.again(task, lease, workflow, plan, verdict.recommended_action)
+        elif verdict.decision == "pass":
+            await self._manager.deliver(task, lease, workflow, plan)
+        else:
+            await self._manager.fail(task, lease, why(ErrorCode.REVIEW_FAILED))
+
+
+def _verdict(task: Task, workflow: Workflow, request: ReviewCreate) -> Review:
+    """A person's verdict as a review.
+
+    Raises:
+        RequestError: `CONFLICT`, `INVALID_REQUEST`.
+    """
+    score = _SCORES[request.decision] if request.score is None else request.score
+    if request.decision == "pass" and workflow.status != "completed":
+        raise RequestError(
+            ErrorCode.CONFLICT, "Its workflow did not complete; ask for a retry, or fail it."
+        )
+    criteria = Criteria(
+        objective_alignment=score,
+        technical_success=float(workflow.status == "completed"),
+        output_completeness=score,
+    )
+    if request.criteria is not None:
+        criteria = Criteria(**request.criteria.model_dump())
+    return Review(
+        decision=request.decision,
+        score=score,
+        criteria=criteria,
+        issues=request.issues,
+        recommended_action=_action(task, workflow, request),
+        reviewer=PERSON,
+    )
+
+
+def _action(task: Task, workflow: Workflow, request: ReviewCreate) -> RecommendedAction | None:
+    """What a retry runs again: the node that is named, or the one that delivers.
+
+    Raises:
+        RequestError: `CONFLICT` when no retry is left, `INVALID_REQUEST`.
+    """
+    if request.decision != "retry":
+        return None
+    if task.review_attempts >= MAX_REVIEW_RETRIES:
+        raise RequestError(
+            ErrorCode.CONFLICT,
+            f"It was retried {MAX_REVIEW_RETRIES} times, which is all; submit a new task.",
+        )
+    nodes = [node.id for node in workflow.nodes]
+    depended_on = {up for node in workflow.nodes for up in node.depends_on}
+    last = [node_id for node_id in nodes if node_id not in depended_on][-1]
+    node_id = request.node_id or last
+    if node_id not in nodes:
+        raise RequestError(
+            ErrorCode.INVALID_REQUEST,
+            "The retry names a node that is not there.",
+            details=[Detail("node_id", f"must be one of {', '.join(nodes)}")],
+        )
+    return RecommendedAction(node_id=node_id, action="retry", constraints=request.constraints)

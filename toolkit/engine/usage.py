@@ -1,0 +1,107 @@
+"""Usage: counted where jobs are written down, summed up where it is asked for."""
+
+from collections.abc import Sequence
+from datetime import date, timedelta
+from decimal import ROUND_HALF_UP, Decimal
+
+from toolkit.contract.base import now
+from toolkit.contract.errors import Detail, ErrorCode, RequestError
+from toolkit.contract.jobs import Attempt, Job
+from toolkit.contract.usage import DEFAULT_GROUPS, UsageGroup, UsageLine
+from toolkit.engine.core import Core
+from toolkit.store import Count, Lease
+
+NANO = Decimal(10) ** 9
+DEFAULT_DAYS = 30
+LONGEST = timedelta(days=366)
+# The column of each group, and the columns that are summed up.
+_COLUMNS: dict[UsageGroup, str] = {
+    "day": "day",
+    "capability": "capability",
+    "provider": "provider",
+    "connection": "connection_id",
+    "agent": "agent_id",
+}
+_SUMS = ("jobs", "failed", "cached", "calls", "unpriced", "nano", "latency_ms")
+
+
+class Usage:
+    """`/v1/usage`."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    async def list(
+        self,
+        account_id: str,
+        *,
+        first: date | None = None,
+        last: date | None = None,
+        groups: Sequence[UsageGroup] = DEFAULT_GROUPS,
+    ) -> list[UsageLine]:
+        """What an account used, summed up by what was asked for, the newest day first.
+
+        Args:
+            account_id: whose.
+            first, last: the days from and up to which, by UTC; the last 30 days by default.
+            groups: what is told apart.
+
+        Raises:
+            RequestError: `INVALID_REQUEST` for more than a year, or for days in the wrong order.
+        """
+        last = last or now().date()
+        first = first or last - timedelta(days=DEFAULT_DAYS - 1)
+        if not timedelta(0) <= last - first < LONGEST:
+            raise RequestError(
+                ErrorCode.INVALID_REQUEST,
+                "Ask for at most 366 days, the earlier one first.",
+                details=[Detail("from", "is after `to`, or more than 366 days before it")],
+            )
+        columns = [_COLUMNS[group] for group in groups]
+        days = (first.isoformat(), last.isoformat())
+        rows = await self._core.store.sums("usage", _SUMS, columns, account_id, "day", days)
+        return [
+            UsageLine(
+                **{column: row[column] for column in columns},
+                **{name: row[name] for name in ("jobs", "failed", "cached", "calls", "latency_ms")},
+                unpriced_calls=row["unpriced"],
+                cost_usd=float(Decimal(row["nano"]) / NANO),
+            )
+            for row in rows
+        ]
+
+
+def counted(
+    job: Job, lease: Lease, provider: str | None, connection_id: str | None, more: dict[str, int]
+) -> Count:
+    """What a job adds to its account's usage of today, in the transaction that tells of it."""
+    day = now().date().isoformat()
+    about = (lease.account_id, day, job.capability, provider, connection_id, lease.agent_id)
+    values: dict[str, object] = {
+        "id": "|".join([each or "" for each in about]),
+        "account_id": lease.account_id,
+        "day": day,
+        "capability": job.capability,
+        "provider": provider,
+        "connection_id": connection_id,
+        "agent_id": lease.agent_id,
+    }
+    return Count("usage", values, more)
+
+
+def spent(attempt: Attempt) -> dict[str, int]:
+    """What a call that is over comes to."""
+    if attempt.cost_usd is None:
+        return {"calls": 1, "unpriced": 1}
+    nano = (Decimal(str(attempt.cost_usd)) * NANO).to_integral_value(ROUND_HALF_UP)
+    return {"calls": 1, "nano": int(nano)}
+
+
+def outcome(job: Job) -> dict[str, int]:
+    """What a job that is over comes to, its calls aside."""
+    return {
+        "jobs": 1,
+        "failed": int(job.status != "completed"),
+        "cached": int(job.cached),
+        "latency_ms": job.latency_ms or 0,
+    }

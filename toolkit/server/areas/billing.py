@@ -1,0 +1,18 @@
+"""`/v1/billing`."""
+
+from fastapi import APIRouter, Request, Response
+
+from toolkit.contract.billing import Billing
+from toolkit.server.auth import Reader, TheEngine
+from toolkit.server.envelope import one
+from toolkit.server.openapi import described
+from toolkit.server.paging import billing_query
+
+router = APIRouter(prefix="/billing", tags=["usage"])
+MONTH = (("month", "as 2026-11; the present one by default"),)
+
+
+@router.get("", **described("billing_read", Billing, query=MONTH))
+async def read(request: Request, engine: TheEngine, caller: Reader) -> Response:
+    """Tell what each vendor bills for a month; the platform's own line is 0 here."""
+    return one(await engine.billing.get(caller.account_id, billing_query(request)))

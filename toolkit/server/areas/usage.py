@@ -1,0 +1,24 @@
+"""`/v1/usage`."""
+
+from fastapi import APIRouter, Request, Response
+
+from toolkit.contract.usage import UsageLine
+from toolkit.server.auth import Reader, TheEngine
+from toolkit.server.envelope import page
+from toolkit.server.openapi import described
+from toolkit.server.paging import usage_query
+
+router = APIRouter(prefix="/usage", tags=["usage"])
+SPANNED = (
+    ("from", "the first day, as 2026-11-20; 30 days up to `to` by default"),
+    ("to", "the last day; today by default"),
+    ("group_by", "of day, capability, provider (the default), connection and agent, by commas"),
+)
+
+
+@router.get("", **described("usage_list", UsageLine, listed=True, query=SPANNED))
+async def list_lines(request: Request, engine: TheEngine, caller: Reader) -> Response:
+    """Sum up what was used, by day, capability, provider, connection or agent, in one page."""
+    first, last, groups = usage_query(request)
+    lines = await engine.usage.list(caller.account_id, first=first, last=last, groups=groups)
+    return page(lines)
