@@ -51,7 +51,7 @@ async def test_a_body_that_dribbles_is_cut(settings: Settings) -> None:
         )
     assert got.startswith(b"HTTP/1.1 400")
     assert b"did not come in time" in got
-    assert 0.3 <= took < 2
+    assert 0.3 <= took < 4
     assert other.status_code == 200
 
 
@@ -66,7 +66,7 @@ async def test_a_head_that_dribbles_is_cut(settings: Settings) -> None:
         for before in (b"", whole):
             got, took = await dribbled(http, before + b"GET /v1/health HTTP/1.1\r\n", b"x: 1\r\n")
             assert got.count(b"HTTP/1.1 200") == bool(before)
-            assert 0.2 <= took < 2
+            assert 0.2 <= took < 4
         made = await http.post("/v1/account", json={"email": "ada@example.org"})
         headers = {"Authorization": f"Bearer {made.json()['data']['api_key']}"}
         card = {"name": "composition.layout", "target": "capability", "input": {"title": "Tea"}}
@@ -81,7 +81,7 @@ async def test_a_head_without_end_is_cut(settings: Settings) -> None:
         began = b"GET /v1/health HTTP/1.1\r\n"
         got, took = await dribbled(http, began, b"x-long: " + b"1" * 60_000 + b"\r\n")
         assert b" 200 " not in got
-        assert took < 3
+        assert took < 4
         long = {"x-long": "1" * 20_000}
         async with httpx.AsyncClient(base_url=http.base_url, trust_env=False) as kept:
             for _ in range(30):  # more bytes in all than one head may have

@@ -14,7 +14,7 @@ from toolkit.store.tables import events, metadata, roots
 # Left out, the dialect makes a parameter of it that nobody has a value for.
 NONE: ColumnElement[int] = literal_column("0")
 Row = dict[str, Any]
-# Both are answered from an index alone.
+# Each is answered by an index that is there for it.
 _QUEUED = (
     "SELECT count(*) AS n FROM"
     " (SELECT 1 FROM roots WHERE account_id = :account_id AND open = 1 LIMIT :most)"
