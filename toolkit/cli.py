@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from pydantic import ValidationError
 
 from toolkit import upkeep
 from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError
@@ -24,6 +25,7 @@ app = typer.Typer(
 app.command()(upkeep.doctor)
 app.command()(upkeep.backup)
 app.command()(upkeep.prune)
+app.add_typer(upkeep.account_app, name="account")
 
 DataDir = Annotated[Path, typer.Option(help="Where everything is kept.")]
 Sandbox = Annotated[bool, typer.Option("--sandbox", help="Simulated vendors: no keys, no bills.")]
@@ -70,13 +72,32 @@ def serve(
     faults: Annotated[
         Path | None, typer.Option(help="What goes wrong in the sandbox: a TOML file of [[fault]].")
     ] = None,
+    closed_signup: Annotated[
+        bool, typer.Option("--closed-signup", help="Accounts are made by `toolkit account create`.")
+    ] = False,
+    trust_proxy: Annotated[
+        list[str] | None, typer.Option(help="The address of a proxy in front; repeatable.")
+    ] = None,
+    cors_origin: Annotated[
+        list[str] | None, typer.Option(help="A web page's origin that may ask; repeatable.")
+    ] = None,
 ) -> None:
     """Serve the /v1 contract until SIGTERM or Ctrl-C."""
     from toolkit.local import open_engine
     from toolkit.server.serve import serve as serve_engine
     from toolkit.settings import Settings
 
-    settings = Settings(data_dir=data_dir)
+    given: dict[str, Any] = {
+        "closed_signup": closed_signup or None,
+        "trust_proxy": trust_proxy,
+        "cors_origins": cors_origin,
+    }
+    try:
+        chosen = {name: value for name, value in given.items() if value is not None}
+        settings = Settings(data_dir=data_dir, **chosen)
+    except ValidationError as error:
+        said = "; ".join(f"{fault['loc'][0]}: {fault['msg']}" for fault in error.errors())
+        raise RequestError(ErrorCode.INVALID_REQUEST, f"Correct the settings: {said}.") from None
     script = _script(faults)
     update: dict[str, object] = {
         "sandbox": sandbox or faults is not None or settings.sandbox,

@@ -1,5 +1,6 @@
-"""Commands for whoever looks after a data directory: doctor, backup, prune."""
+"""Commands for whoever looks after a data directory: doctor, backup, prune, account create."""
 
+import asyncio
 import re
 from dataclasses import asdict
 from datetime import timedelta
@@ -118,6 +119,56 @@ def prune(
     rows = ", ".join(f"{count} {table}" for table, count in gone.rows.items() if count) or "no rows"
     word = "would go" if dry_run else "gone"
     typer.echo(f"✓ {word}: {rows}; {gone.files} files, {gone.freed_bytes / 1e6:.1f} MB")
+
+
+account_app = typer.Typer(no_args_is_help=True, help="Accounts, made by the operator.")
+
+
+@account_app.callback()
+def accounts() -> None:
+    """Accounts, made by the operator."""
+
+
+@account_app.command()
+def create(
+    email: Annotated[str, typer.Argument(help="Whose account it is.")],
+    allow_env: Annotated[
+        list[str] | None,
+        typer.Option(help="A variable that its `environment` pointers may name; repeatable."),
+    ] = None,
+    data_dir: DataDir = Path(".toolkit"),
+    as_json: AsJson = False,
+) -> None:
+    """Make an account and print its key, this once; a server may be running meanwhile.
+
+    Its pointers may name the vendors' conventional variables, and those given here.
+    """
+    from toolkit.contract.account import AccountCreate, AccountCreated
+    from toolkit.engine.accounts import Accounts
+    from toolkit.settings import Settings
+    from toolkit.store import Store
+
+    try:
+        request = AccountCreate(email=email)
+    except ValueError:
+        raise typer.BadParameter("give an address such as name@example.org") from None
+
+    async def made() -> AccountCreated:
+        settings = Settings(data_dir=data_dir)
+        # Not an engine: that would take up what is left lying here, with this shell's variables.
+        store = await Store.open(
+            settings.data_dir, durability=settings.durability, artifact_url=settings.artifact_url
+        )
+        try:
+            return await Accounts(store, settings).create(request, allow_env=allow_env or ())
+        finally:
+            await store.close()
+
+    account = asyncio.run(made())
+    if as_json:
+        _print_json(account.model_dump(mode="json"))
+    else:
+        typer.echo(f"✓ {account.id} {account.email}\n{account.api_key}")
 
 
 def _print_json(value: object) -> None:

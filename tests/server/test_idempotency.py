@@ -62,7 +62,7 @@ POSTS: dict[str, Any] = {
     "/v1/tasks/{ended}/reviews": {"decision": "fail"},
     "/v1/agents": {"name": "summarist", "objective": "A summary of {topic}"},
 }
-EXCEPTED = {"/v1/account", "/v1/account/keys"}
+EXCEPTED = {"/v1/account", "/v1/account/keys", "/v1/account/keys/{id}/rotate"}
 
 
 async def connected(wire: Wire) -> Wire:

@@ -6,11 +6,13 @@ from functools import cached_property
 from toolkit.contract.connections import Connection
 from toolkit.contract.errors import ErrorCode, RequestError, not_found
 from toolkit.engine.allowance import Allowances
+from toolkit.engine.grants import Grants
 from toolkit.engine.health import Condition
 from toolkit.engine.lanes import Lanes
-from toolkit.engine.limiter import FairLimiter
+from toolkit.engine.quota import Quotas
 from toolkit.engine.reach import Reach
 from toolkit.engine.router import Backends
+from toolkit.engine.slots import Slots
 from toolkit.plugins import Capability, Model, Vendor
 from toolkit.settings import TIERS
 from toolkit.store import Row, Store
@@ -27,9 +29,11 @@ class Core(Reach):
     """
 
     store: Store
-    slots: FairLimiter
+    grants: Grants
+    slots: Slots
     lanes: Lanes
     allowances: Allowances
+    quotas: Quotas
     draining: bool = False
     reproducible: bool = False
     making: set[str] = field(default_factory=set)
@@ -104,6 +108,17 @@ class Core(Reach):
             ]
         default = vendor.model_for(kind)
         return sorted(offered.values(), key=lambda model: model is not default)
+
+    async def secret(self, connection: Connection) -> str:
+        """What a connection's pointer leads to, if its account may go there.
+
+        Raises:
+            WorkError: `SECRET_UNRESOLVED`.
+        """
+        granted = await self.grants.of_connection(connection.id)
+        return await self.resolver.resolve(
+            connection.connection_type, connection.secret_ref, granted
+        )
 
     @cached_property
     def services(self) -> dict[str, str]:

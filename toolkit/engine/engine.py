@@ -24,13 +24,15 @@ from toolkit.engine.core import Core
 from toolkit.engine.driver import Driver
 from toolkit.engine.endpoints import Endpoints
 from toolkit.engine.events import Events
+from toolkit.engine.grants import Grants
 from toolkit.engine.jobs import Jobs
+from toolkit.engine.keys import Keys
 from toolkit.engine.lanes import Lanes
-from toolkit.engine.limiter import FairLimiter
 from toolkit.engine.lineage import Lineages
 from toolkit.engine.manager import Manager
 from toolkit.engine.once import Once
 from toolkit.engine.plans import Plans
+from toolkit.engine.quota import Quotas
 from toolkit.engine.registry import Registry
 from toolkit.engine.reruns import Reruns
 from toolkit.engine.reviews import Reviews
@@ -38,6 +40,7 @@ from toolkit.engine.roots import Roots
 from toolkit.engine.runner import JobRunner
 from toolkit.engine.runs import Runs
 from toolkit.engine.settler import Settler
+from toolkit.engine.slots import Slots
 from toolkit.engine.solo import Solo
 from toolkit.engine.storage import Storages
 from toolkit.engine.tasks import Tasks
@@ -87,7 +90,8 @@ class Engine:
         self.lineage = Lineages(core, self.artifacts)
         runner = JobRunner(core, self.artifacts)
         admission = Admission(core, self.artifacts)
-        self.accounts = Accounts(core)
+        self.accounts = Accounts(core.store, core.settings)
+        self.keys = Keys(core.store)
         self.connections = Connections(core)
         self.providers = Providers(core)
         self.capabilities = Capabilities(core.registry)
@@ -145,17 +149,20 @@ class Engine:
             lease_s=settings.lease_s,
         )
         pool = ThreadPoolExecutor(os.cpu_count() or 2, thread_name_prefix="toolkit-cpu")
+        registry = registry or Registry.load()
         core = Core(
             settings=settings,
             store=store,
-            registry=registry or Registry.load(),
+            registry=registry,
             driver=Driver(
                 (lambda: transport) if transport else _network, pool, settings.reply_limit_bytes
             ),
             resolver=resolver or EnvironmentResolver(None),
-            slots=FairLimiter(settings.max_concurrent_jobs),
+            grants=Grants(store, [vendor.variable for vendor in registry.vendors.values()]),
+            slots=Slots(settings.max_concurrent_jobs, settings.max_concurrent_jobs_per_account),
             lanes=Lanes(settings, store),
             allowances=Allowances(store),
+            quotas=Quotas(store, settings),
             reproducible=reproducible,
         )
         engine = cls(core, pool)

@@ -49,12 +49,20 @@ class Reach:
         settings = self.settings.vendors.get(vendor.id)
         return Access(
             base_urls={**vendor.base_urls, **(settings.base_urls if settings else {})},
-            secret=await self.resolver.resolve(connection.connection_type, connection.secret_ref),
+            secret=await self.secret(connection),
             model=model,
             endpoint=endpoint,
             pod=pod,
             resume=resume,
         )
+
+    async def secret(self, connection: Connection) -> str:
+        """What a connection's pointer leads to.
+
+        Raises:
+            WorkError: `SECRET_UNRESOLVED`.
+        """
+        return await self.resolver.resolve(connection.connection_type, connection.secret_ref)
 
     async def ask(self, vendor: Vendor, connection: Connection, operation: Operation[R]) -> R:
         """Ask a vendor about its infrastructure, once.

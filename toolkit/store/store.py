@@ -185,6 +185,14 @@ class Store:
         key = (table, tuple(summed), tuple(columns), ranged)
         return self._reader.sums(key, account_id, span)
 
+    async def queued(self, account_id: str, most: int) -> int:
+        """How many roots of an account are open, counted up to `most`."""
+        return self._reader.queued(account_id, most)
+
+    async def stored_bytes(self, account_id: str) -> int:
+        """How many bytes the artifacts of an account have."""
+        return self._reader.stored_bytes(account_id)
+
     async def events(self, resource_id: str, *, after: int, limit: int = 1000) -> list[Row]:
         """The events of a resource, or of a job, numbered above `after`, in order."""
         return self._reader.events(resource_id, after, limit)

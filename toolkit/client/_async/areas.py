@@ -583,20 +583,41 @@ class AsyncAccounts:
         found = (await self._http.call("GET", "/account/keys"))["data"]["items"]
         return Collection([Shown(ApiKey.model_validate(item)) for item in found], "keys")
 
+    async def key(self, id: str) -> ApiKey:  # noqa: A002
+        """What is known of a key: never the key itself."""
+        return _wire.data_of(await self._http.call("GET", f"/account/keys/{id}"), ApiKey)
+
     async def create_key(
-        self, *, scopes: Sequence[str] | None = None, max_cost_usd_per_day: float | None = None
+        self,
+        *,
+        name: str | None = None,
+        scopes: Sequence[str] | None = None,
+        max_cost_usd_per_day: float | None = None,
     ) -> KeyCreated:
         """Make another key; it is shown this once.
 
         Args:
+            name: what it is for.
             scopes: `read`, `write`, `admin`; the first two by default.
             max_cost_usd_per_day: what all work asked for with it may cost in a day, by UTC.
         """
         body = _wire.without_none(
+            name=name,
             scopes=None if scopes is None else list(scopes),
             max_cost_usd_per_day=max_cost_usd_per_day,
         )
         return _wire.data_of(await self._http.call("POST", "/account/keys", json=body), KeyCreated)
+
+    async def rotate_key(self, id: str, *, overlap_s: int | None = None) -> KeyCreated:  # noqa: A002
+        """Make a key in the place of another; it is shown this once.
+
+        Args:
+            id: of the old one.
+            overlap_s: how long that is still good, in seconds; a day by default, 0 ends it at once.
+        """
+        body = _wire.without_none(overlap_s=overlap_s)
+        envelope = await self._http.call("POST", f"/account/keys/{id}/rotate", json=body)
+        return _wire.data_of(envelope, KeyCreated)
 
     async def revoke(self, id: str) -> ApiKey:  # noqa: A002
         """Make a key invalid at once."""
