@@ -64,7 +64,7 @@ def test_variables_are_discovered_and_connected(
     monkeypatch.setenv("OPENAI_API_KEY", "not-to-be-shown")
     where = ["--data-dir", str(tmp_path)]
     shown = runner.invoke(app, ["connections", "discover", *where], catch_exceptions=False)
-    assert "toolkit connections discover --connect openai" in shown.stdout
+    assert "toolkit connections discover --connect openai" in shown.stderr
     picked = ["connections", "discover", "--connect", "all", "--json", *where]
     rows = json.loads(runner.invoke(app, picked, catch_exceptions=False).stdout)
     assert [row["provider"] for row in rows if row["connected"]] == ["openai"]

@@ -121,16 +121,7 @@ def prune(
     typer.echo(f"✓ {word}: {rows}; {gone.files} files, {gone.freed_bytes / 1e6:.1f} MB")
 
 
-account_app = typer.Typer(no_args_is_help=True, help="Accounts, made by the operator.")
-
-
-@account_app.callback()
-def accounts() -> None:
-    """Accounts, made by the operator."""
-
-
-@account_app.command()
-def create(
+def create_account(
     email: Annotated[str, typer.Argument(help="Whose account it is.")],
     allow_env: Annotated[
         list[str] | None,

@@ -100,6 +100,11 @@ def data_of(envelope: Any, model: type[R]) -> R:
     return model.model_validate(envelope["data"])
 
 
+def page(limit: int, cursor: str | None) -> dict[str, str | int]:
+    """The query that asks for a page of a list."""
+    return {"limit": limit} if cursor is None else {"limit": limit, "cursor": cursor}
+
+
 def without_none(**fields: object) -> dict[str, object]:
     """The fields that were given."""
     return {name: value for name, value in fields.items() if value is not None}

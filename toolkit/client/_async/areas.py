@@ -1,6 +1,6 @@
 """The `/v1` areas as attributes of the client: what can be created, read and listed in each."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -55,15 +55,34 @@ class AsyncArea(Generic[H]):
 
     async def list(self, limit: int = 50, cursor: str | None = None) -> Collection[H]:
         """A page of them, newest first; its `next_cursor` leads to the next."""
-        params: dict[str, str | int] = {"limit": limit}
-        if cursor is not None:
-            params["cursor"] = cursor
+        params = _wire.page(limit, cursor)
         found = (await self._http.call("GET", f"/{self.handle.area}", params=params))["data"]
         items = [self._made(item) for item in found["items"]]
         return Collection(items, self.handle.area, found["next_cursor"])
 
+    async def iterate(self, page: int = 50) -> AsyncIterator[H]:
+        """All of them, newest first; a page is read when the one before is used up.
 
-class _Followed(AsyncArea[H]):
+        Iterating over the area itself does the same.
+
+        Args:
+            page: how many are read at once, 1 to 200.
+        """
+        found = await self.list(page)
+        while True:
+            for item in found:
+                yield item
+            if found.next_cursor is None:
+                return
+            found = await self.list(page, found.next_cursor)
+
+    def __aiter__(self) -> AsyncIterator[H]:
+        return self.iterate()
+
+
+class AsyncFollowed(AsyncArea[H]):
+    """An area of work that tells events and can be cancelled."""
+
     async def events(self, id: str, after: int = 0, wait_s: int = 0) -> list[Event]:  # noqa: A002
         """The events of one, numbered above `after`."""
         envelope = await self._http.call(
@@ -73,6 +92,12 @@ class _Followed(AsyncArea[H]):
             timeout_s=wait_s + 30.0,
         )
         return [Event.model_validate(item) for item in envelope["data"]["items"]]
+
+    async def cancel(self, id: str) -> H:  # noqa: A002
+        """End one; what has ended stays as it is."""
+        return self._made(
+            (await self._http.call("POST", f"/{self.handle.area}/{id}/cancel"))["data"]
+        )
 
 
 class AsyncCapabilities(AsyncArea[handles.AsyncCapability]):
@@ -154,7 +179,7 @@ class AsyncProviders:
         return Collection(shown, "providers")
 
 
-class AsyncRuns(_Followed[handles.AsyncRun]):
+class AsyncRuns(AsyncFollowed[handles.AsyncRun]):
     """`client.runs`."""
 
     handle = handles.AsyncRun
@@ -208,7 +233,7 @@ class AsyncRuns(_Followed[handles.AsyncRun]):
         return await self._posted(_wire.run_body(name, input, version, options, target))
 
 
-class AsyncJobs(_Followed[handles.AsyncJob]):
+class AsyncJobs(AsyncFollowed[handles.AsyncJob]):
     """`client.jobs`."""
 
     handle = handles.AsyncJob
@@ -237,7 +262,7 @@ class AsyncJobs(_Followed[handles.AsyncJob]):
         return await self._posted(body)
 
 
-class AsyncWorkflows(_Followed[handles.AsyncWorkflowRun]):
+class AsyncWorkflows(AsyncFollowed[handles.AsyncWorkflowRun]):
     """`client.workflows`."""
 
     handle = handles.AsyncWorkflowRun
@@ -287,7 +312,7 @@ class AsyncWorkflows(_Followed[handles.AsyncWorkflowRun]):
         )
 
 
-class AsyncTasks(_Followed[handles.AsyncTask]):
+class AsyncTasks(AsyncFollowed[handles.AsyncTask]):
     """`client.tasks`."""
 
     handle = handles.AsyncTask
@@ -541,6 +566,14 @@ class AsyncArtifacts(AsyncArea[handles.AsyncArtifact]):
             await artifact.content()
         return artifact
 
+    async def content(self, id: str) -> bytes:  # noqa: A002
+        """The bytes of one.
+
+        Raises:
+            RequestError: `NOT_FOUND`.
+        """
+        return (await self._http.send("GET", f"/artifacts/{id}/content")).content
+
     async def delete(self, id: str) -> handles.AsyncArtifact:  # noqa: A002
         """Delete one with its bytes.
 
@@ -578,10 +611,12 @@ class AsyncAccounts:
         """The caller's account."""
         return _wire.data_of(await self._http.call("GET", "/account"), Account)
 
-    async def keys(self) -> Collection[Shown[ApiKey]]:
-        """The account's keys: never the keys themselves."""
-        found = (await self._http.call("GET", "/account/keys"))["data"]["items"]
-        return Collection([Shown(ApiKey.model_validate(item)) for item in found], "keys")
+    async def keys(self, limit: int = 50, cursor: str | None = None) -> Collection[Shown[ApiKey]]:
+        """A page of the account's keys, newest first: never the keys themselves."""
+        params = _wire.page(limit, cursor)
+        found = (await self._http.call("GET", "/account/keys", params=params))["data"]
+        items = [Shown(ApiKey.model_validate(item)) for item in found["items"]]
+        return Collection(items, "keys", found["next_cursor"])
 
     async def key(self, id: str) -> ApiKey:  # noqa: A002
         """What is known of a key: never the key itself."""

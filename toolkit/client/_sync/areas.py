@@ -1,7 +1,7 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
 """The `/v1` areas as attributes of the client: what can be created, read and listed in each."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -56,15 +56,34 @@ class Area(Generic[H]):
 
     def list(self, limit: int = 50, cursor: str | None = None) -> Collection[H]:
         """A page of them, newest first; its `next_cursor` leads to the next."""
-        params: dict[str, str | int] = {"limit": limit}
-        if cursor is not None:
-            params["cursor"] = cursor
+        params = _wire.page(limit, cursor)
         found = (self._http.call("GET", f"/{self.handle.area}", params=params))["data"]
         items = [self._made(item) for item in found["items"]]
         return Collection(items, self.handle.area, found["next_cursor"])
 
+    def iterate(self, page: int = 50) -> Iterator[H]:
+        """All of them, newest first; a page is read when the one before is used up.
 
-class _Followed(Area[H]):
+        Iterating over the area itself does the same.
+
+        Args:
+            page: how many are read at once, 1 to 200.
+        """
+        found = self.list(page)
+        while True:
+            for item in found:
+                yield item
+            if found.next_cursor is None:
+                return
+            found = self.list(page, found.next_cursor)
+
+    def __iter__(self) -> Iterator[H]:
+        return self.iterate()
+
+
+class Followed(Area[H]):
+    """An area of work that tells events and can be cancelled."""
+
     def events(self, id: str, after: int = 0, wait_s: int = 0) -> list[Event]:  # noqa: A002
         """The events of one, numbered above `after`."""
         envelope = self._http.call(
@@ -74,6 +93,10 @@ class _Followed(Area[H]):
             timeout_s=wait_s + 30.0,
         )
         return [Event.model_validate(item) for item in envelope["data"]["items"]]
+
+    def cancel(self, id: str) -> H:  # noqa: A002
+        """End one; what has ended stays as it is."""
+        return self._made((self._http.call("POST", f"/{self.handle.area}/{id}/cancel"))["data"])
 
 
 class Capabilities(Area[handles.Capability]):
@@ -151,7 +174,7 @@ class Providers:
         return Collection(shown, "providers")
 
 
-class Runs(_Followed[handles.Run]):
+class Runs(Followed[handles.Run]):
     """`client.runs`."""
 
     handle = handles.Run
@@ -205,7 +228,7 @@ class Runs(_Followed[handles.Run]):
         return self._posted(_wire.run_body(name, input, version, options, target))
 
 
-class Jobs(_Followed[handles.Job]):
+class Jobs(Followed[handles.Job]):
     """`client.jobs`."""
 
     handle = handles.Job
@@ -234,7 +257,7 @@ class Jobs(_Followed[handles.Job]):
         return self._posted(body)
 
 
-class Workflows(_Followed[handles.WorkflowRun]):
+class Workflows(Followed[handles.WorkflowRun]):
     """`client.workflows`."""
 
     handle = handles.WorkflowRun
@@ -282,7 +305,7 @@ class Workflows(_Followed[handles.WorkflowRun]):
         return self._made((self._http.call("POST", f"/workflows/{id}/fork", json=body))["data"])
 
 
-class Tasks(_Followed[handles.Task]):
+class Tasks(Followed[handles.Task]):
     """`client.tasks`."""
 
     handle = handles.Task
@@ -528,6 +551,14 @@ class Artifacts(Area[handles.Artifact]):
             artifact.content()
         return artifact
 
+    def content(self, id: str) -> bytes:  # noqa: A002
+        """The bytes of one.
+
+        Raises:
+            RequestError: `NOT_FOUND`.
+        """
+        return (self._http.send("GET", f"/artifacts/{id}/content")).content
+
     def delete(self, id: str) -> handles.Artifact:  # noqa: A002
         """Delete one with its bytes.
 
@@ -563,10 +594,12 @@ class Accounts:
         """The caller's account."""
         return _wire.data_of(self._http.call("GET", "/account"), Account)
 
-    def keys(self) -> Collection[Shown[ApiKey]]:
-        """The account's keys: never the keys themselves."""
-        found = (self._http.call("GET", "/account/keys"))["data"]["items"]
-        return Collection([Shown(ApiKey.model_validate(item)) for item in found], "keys")
+    def keys(self, limit: int = 50, cursor: str | None = None) -> Collection[Shown[ApiKey]]:
+        """A page of the account's keys, newest first: never the keys themselves."""
+        params = _wire.page(limit, cursor)
+        found = (self._http.call("GET", "/account/keys", params=params))["data"]
+        items = [Shown(ApiKey.model_validate(item)) for item in found["items"]]
+        return Collection(items, "keys", found["next_cursor"])
 
     def key(self, id: str) -> ApiKey:  # noqa: A002
         """What is known of a key: never the key itself."""

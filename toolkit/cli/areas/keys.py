@@ -1,0 +1,45 @@
+"""`toolkit keys`."""
+
+from typing import Annotated
+
+import typer
+
+from toolkit.cli.options import on_service
+from toolkit.cli.output import Shell
+from toolkit.cli.verbs import Id, group
+
+app = group("The keys of the account; a key itself is shown once, when it is made.")
+
+
+@app.command("list")
+@on_service
+def list_them(shell: Shell) -> None:
+    """List them by their last four characters."""
+    columns = ("id", "last4", "scopes", "max_cost_usd_per_day", "created_at", "revoked_at")
+    shell.table(shell.client.account.keys(200), columns)
+
+
+@app.command()
+@on_service
+def create(
+    shell: Shell,
+    scope: Annotated[
+        list[str] | None,
+        typer.Option(help="read, write or admin; repeatable, the first two by default."),
+    ] = None,
+    max_cost_usd_per_day: Annotated[
+        float | None, typer.Option(min=0, help="What may be spent with it in a day, by UTC.")
+    ] = None,
+) -> None:
+    """Make another key; it is shown this once."""
+    made = shell.client.account.create_key(
+        scopes=scope or None, max_cost_usd_per_day=max_cost_usd_per_day
+    )
+    shell.show(made)
+
+
+@app.command()
+@on_service
+def revoke(shell: Shell, id: Id) -> None:  # noqa: A002 - the contract's word
+    """Make a key invalid at once."""
+    shell.show(shell.client.account.revoke(id))
