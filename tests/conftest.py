@@ -52,6 +52,7 @@ class Server:
         self.thread = EngineThread(settings)
         listener = socket.socket()
         listener.bind(("127.0.0.1", 0))
+        listener.listen()  # who is early waits for the server
         self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         config = uvicorn.Config(
             create_app(self.thread.engine), log_level="warning", lifespan="off", ws="none"

@@ -90,3 +90,11 @@ def test_a_script_of_faults_that_is_none(tmp_path: Path) -> None:
             ["serve", "--faults", str(path), "--data-dir", str(tmp_path)],
             catch_exceptions=False,
         )
+
+
+def test_an_origin_that_is_none_is_said(tmp_path: Path) -> None:
+    """Given an origin that is not exact, then the server says so and does not start."""
+    given = ["serve", "--cors-origin", "*", "--data-dir", str(tmp_path)]
+    with pytest.raises(ToolkitError, match="exact origin") as refused:
+        runner.invoke(app, given, catch_exceptions=False)
+    assert "\n" not in str(refused.value)

@@ -81,6 +81,7 @@ LINES: dict[str, list[str]] = {
 }
 # The commands that ask nothing of a service.
 HERE = {
+    "account create": "makes an account on a data directory, as its operator",
     "backup": "copies a data directory",
     "demo": "runs a notebook",
     "doctor": "examines a data directory",

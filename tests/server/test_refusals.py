@@ -122,6 +122,17 @@ BODIES = [
     ("/v1/endpoints", {"workers_max": 0}, 400, "INVALID_REQUEST", "workers_max"),
     ("/v1/endpoints", {}, 400, "CREDENTIALS_MISSING", None),
     ("/v1/endpoints", {"template_id": "tpl_x"}, 404, "NOT_FOUND", None),
+    ("/v1/endpoints", {"storage_id": "sto_x"}, 404, "NOT_FOUND", None),
+    ("/v1/endpoints", {"workers_min": 2}, 400, "INVALID_REQUEST", "workers_min"),
+    ("/v1/compute", {"name": "x", "gpu_type": "y", "storage_id": "sto_x"}, 404, "NOT_FOUND", None),
+    ("/v1/storage", {"name": "x", "size_gb": 20}, 400, "CREDENTIALS_MISSING", None),
+    ("/v1/storage", {"name": "x", "size_gb": 9}, 400, "INVALID_REQUEST", "size_gb"),
+    ("/v1/storage", {"name": "x", "size_gb": 4097}, 400, "INVALID_REQUEST", "size_gb"),
+    ("/v1/storage", {"name": "", "size_gb": 20}, 400, "INVALID_REQUEST", "name"),
+    ("/v1/templates", {"name": "x", "image": "y"}, 400, "CREDENTIALS_MISSING", None),
+    ("/v1/templates", {"name": "x"}, 400, "INVALID_REQUEST", "image"),
+    ("/v1/templates", {"name": "x", "image": "y", "hidden": True}, 400, "INVALID_REQUEST",
+     "hidden"),
     ("/v1/plans", {"objective": "x", "y": 1}, 400, "INVALID_REQUEST", "y"),
 ]  # fmt: skip
 
@@ -244,7 +255,8 @@ async def test_a_revoked_key_is_unauthenticated_at_once(wire: Wire) -> None:
 
 READS = [
     "/v1/runs/{}", "/v1/jobs/{}", "/v1/workflows/{}", "/v1/tasks/{}", "/v1/plans/{}",
-    "/v1/artifacts/{}", "/v1/artifacts/{}/content", "/v1/endpoints/{}",
+    "/v1/artifacts/{}", "/v1/artifacts/{}/content", "/v1/endpoints/{}", "/v1/compute/{}",
+    "/v1/storage/{}", "/v1/templates/{}",
     "/v1/providers/connections/{}", "/v1/runs/{}/events", "/v1/jobs/{}/events",
     "/v1/workflows/{}/events", "/v1/tasks/{}/events",
 ]  # fmt: skip
@@ -268,6 +280,13 @@ async def test_a_foreign_id_is_answered_like_an_unknown_one(wire: Wire) -> None:
         "task": (await post(TASKS, {"objective": "A social card about tea"}))["id"],
         "plan": (await post("/v1/plans", {"objective": "A card about tea"}))["id"],
         "connection": (await post(LINKS, pointer()))["id"],
+    }
+    await post(LINKS, pointer(provider="runpod", secret_ref="RUNPOD_API_KEY"))
+    endpoint = await post("/v1/endpoints", {})
+    ids |= {
+        "endpoint": endpoint["id"],
+        "template": endpoint["template_id"],
+        "storage": (await post("/v1/storage", {"name": "x", "size_gb": 20}))["id"],
     }
     stranger = await wire.sign_up("eve@example.org")
     for path in READS:

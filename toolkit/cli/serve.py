@@ -1,7 +1,7 @@
 """`toolkit serve`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -9,6 +9,7 @@ from toolkit.contract.errors import ErrorCode, RequestError
 
 if TYPE_CHECKING:
     from toolkit.sandbox import Faults
+    from toolkit.settings import Settings
 
 
 def serve(
@@ -29,15 +30,28 @@ def serve(
     faults: Annotated[
         Path | None, typer.Option(help="What goes wrong in the sandbox: a TOML file of [[fault]].")
     ] = None,
+    closed_signup: Annotated[
+        bool, typer.Option("--closed-signup", help="Accounts are made by `toolkit account create`.")
+    ] = False,
+    trust_proxy: Annotated[
+        list[str] | None, typer.Option(help="The address of a proxy in front; repeatable.")
+    ] = None,
+    cors_origin: Annotated[
+        list[str] | None, typer.Option(help="A web page's origin that may ask; repeatable.")
+    ] = None,
 ) -> None:
     """Serve the /v1 contract until SIGTERM or Ctrl-C."""
     import asyncio
 
     from toolkit.local import open_engine
     from toolkit.server.serve import serve as serve_engine
-    from toolkit.settings import Settings
 
-    settings = Settings(data_dir=data_dir)
+    settings = _settings(
+        data_dir=data_dir,
+        closed_signup=closed_signup or None,
+        trust_proxy=trust_proxy,
+        cors_origins=cors_origin,
+    )
     script = _script(faults)
     update: dict[str, object] = {
         "sandbox": sandbox or faults is not None or settings.sandbox,
@@ -51,6 +65,23 @@ def serve(
         await serve_engine(engine, host, port, on_ready=_say_ready)
 
     asyncio.run(run())
+
+
+def _settings(**given: Any) -> "Settings":
+    """The settings with what was given here; what was not is as set elsewhere.
+
+    Raises:
+        RequestError: `INVALID_REQUEST` for a value that none can have.
+    """
+    from pydantic import ValidationError
+
+    from toolkit.settings import Settings
+
+    try:
+        return Settings(**{name: value for name, value in given.items() if value is not None})
+    except ValidationError as error:
+        said = "; ".join(f"{fault['loc'][0]}: {fault['msg']}" for fault in error.errors())
+        raise RequestError(ErrorCode.INVALID_REQUEST, f"Correct the settings: {said}.") from None
 
 
 def _script(path: Path | None) -> "Faults | None":

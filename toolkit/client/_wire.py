@@ -11,6 +11,7 @@ import httpx
 from pydantic import BaseModel, ValidationError
 
 from toolkit.client._shown import Discovered
+from toolkit.contract.account import tells_a_key
 from toolkit.contract.base import ErrorEnvelope
 from toolkit.contract.errors import ErrorCode, ServiceError, ToolkitError
 from toolkit.contract.health import Provider
@@ -74,8 +75,7 @@ def once(method: str, path: str, transport: object) -> dict[str, str]:
     Reading and deleting are so by themselves, and keys are told a single time. Nothing is lost
     between two threads, so an engine in this process need not keep its answers.
     """
-    told_once = path in ("/account", "/account/keys")
-    if method != "POST" or told_once or getattr(transport, "lossless", False):
+    if method != "POST" or tells_a_key(path) or getattr(transport, "lossless", False):
         return {}
     return {"Idempotency-Key": secrets.token_hex(16)}
 

@@ -1,5 +1,6 @@
 """Accounts and API keys (specification, "Account" and "Authentication")."""
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
@@ -7,6 +8,17 @@ from pydantic import AfterValidator, Field
 from toolkit.contract.base import Record, Request, Timestamp, Usd
 
 Scope = Literal["read", "write", "admin"]
+OVERLAP_S, LONGEST_OVERLAP_S = 24 * 3600, 7 * 24 * 3600
+_TELLS_A_KEY = re.compile(r"/account(/keys(/[^/]+/rotate)?)?")
+
+
+def tells_a_key(path: str) -> bool:
+    """Whether a POST to a path below `/v1` is answered with a key, which is told only once.
+
+    >>> [tells_a_key(path) for path in ("/account/keys/key_1/rotate", "/account/keys/key_1")]
+    [True, False]
+    """
+    return _TELLS_A_KEY.fullmatch(path) is not None
 
 
 def _is_email(text: str) -> str:
@@ -51,25 +63,55 @@ class KeyCreate(Request):
     """`POST /v1/account/keys`.
 
     Attributes:
+        name: what it is for; nothing goes by it.
         scopes: what the key allows.
         max_cost_usd_per_day: what all work asked for with it may cost from midnight to midnight,
             UTC; none sets no limit.
     """
 
+    name: str | None = Field(default=None, min_length=1, max_length=100)
     scopes: list[Scope] = Field(default=["read", "write"], min_length=1, max_length=3)
     max_cost_usd_per_day: Usd | None = None
 
 
+class KeyRotate(Request):
+    """`POST /v1/account/keys/{id}/rotate`.
+
+    Attributes:
+        overlap_s: how long the old key is still good, in seconds; 0 ends it at once.
+    """
+
+    overlap_s: int = Field(default=OVERLAP_S, ge=0, le=LONGEST_OVERLAP_S)
+
+
 class ApiKey(Record):
-    """An API key as it is listed: never the key itself."""
+    """An API key as it is listed: never the key itself.
+
+    Attributes:
+        expires_at: when it ends, for one that was rotated.
+        rotated_from: the key in whose place it came.
+        rotated_to: the key that came in its place.
+        allowance_of: the first key of a row that were rotated into each other: all spend from its
+            day's allowance; none for that one itself.
+    """
 
     id: str
+    name: str | None = None
     prefix: str = "sk_live_"
     last4: str
     scopes: list[Scope] = ["read", "write", "admin"]
     max_cost_usd_per_day: Usd | None = None
     created_at: Timestamp
+    expires_at: Timestamp | None = None
     revoked_at: Timestamp | None = None
+    rotated_from: str | None = None
+    rotated_to: str | None = None
+    allowance_of: str | None = None
+
+    @property
+    def purse(self) -> str:
+        """What its spending is counted under."""
+        return self.allowance_of or self.id
 
 
 class KeyCreated(ApiKey):

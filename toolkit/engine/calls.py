@@ -242,10 +242,9 @@ class Calls:
 
     async def _rotated(self, connection: Connection, refused: str) -> bool:
         """Whether the pointer leads to another secret by now than the one that was refused."""
-        resolver, pointer = self._core.resolver, (connection.connection_type, connection.secret_ref)
-        resolver.forget(*pointer)
+        self._core.resolver.forget(connection.connection_type, connection.secret_ref)
         try:
-            return await resolver.resolve(*pointer) != refused
+            return await self._core.secret(connection) != refused
         except ToolkitError:
             return False
 

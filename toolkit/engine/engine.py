@@ -17,27 +17,34 @@ from toolkit.engine.agents import Agents
 from toolkit.engine.allowance import Allowances
 from toolkit.engine.artifacts import Artifacts
 from toolkit.engine.billing import Billings
+from toolkit.engine.catalog import Catalog
 from toolkit.engine.compute import Computes
 from toolkit.engine.connections import Connections, Providers
 from toolkit.engine.core import Core
 from toolkit.engine.driver import Driver
 from toolkit.engine.endpoints import Endpoints
 from toolkit.engine.events import Events
+from toolkit.engine.grants import Grants
 from toolkit.engine.jobs import Jobs
+from toolkit.engine.keys import Keys
 from toolkit.engine.lanes import Lanes
-from toolkit.engine.limiter import FairLimiter
 from toolkit.engine.lineage import Lineages
 from toolkit.engine.manager import Manager
 from toolkit.engine.once import Once
 from toolkit.engine.plans import Plans
+from toolkit.engine.quota import Quotas
 from toolkit.engine.registry import Registry
 from toolkit.engine.reruns import Reruns
 from toolkit.engine.reviews import Reviews
 from toolkit.engine.roots import Roots
 from toolkit.engine.runner import JobRunner
 from toolkit.engine.runs import Runs
+from toolkit.engine.settler import Settler
+from toolkit.engine.slots import Slots
 from toolkit.engine.solo import Solo
+from toolkit.engine.storage import Storages
 from toolkit.engine.tasks import Tasks
+from toolkit.engine.templates import Templates
 from toolkit.engine.usage import Usage
 from toolkit.engine.workflows import Workflows
 from toolkit.secrets import EnvironmentResolver, SecretResolver
@@ -83,7 +90,8 @@ class Engine:
         self.lineage = Lineages(core, self.artifacts)
         runner = JobRunner(core, self.artifacts)
         admission = Admission(core, self.artifacts)
-        self.accounts = Accounts(core)
+        self.accounts = Accounts(core.store, core.settings)
+        self.keys = Keys(core.store)
         self.connections = Connections(core)
         self.providers = Providers(core)
         self.capabilities = Capabilities(core.registry)
@@ -97,13 +105,19 @@ class Engine:
         self.reviews = Reviews(core, self._roots, self.plans, self.workflows, self.tasks, manager)
         self.agents = Agents(core)
         self.runs = Runs(core, solo, AgentRuns(core, self.agents, self.plans, self.tasks))
-        self.endpoints = Endpoints(core)
-        self.compute = Computes(core)
+        self.catalog = Catalog(core)
+        self.storage = Storages(core)
+        self.templates = Templates(core)
+        self.endpoints = Endpoints(core, self.templates, self.catalog)
+        self.compute = Computes(core, self.catalog)
+        # Endpoints first, as their hidden templates go with them.
+        self.settler = Settler([self.endpoints, self.compute, self.templates, self.storage])
         self.events = Events(core)
         self.usage = Usage(core)
         self.billing = Billings(core, self.usage)
         self.once = Once(core)
         self._sweeper: asyncio.Task[None] | None = None
+        self._settling: asyncio.Task[None] | None = None
 
     @classmethod
     async def open(
@@ -135,22 +149,27 @@ class Engine:
             lease_s=settings.lease_s,
         )
         pool = ThreadPoolExecutor(os.cpu_count() or 2, thread_name_prefix="toolkit-cpu")
+        registry = registry or Registry.load()
         core = Core(
             settings=settings,
             store=store,
-            registry=registry or Registry.load(),
+            registry=registry,
             driver=Driver(
                 (lambda: transport) if transport else _network, pool, settings.reply_limit_bytes
             ),
             resolver=resolver or EnvironmentResolver(None),
-            slots=FairLimiter(settings.max_concurrent_jobs),
+            grants=Grants(store, [vendor.variable for vendor in registry.vendors.values()]),
+            slots=Slots(settings.max_concurrent_jobs, settings.max_concurrent_jobs_per_account),
             lanes=Lanes(settings, store),
             allowances=Allowances(store),
+            quotas=Quotas(store, settings),
             reproducible=reproducible,
         )
         engine = cls(core, pool)
         await engine._roots.open()
         engine._sweeper = asyncio.create_task(engine.once.sweep(), name="sweeper")
+        if not reproducible:  # a replay asks nobody what the recording did not ask
+            engine._settling = asyncio.create_task(engine.settler.keep(), name="settler")
         return engine
 
     @property
@@ -165,8 +184,10 @@ class Engine:
     async def close(self, grace_s: float = 10.0) -> None:
         """Let vendor calls under way end for `grace_s` seconds; the rest is left resumable."""
         self.drain()
-        if self._sweeper is not None:
-            self._sweeper.cancel()
+        for task in (self._sweeper, self._settling):
+            if task is not None:
+                task.cancel()
+                await asyncio.wait([task])
         await self._roots.close(grace_s)
         self.artifacts.close()
         await self._core.driver.aclose()

@@ -62,6 +62,7 @@ class Workflows:
         """
         options = await self.check(account_id, request, kept)
         await self._core.allowances.check(key_id, None)
+        await self._core.quotas.check_queue(account_id)
         workflow = self.draft(request)
         workflow.forked_from = forked_from
         inserted, lease = self._core.store.new_root(workflow.id, "workflow", account_id, key_id)

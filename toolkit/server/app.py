@@ -7,10 +7,12 @@ from fastapi import FastAPI
 
 from toolkit.engine import Engine
 from toolkit.server import areas
+from toolkit.server.bounds import Bounds
 from toolkit.server.errors import install_errors
 from toolkit.server.idempotency import Idempotency
 from toolkit.server.middleware import Draining, RequestIds
 from toolkit.server.openapi import install_openapi
+from toolkit.server.origins import Origins
 
 
 def create_app(engine: Engine) -> FastAPI:
@@ -31,5 +33,7 @@ def create_app(engine: Engine) -> FastAPI:
     install_openapi(app)
     app.add_middleware(Idempotency, engine=engine)
     app.add_middleware(Draining, engine=engine)
+    app.add_middleware(Bounds, engine=engine)
+    app.add_middleware(Origins, engine=engine)
     app.add_middleware(RequestIds)
     return app

@@ -9,13 +9,14 @@ from pydantic import BaseModel
 
 from toolkit.contract.base import Envelope, ErrorEnvelope, PageEnvelope
 from toolkit.contract.errors import ErrorCode
-from toolkit.server.idempotency import EXCEPTED
+from toolkit.server.idempotency import excepted
 
 REF = "#/components/schemas/{model}"
 _ANY = (
     ErrorCode.INVALID_REQUEST,
     ErrorCode.UNAUTHENTICATED,
     ErrorCode.FORBIDDEN,
+    ErrorCode.RATE_LIMITED,
     ErrorCode.INTERNAL,
     ErrorCode.UNAVAILABLE,
 )
@@ -139,7 +140,7 @@ def _finish(document: dict[str, Any]) -> None:
             operation["responses"].pop("422", None)
             if path.endswith("/events"):
                 _with_stream(operation)
-            if method == "post" and path not in EXCEPTED:
+            if method == "post" and not excepted(path):
                 _with_key(operation)
             if (path, method) not in OPEN_PATHS:
                 operation["security"] = [{"key": []}]

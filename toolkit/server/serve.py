@@ -10,6 +10,7 @@ import uvicorn
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.engine import Engine
 from toolkit.server.app import create_app
+from toolkit.server.connections import patient
 
 GRACE_S = 10.0
 BACKLOG = 2048
@@ -64,6 +65,10 @@ async def serve(
         log_level="warning",
         lifespan="off",
         ws="none",
+        http=patient(engine.settings),
+        # uvicorn believes every process of this machine, unless told otherwise.
+        proxy_headers=bool(engine.settings.trust_proxy),
+        forwarded_allow_ips=sorted(engine.settings.trust_proxy),
         server_header=False,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=int(grace_s),

@@ -14,6 +14,15 @@ from toolkit.store.tables import events, metadata, roots
 # Left out, the dialect makes a parameter of it that nobody has a value for.
 NONE: ColumnElement[int] = literal_column("0")
 Row = dict[str, Any]
+# Each is answered by an index that is there for it.
+_QUEUED = (
+    "SELECT count(*) AS n FROM"
+    " (SELECT 1 FROM roots WHERE account_id = :account_id AND open = 1 LIMIT :most)"
+)
+_STORED = (
+    "SELECT coalesce(sum(size_bytes), 0) AS n FROM artifacts"
+    " WHERE account_id = :account_id AND deleted = 0"
+)
 _NAMES_BLOB = (
     "SELECT 1 FROM artifacts WHERE sha256 = :sha256 AND content IS NULL AND deleted = 0 LIMIT 1"
 )
@@ -78,6 +87,14 @@ class Reader:
     def to_cancel(self, owner: str) -> set[str]:
         """The ids of open roots that an owner holds and somebody wants cancelled."""
         return {str(row["id"]) for row in self._rows(_to_cancel(), {"owner": owner})}
+
+    def queued(self, account_id: str, most: int) -> int:
+        """How many roots of an account are open, counted up to `most`."""
+        return int(self._rows(_QUEUED, {"account_id": account_id, "most": most})[0]["n"])
+
+    def stored_bytes(self, account_id: str) -> int:
+        """How many bytes the artifacts of an account have, those of equal content each."""
+        return int(self._rows(_STORED, {"account_id": account_id})[0]["n"])
 
     def names_blob(self, sha256: str) -> bool:
         """Whether an artifact has bytes that are kept in a file."""

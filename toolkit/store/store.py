@@ -185,6 +185,14 @@ class Store:
         key = (table, tuple(summed), tuple(columns), ranged)
         return self._reader.sums(key, account_id, span)
 
+    async def queued(self, account_id: str, most: int) -> int:
+        """How many roots of an account are open, counted up to `most`."""
+        return self._reader.queued(account_id, most)
+
+    async def stored_bytes(self, account_id: str) -> int:
+        """How many bytes the artifacts of an account have."""
+        return self._reader.stored_bytes(account_id)
+
     async def events(self, resource_id: str, *, after: int, limit: int = 1000) -> list[Row]:
         """The events of a resource, or of a job, numbered above `after`, in order."""
         return self._reader.events(resource_id, after, limit)
@@ -350,6 +358,21 @@ class Store:
             if self._crash is not None:
                 self._crash("after")
         return int(hit)
+
+    @property
+    def owner(self) -> str:
+        """The id of this opening of the store; another process can tell when it has gone."""
+        return self._owner.id
+
+    def has_gone(self, owner: str) -> bool:
+        """Whether the process of another owner has gone, as far as this machine can tell."""
+        return self._owner.is_dead(owner)
+
+    async def take_over(self, table: str, row_id: str, spec: str, new: str) -> bool:
+        """Put `new` in the place of a row's `spec`, unless another process was quicker."""
+        of = metadata.tables[table]
+        mine = of.update().where(of.c.id == row_id, of.c.spec == spec).values(spec=new)
+        return self._change(mine) > 0
 
     async def put_blob(self, sha256: str, data: bytes) -> None:
         """Store bytes under their SHA-256."""

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from toolkit import upkeep
 from toolkit.cli.options import on_service
 from toolkit.cli.output import Shell
 from toolkit.cli.verbs import group
@@ -25,3 +26,6 @@ def sign_up(
 ) -> None:
     """Open an account; its key is shown this once."""
     shell.show(shell.client.account.create(email))
+
+
+app.command("create")(upkeep.create_account)

@@ -1,14 +1,15 @@
 """`/v1/artifacts`."""
 
-import json
 from typing import Any
 
 from fastapi import APIRouter, Depends, Request, Response
 
 from toolkit.contract.artifacts import Artifact, Lineage
-from toolkit.contract.errors import Detail, ErrorCode, RequestError
+from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.server.auth import Reader, TheEngine, Writer
+from toolkit.server.body import Sizes, check_json
 from toolkit.server.envelope import one, page
+from toolkit.server.forms import refused
 from toolkit.server.openapi import PAGED, described
 from toolkit.server.paging import no_query, page_query
 from toolkit.server.uploads import byte_range, media_type_of, read_upload
@@ -48,15 +49,9 @@ async def create(request: Request, engine: TheEngine, caller: Writer) -> Respons
     """Upload one as multipart, in the field `file`; its type is told from its bytes."""
     data, described_by = await read_upload(request, engine.settings.upload_limit_bytes)
     try:
-        metadata = json.loads(described_by or "{}")
-    except ValueError:
-        metadata = None
-    if not isinstance(metadata, dict):
-        raise RequestError(
-            ErrorCode.INVALID_REQUEST,
-            "The upload cannot be read.",
-            details=[Detail("metadata", "is not a JSON object")],
-        )
+        metadata = check_json((described_by or "{}").encode(), Sizes.of(engine.settings))
+    except (RequestError, UnicodeEncodeError):
+        raise refused("metadata", "is not a JSON object that can be kept") from None
     artifact = await engine.artifacts.create(caller.account_id, data, media_type_of(data), metadata)
     return one(artifact, 201)
 
