@@ -75,8 +75,10 @@ class Stock(Generic[K]):
 
     async def page(self, account_id: str, limit: int, before: str | None) -> list[K]:
         """A page of records, newest first."""
-        rows = await self._core.store.page(self._table, account_id, limit=limit, before=before)
-        return [self._read(row) for row in rows if row["status"] != "deleted"]
+        rows = await self._core.store.page(
+            self._table, account_id, limit=limit, before=before, without="deleted"
+        )
+        return [self._read(row) for row in rows]
 
     async def save(self, record: K, status: InfrastructureStatus, **columns: object) -> None:
         """Write a record down as it stands now."""

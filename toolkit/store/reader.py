@@ -36,11 +36,19 @@ class Reader:
         return self._rows(_equal(table, tuple(equals)), equals)
 
     def page(
-        self, table: str, account_id: str, limit: int, before: str | None, **equals: object
+        self,
+        table: str,
+        account_id: str,
+        limit: int,
+        before: str | None,
+        without: str | None = None,
+        **equals: object,
     ) -> list[Row]:
-        """An account's rows, newest first, from below the id `before`."""
-        given = {**equals, "account_id": account_id, "limit": limit, "before": before}
-        return self._rows(_page(table, tuple(equals), before is not None), given)
+        """An account's rows, newest first, from below the id `before`, `without` a status."""
+        given = {**equals, "account_id": account_id, "limit": limit}
+        given |= {"before": before, "without": without}
+        columns = tuple(equals)
+        return self._rows(_page(table, columns, before is not None, without is not None), given)
 
     def events(self, resource_id: str, after: int, limit: int) -> list[Row]:
         """The events of a resource numbered above `after`, in order."""
@@ -94,10 +102,11 @@ def _equal(table: str, columns: tuple[str, ...]) -> str:
 
 
 @cache
-def _page(table: str, columns: tuple[str, ...], below: bool) -> str:
+def _page(table: str, columns: tuple[str, ...], below: bool, without: bool) -> str:
     of = metadata.tables[table]
     wanted = [of.c[column] == bindparam(column) for column in ("account_id", *columns)]
     wanted += [of.c.id < bindparam("before")] if below else []
+    wanted += [of.c.status != bindparam("without")] if without else []
     newest_first = select(of).where(*wanted).order_by(of.c.id.desc())
     return compiled(newest_first.limit(bindparam("limit")).offset(NONE))
 

@@ -156,10 +156,14 @@ class Store:
         *,
         limit: int,
         before: str | None = None,
+        without: str | None = None,
         **equals: object,
     ) -> list[Row]:
-        """An account's rows, newest first, from below the id `before`."""
-        return self._reader.page(table, account_id, limit, before, **equals)
+        """An account's rows, newest first, from below the id `before`, `without` a status.
+
+        What is left out is left out here: a page that is filtered later may seem to be the last.
+        """
+        return self._reader.page(table, account_id, limit, before, without, **equals)
 
     async def events(self, resource_id: str, *, after: int, limit: int = 1000) -> list[Row]:
         """The events of a resource, or of a job, numbered above `after`, in order."""
