@@ -1,23 +1,18 @@
-"""What schemathesis is told of the wire that an OpenAPI document cannot say (loaded as its hooks)."""
+"""What no OpenAPI document can say of the wire: hooks that schemathesis loads."""
 
-import base64
 from typing import Any
 
 import schemathesis
 from hypothesis import strategies
 
 from toolkit.contract.ids import Prefix, new_id
+from toolkit.server.paging import KINDS, cursor_after
 
 LONGEST_WAIT_S = 1
 LARGEST = 2**63 - 1
-
-
-def _cursor(prefix: Prefix) -> str:
-    return base64.urlsafe_b64encode(new_id(prefix).encode()).decode()
-
-
-# A cursor is opaque: only one that a list gave is one.
-schemathesis.openapi.format("cursor", strategies.just(_cursor(Prefix.RUN)))
+# A cursor is opaque: only one that a list gave is one, and only for that list.
+ANY_CURSOR = cursor_after(new_id(Prefix.RUN))
+schemathesis.openapi.format("cursor", strategies.just(ANY_CURSOR))
 
 
 @schemathesis.hook
@@ -26,6 +21,8 @@ def before_call(context: Any, case: Any, kwargs: dict[str, Any]) -> None:
     query = case.query or {}
     if str(query.get("wait", "")).isdigit() and LONGEST_WAIT_S < int(query["wait"]) <= 30:
         query["wait"] = LONGEST_WAIT_S
+    if query.get("cursor") == ANY_CURSOR:
+        query["cursor"] = cursor_after(new_id(KINDS[case.operation.path]))
 
 
 @schemathesis.hook

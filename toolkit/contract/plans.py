@@ -2,14 +2,25 @@
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
+from pydantic.config import JsonDict
 
 from toolkit.contract.base import JsonObject, Record, Request, Timestamp, Usd
 from toolkit.contract.jobs import OptimizeFor
 
+# GPU work runs on one of them: what the schema says of it, for callers to know beforehand.
+_ONE_PLACE: JsonDict = {
+    "not": {
+        "properties": {"endpoint_id": {"type": "string"}, "compute_id": {"type": "string"}},
+        "required": ["endpoint_id", "compute_id"],
+    }
+}
+
 
 class Constraints(Request):
     """What a task must keep to."""
+
+    model_config = ConfigDict(json_schema_extra=_ONE_PLACE)
 
     max_cost_usd: Usd | None = None
     optimize_for: OptimizeFor | None = None

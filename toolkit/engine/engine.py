@@ -81,7 +81,7 @@ class Engine:
         self.capabilities = Capabilities(core.registry)
         solo = Solo(core, self._roots, runner, admission)
         self.jobs = Jobs(core, solo)
-        self.runs = Runs(core, solo)
+        self.runs = Runs(core, solo, admission)
         self.workflows = Workflows(core, self._roots, runner, admission)
         self.reruns = Reruns(core, self._roots, self.workflows)
         self.plans = Plans(core)

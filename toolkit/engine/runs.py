@@ -6,6 +6,7 @@ from toolkit.contract.errors import ErrorCode, RequestError, not_found
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import FINAL_STATUSES, Job
 from toolkit.contract.runs import Route, Run, RunCreate
+from toolkit.engine.admission import Admission
 from toolkit.engine.core import Core
 from toolkit.engine.registry import validate_input
 from toolkit.engine.router import check, route
@@ -16,9 +17,10 @@ from toolkit.plugins import Capability, Operation
 class Runs:
     """`/v1/runs`."""
 
-    def __init__(self, core: Core, solo: Solo) -> None:
+    def __init__(self, core: Core, solo: Solo, admission: Admission) -> None:
         self._core = core
         self._solo = solo
+        self._admission = admission
 
     async def create(
         self, account_id: str, request: RunCreate, *, key_id: str | None = None
@@ -75,6 +77,7 @@ class Runs:
         backends = await self._core.backends(account_id, capability)
         if request.options.provider is not None and backends.connections:
             check(capability, request.options, backends)
+        await self._admission.gate(account_id).find(capability, request.input, request.options)
         routing = route(capability, request.options, operation, backends)
         first = next((c for c in routing.candidates if not c.excluded), None)
         return Route(

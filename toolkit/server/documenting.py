@@ -80,6 +80,8 @@ LAST_EVENT_ID = {
     "schema": {"type": "string", "pattern": "^[0-9]{1,15}$"},
 }
 
+SHARED = (IDEMPOTENCY_KEY, PREFER, LAST_EVENT_ID)
+
 
 def finish(document: dict[str, Any]) -> dict[str, Any]:
     """The document, with all that follows from methods and paths."""
@@ -98,6 +100,7 @@ def finish(document: dict[str, Any]) -> dict[str, Any]:
             _errors(path, method, operation)
             _headers(method, path, operation)
             _answers(operation)
+    _share(document)
     document["tags"] = [tag for tag in document.get("tags", ()) if tag["name"] in used]
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
@@ -194,6 +197,32 @@ def _error(codes: list[str]) -> dict[str, Any]:
         "schema": {"allOf": [{"$ref": REF.format(model="ErrorEnvelope")}, one_of]},
         "example": {"error": error},
     }
+
+
+def _share(document: dict[str, Any]) -> None:
+    """Say once what many operations have: parameters and headers by name, errors by their codes."""
+    components = document["components"]
+    headers = components["headers"] = {}
+    parameters = components["parameters"] = {}
+    errors = components["responses"] = {}
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            for i, parameter in enumerate(given := operation.get("parameters", [])):
+                if parameter in SHARED:
+                    parameters[parameter["name"]] = parameter
+                    given[i] = {"$ref": f"#/components/parameters/{parameter['name']}"}
+            responses = operation["responses"]
+            for status, response in sorted(responses.items()):
+                for name, header in response["headers"].items():
+                    if header is REQUEST_ID:
+                        headers[name] = header
+                        response["headers"][name] = {"$ref": f"#/components/headers/{name}"}
+                del responses[status]
+                responses[status] = response
+                if int(status) >= 400:
+                    name = ".".join((status, *response["description"].split(", ")))
+                    errors[name] = response
+                    responses[status] = {"$ref": f"#/components/responses/{name}"}
 
 
 def _example(wrapped: str) -> dict[str, Any] | None:

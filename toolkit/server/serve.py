@@ -10,6 +10,7 @@ import uvicorn
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.engine import Engine
 from toolkit.server.app import create_app
+from toolkit.server.lines import PROTOCOL
 
 GRACE_S = 10.0
 BACKLOG = 2048
@@ -61,6 +62,7 @@ async def serve(
         ) from error
     config = uvicorn.Config(
         create_app(engine),
+        http=PROTOCOL,
         log_level="warning",
         lifespan="off",
         ws="none",
