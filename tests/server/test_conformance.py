@@ -13,6 +13,8 @@ from tests.contract.conftest import POINTERS
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
+HOOKS = "tests.server.conformance"
+ST = "from schemathesis.cli import schemathesis; schemathesis()"
 EXAMPLES = os.environ.get("CONFORMANCE_EXAMPLES", "8")
 
 
@@ -26,7 +28,7 @@ def test_the_server_is_as_its_document_says(server: Server, tmp_path: Path) -> N
         assert answer.status_code == 201
     found = subprocess.run(
         [
-            sys.executable, "-m", "schemathesis.cli",
+            sys.executable, "-c", ST,
             "--no-color", f"--config-file={HERE / 'schemathesis.toml'}",
             "run", f"{server.url}/openapi.json",
             "--header", f"Authorization: {key['Authorization']}",
@@ -34,7 +36,7 @@ def test_the_server_is_as_its_document_says(server: Server, tmp_path: Path) -> N
             "--continue-on-failure", "--warnings", "off",
         ],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "SCHEMATHESIS_HOOKS": "tests.server.conformance"},
+        env=os.environ | {"PYTHONPATH": str(ROOT), "SCHEMATHESIS_HOOKS": HOOKS},
         capture_output=True,
         text=True,
         timeout=3600,
