@@ -54,6 +54,8 @@ class Server:
         listener = socket.socket()
         listener.bind(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        # As `toolkit serve` has it: the body of an answer does not wait for its head.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         listener.listen()  # so that who calls before uvicorn listens is waited for
         config = uvicorn.Config(
             create_app(self.thread.engine),

@@ -6,9 +6,8 @@ import schemathesis
 from hypothesis import strategies
 
 from toolkit.contract.ids import Prefix, new_id
-from toolkit.server.paging import KINDS, cursor_after
+from toolkit.server.paging import KINDS, LONGEST_POLL_S, cursor_after
 
-LONGEST_WAIT_S = 1
 LARGEST = 2**63 - 1
 # A cursor is opaque: only one that a list gave is one, and only for that list.
 ANY_CURSOR = cursor_after(new_id(Prefix.RUN))
@@ -17,10 +16,10 @@ schemathesis.openapi.format("cursor", strategies.just(ANY_CURSOR))
 
 @schemathesis.hook
 def before_call(context: Any, case: Any, kwargs: dict[str, Any]) -> None:
-    """Hold no answer for long, and give each list cursors of its own kind."""
+    """Hold no answer, and give each list cursors of its own kind."""
     query = case.query or {}
-    if str(query.get("wait", "")).isdigit() and LONGEST_WAIT_S < int(query["wait"]) <= 30:
-        query["wait"] = LONGEST_WAIT_S
+    if str(query.get("wait", "")).isdigit() and int(query["wait"]) <= LONGEST_POLL_S:
+        query["wait"] = 0
     if query.get("cursor") == ANY_CURSOR:
         query["cursor"] = cursor_after(new_id(KINDS[case.operation.path]))
 

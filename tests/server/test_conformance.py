@@ -32,7 +32,7 @@ def test_the_server_is_as_its_document_says(server: Server, tmp_path: Path) -> N
             "--no-color", f"--config-file={HERE / 'schemathesis.toml'}",
             "run", f"{server.url}/openapi.json",
             "--header", f"Authorization: {key['Authorization']}",
-            "--max-examples", EXAMPLES, "--seed", "1", "--workers", "2",
+            "--max-examples", EXAMPLES, "--seed", "1",
             "--continue-on-failure", "--warnings", "off",
         ],
         cwd=tmp_path,

@@ -71,7 +71,6 @@ PREFER = {
     "in": "header",
     "description": "`wait=N` holds the answer for up to N seconds, at most 60",
     "schema": {"type": "string"},
-    "example": "wait=1",
 }
 LAST_EVENT_ID = {
     "name": "Last-Event-ID",
