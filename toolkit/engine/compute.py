@@ -3,7 +3,7 @@
 from toolkit.contract.base import ErrorInfo, now
 from toolkit.contract.compute import Compute, ComputeCreate
 from toolkit.contract.endpoints import InfrastructureStatus
-from toolkit.contract.errors import ErrorCode
+from toolkit.contract.errors import ErrorCode, ToolkitError
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.engine.core import Core
 from toolkit.engine.stock import Stock
@@ -55,6 +55,8 @@ class Computes:
             message = "The pod is gone at its vendor."
             compute.error = ErrorInfo(code=ErrorCode.PROVIDER_UNAVAILABLE.name, message=message)
             await self._stock.save(compute, "failed")
+        except ToolkitError:
+            return compute  # its connection is gone, and a read needs none
         else:
             await self._stand(compute, state)
         return compute
