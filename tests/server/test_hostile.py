@@ -11,7 +11,6 @@ import pytest
 from tests.conftest import Server
 from tests.server.conftest import Wire
 from tests.server.routes import DOCUMENT, ROUTES, UNKNOWN, Route, named, posted
-from tests.server.test_refusals import RAW
 from toolkit.contract.errors import ErrorCode
 from toolkit.contract.ids import Prefix, is_id
 
@@ -34,7 +33,21 @@ OURS: dict[str, object] = {
 }
 DEEP = 100_000
 BYTES = {
-    **RAW,
+    "no JSON": b"{",
+    "empty": b"",
+    "a list": b"[]",
+    "a string": b'"x"',
+    "NaN": b'{"target": NaN}',
+    "infinity": b'{"options": {"max_cost_usd": Infinity}}',
+    "1e999": b'{"options": {"max_cost_usd": 1e999}}',
+    "5000 digits": b'{"version": ' + b"9" * 5000 + b"}",
+    "invalid UTF-8": b'{"name": "\xff\xfe"}',
+    "a lone surrogate": b'{"name": "\\ud800"}',
+    "a NUL": b'{"name": "a\\u0000b"}',
+    "a member twice": b'{"name": "a", "name": "b"}',
+    "10,000 nested brackets": b"[" * 10_000 + b"]" * 10_000,
+    "10,000 nested objects": b'{"a":' * 10_000 + b"1" + b"}" * 10_000,
+    "unclosed brackets": b'{"input": ' + b"[" * 10_000,
     "5000 digits in a member": b'{"name": 1' + b"0" * 5000 + b"}",
     "100,000 nested lists": b'{"a":' + b"[" * DEEP + b"]" * DEEP + b"}",
     "a half-open surrogate": b'{"\\udfff": 1}',
