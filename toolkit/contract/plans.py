@@ -31,7 +31,8 @@ class Constraints(Request):
 class PlanCreate(Request):
     """`POST /v1/plans`: the dry run of a task; it spends nothing."""
 
-    objective: str = Field(min_length=1, max_length=10_000, pattern=r"\S")
+    # Not white space alone, by whichever of the readings of it that schemas and Python have.
+    objective: str = Field(min_length=1, max_length=10_000, pattern=r"[^\s\x1c-\x1f\x85]")
     constraints: Constraints = Constraints()
 
 

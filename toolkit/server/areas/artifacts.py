@@ -24,7 +24,7 @@ UPLOAD: dict[str, Any] = {
                 "type": "object",
                 "required": ["file"],
                 "properties": {
-                    "file": {"type": "string", "format": "binary"},
+                    "file": {"type": "string", "format": "binary", "minLength": 1},
                     "metadata": {"type": "object", "description": "as JSON"},
                 },
                 "additionalProperties": False,
