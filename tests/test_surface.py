@@ -41,8 +41,10 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "plans.create": ("a card",),
     "route": ("llm.generate", {}),
     "runs.create": ("llm.generate", {}),
+    "storage.create": ("disk", 10),
     "tasks.create": ("a card",),
     "tasks.review": ("tsk_x", "pass"),
+    "templates.create": ("worker", "example/worker:1"),
     "workflows.create": (WORKFLOW.to_dict(),),
     "workflows.fork": ("wfl_x", "a"),
     "workflows.submit": (WORKFLOW,),
@@ -51,6 +53,8 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
 NAMED = {
     ("GET", "/v1/account/keys"): "account.keys",  # keys belong to the account
     ("POST", "/v1/account/keys"): "account.create_key",
+    ("GET", "/v1/account/keys/{id}"): "account.key",
+    ("POST", "/v1/account/keys/{id}/rotate"): "account.rotate_key",
     ("DELETE", "/v1/account/keys/{id}"): "account.revoke",
     ("POST", "/v1/artifacts"): "artifacts.upload",  # a file is not made of fields
     ("GET", "/v1/health"): "health",  # of the service itself
@@ -73,9 +77,11 @@ LINES: dict[str, list[str]] = {
     "route": ["llm.generate", "objective=x"],
     "run": ["llm.generate", "objective=x"],
     "runs create": ["llm.generate", "objective=x"],
+    "storage create": ["disk", "10"],
     "task": ["a card"],
     "tasks create": ["a card"],
     "tasks review": ["tsk_x", "pass"],
+    "templates create": ["worker", "example/worker:1"],
     "workflows fork": ["wfl_x", "a"],
     "workflows run": ["workflow.yaml"],
 }

@@ -1,56 +1,103 @@
-"""Scopes on every route, and keys that are not replayed."""
+"""Who is let in: on every route, by the route table."""
 
-import re
+from typing import Any
 
 import pytest
 
 from tests.server.conftest import Wire
-from toolkit.server import create_app
+from tests.server.routes import (
+    KEYED_ROUTES,
+    ROUTES,
+    UNKNOWN,
+    Route,
+    anonymous,
+    connected,
+    named,
+    posted,
+)
+from toolkit.contract.ids import new_id
 
-NOBODYS = "01m7xrhddbvq3n2zjx4fe01326"
-OPEN = {("post", "/v1/account"), ("get", "/v1/health")}
+OPEN = {"account_create", "health_read"}
+ADMIN = "/v1/account/keys"
+# Posts that change nothing.
+READING = {"route_create"}
 
 
-def routes() -> list[tuple[str, str]]:
-    """Every method and path that needs a key."""
-    app = create_app(None)  # type: ignore[arg-type]  # only its routes are looked at
-    found = {
-        (method, path)
-        for path, operations in app.openapi()["paths"].items()
-        for method in operations
-    }
-    return sorted(found - OPEN)
-
-
-def needed(method: str, path: str) -> str:
+def scope_of(route: Route) -> str:
     """The scope that a route asks for."""
-    if path.startswith("/v1/account/keys"):
+    if route.path.startswith(ADMIN):
         return "admin"
-    reads = method == "get" or path == "/v1/route"  # which spends nothing and keeps nothing
-    return "read" if reads else "write"
+    return "read" if route.method == "GET" or route.name in READING else "write"
 
 
-async def test_every_route_asks_for_its_scope(wire: Wire) -> None:
-    """Given keys with each scope, then a route is 403 without the one it needs, never with it."""
-    made = {
-        scope: await wire.send("POST", "/v1/account/keys", json={"scopes": [scope]})
-        for scope in ("read", "write", "admin")
-    }
-    wrong = []
-    for method, path in routes():
-        for scope, key in made.items():
-            headers = {"Authorization": f"Bearer {key.json()['data']['api_key']}"}
-            target = re.sub(r"\{\w+\}", f"x_{NOBODYS}", path)
-            answer = await wire.send(method.upper(), target, headers=headers)
-            if (answer.status_code == 403) is (scope == needed(method, path)):
-                wrong.append((method, path, scope, answer.status_code))
-    assert not wrong
+def request(route: Route) -> tuple[str, dict[str, Any]]:
+    """A request whose id, if it has one, nobody has."""
+    path = route.at(new_id(route.prefix)) if route.prefix else route.at(UNKNOWN)
+    body = posted(route.path) if route.method == "POST" else None
+    if body == "a file":
+        return path, {"files": {"file": ("a.txt", b"tea")}}
+    return path, {} if body is None else {"json": body}
 
 
-@pytest.mark.parametrize("path", ["/v1/account/keys", "/v1/account/keys/{id}/rotate"])
+def test_what_is_open_to_all() -> None:
+    """Given the routes, then two are open without a key, and every other says so."""
+    assert {route.name for route in ROUTES if not route.told["security"]} == OPEN
+
+
+@pytest.mark.parametrize("route", named(KEYED_ROUTES))
+async def test_without_a_key(wire: Wire, route: Route) -> None:
+    """Given no key, or one malformed, unknown or revoked, then 401 and the same bytes for all."""
+    made = await wire.send("POST", ADMIN, json={"scopes": ["read", "write", "admin"]})
+    await wire.send("DELETE", f"{ADMIN}/{made.json()['id']}")
+    revoked = f"Bearer {made.json()['data']['api_key']}"
+    unknown = "Bearer sk_live_" + "a" * 43
+    sent = [None, "Bearer x", "Basic YTpi", unknown, revoked, unknown[:-1], revoked + "x"]
+    path, given = request(route)
+    answers = []
+    for value in sent:
+        for headers in ({}, {"Idempotency-Key": "once"}):
+            keyed = headers if value is None else {**headers, "Authorization": value}
+            answer = await wire.http.request(route.method, path, headers=keyed, **given)
+            assert answer.status_code == 401, answer.text
+            assert answer.headers["WWW-Authenticate"] == "Bearer"
+            answers.append(anonymous(answer, path))
+    assert all(answer == answers[0] for answer in answers)
+
+
+@pytest.mark.parametrize("route", named(KEYED_ROUTES))
+async def test_a_key_without_the_scope(wire: Wire, route: Route) -> None:
+    """Given a key with all scopes but the one, then 403; with the one alone, it is let in."""
+    await connected(wire)
+    needed = scope_of(route)
+    path, given = request(route)
+    others = [scope for scope in ("read", "write", "admin") if scope != needed]
+    for scopes, let_in in ((others, False), ([needed], True)):
+        made = await wire.send("POST", ADMIN, json={"scopes": scopes})
+        key = {"Authorization": f"Bearer {made.json()['data']['api_key']}"}
+        answer = await wire.http.request(route.method, path, headers=key, **given)
+        if let_in:
+            hint = f"{route.name} does not ask for `{needed}`: is it a post that changes nothing?"
+            assert answer.status_code not in (401, 403), hint
+        else:
+            assert (answer.status_code, answer.json()["error"]["code"]) == (403, "FORBIDDEN")
+
+
+@pytest.mark.parametrize("route", named([r for r in KEYED_ROUTES if r.method == "POST"]))
+async def test_a_kept_answer_is_not_for_every_key(wire: Wire, route: Route) -> None:
+    """Given an Idempotency-Key, then a key that lacks the scope is refused with it as without."""
+    made = await wire.send("POST", ADMIN, json={"scopes": ["read"]})
+    key = {"Authorization": f"Bearer {made.json()['data']['api_key']}", "Idempotency-Key": "once"}
+    path, given = request(route)
+    await wire.send("POST", path, headers={"Idempotency-Key": "once"}, **given)
+    answer = await wire.http.post(path, headers=key, **given)
+    if scope_of(route) != "read":
+        assert answer.status_code == 403, f"{route.name}: {answer.text}"
+
+
+@pytest.mark.parametrize("path", [ADMIN, ADMIN + "/{id}/rotate"])
 async def test_keys_are_not_replayed(wire: Wire, path: str) -> None:
     """Given an idempotency key, then no answer with a key in it is kept."""
-    made = await wire.send("POST", "/v1/account/keys", json={})
+    made = await wire.send("POST", ADMIN, json={})
     target = path.replace("{id}", made.json()["id"])
     headers = {"Idempotency-Key": "once"}
     first = await wire.send("POST", target, json={}, headers=headers)
@@ -58,16 +105,3 @@ async def test_keys_are_not_replayed(wire: Wire, path: str) -> None:
     assert first.status_code == 201
     assert "idempotency-replayed" not in again.headers
     assert (await wire.rows())["idempotency"] == 0
-
-
-async def test_the_key_of_another_account_is_nowhere(wire: Wire) -> None:
-    """Given someone else's key, then it is read, rotated and revoked like one that is not there."""
-    other = await wire.sign_up("bob@example.org")
-    mine = (await wire.send("GET", "/v1/account/keys")).json()["data"]["items"][0]["id"]
-    for method, path, body in (
-        ("GET", f"/v1/account/keys/{mine}", None),
-        ("DELETE", f"/v1/account/keys/{mine}", None),
-        ("POST", f"/v1/account/keys/{mine}/rotate", {}),
-    ):
-        answer = await wire.send(method, path, json=body, headers=other)
-        assert (answer.status_code, answer.json()["error"]["code"]) == (404, "NOT_FOUND")

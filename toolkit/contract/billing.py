@@ -7,7 +7,8 @@ from pydantic import Field
 from toolkit.contract.base import Record, Usd
 
 PLATFORM = "platform"
-Month = Annotated[str, Field(pattern=r"^\d{4}-(0[1-9]|1[0-2])$", examples=["2026-11"])]
+MONTH_PATTERN = r"^20[0-9]{2}-(0[1-9]|1[0-2])$"
+Month = Annotated[str, Field(pattern=MONTH_PATTERN, examples=["2026-11"])]
 
 
 class BillingLine(Record):

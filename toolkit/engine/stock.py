@@ -47,9 +47,10 @@ class Stock(Rented[K, S]):
         """A page of records, newest first."""
         found: list[K] = []
         while len(found) < limit:
-            rows = await self._core.store.page(self.table, account_id, limit=limit, before=before)
-            records = [self._read(row) for row in rows if row["status"] != "deleted"]
-            found += [record for record in records if self._is_listed(record)]
+            rows = await self._core.store.page(
+                self.table, account_id, limit=limit, before=before, without="deleted"
+            )
+            found += [record for record in map(self._read, rows) if self._is_listed(record)]
             if len(rows) < limit:
                 break
             before = str(rows[-1]["id"])

@@ -3,8 +3,7 @@
 import asyncio
 from typing import Any, cast
 
-from uvicorn.protocols.http.auto import AutoHTTPProtocol
-
+from toolkit.server.lines import PROTOCOL
 from toolkit.settings import Settings
 
 # What servers read at once may be the end of a head and much of a body.
@@ -14,7 +13,7 @@ READ_AT_ONCE = 256 * 1024
 def patient(settings: Settings) -> type[asyncio.Protocol]:
     """uvicorn's protocol, with an end to its patience; it has none for heads of its own."""
 
-    class Patient(AutoHTTPProtocol):  # type: ignore[valid-type, misc]  # chosen at run time
+    class Patient(PROTOCOL):  # type: ignore[valid-type, misc]  # chosen at run time
         """One connection."""
 
         def connection_made(self, transport: asyncio.BaseTransport) -> None:

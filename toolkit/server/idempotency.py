@@ -21,6 +21,8 @@ from toolkit.server.errors import error_response
 from toolkit.server.uploads import FORM_OVERHEAD
 
 HEADER = "idempotency-key"
+# What is posted there changes nothing, so a key that may only read may ask for it.
+READING = frozenset({"/v1/route"})
 _PRINTABLE = re.compile(r"[\x20-\x7e]{1,255}")
 _BOUNDARY = re.compile(r'boundary="?([^";,]+)')
 # What is accepted is done later; everything else is there once it is answered.
@@ -56,7 +58,7 @@ class Idempotency:
         """The answer, be it the first one or the one that was given before.
 
         Raises:
-            RequestError: `INVALID_REQUEST` for a key that is none, `UNAUTHENTICATED`,
+            RequestError: `INVALID_REQUEST` for a key that is none, `UNAUTHENTICATED`, `FORBIDDEN`,
                 `PAYLOAD_TOO_LARGE`, `IDEMPOTENCY_CONFLICT` for a key that asked for something else.
         """
         if not _PRINTABLE.fullmatch(key):
@@ -66,6 +68,9 @@ class Idempotency:
                 details=[Detail("Idempotency-Key", "is no key")],
             )
         caller = await caller_of(scope, self._engine)
+        # Else a kept answer would be shown to a key that could not have asked for it.
+        if ("read" if scope["path"] in READING else "write") not in caller.scopes:
+            raise RequestError(ErrorCode.FORBIDDEN)
         body = await _body(receive, self._longest(scope["path"]))
         claim = Claim(
             id=f"{caller.account_id}:{hashlib.sha256(key.encode()).hexdigest()}",

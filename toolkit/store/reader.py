@@ -56,11 +56,15 @@ class Reader:
         limit: int,
         before: str | None,
         by: str = "id",
+        without: str | None = None,
         **equals: object,
     ) -> list[Row]:
-        """An account's rows, newest first, from below the id `before`."""
-        given = {**equals, "account_id": account_id, "limit": limit, "before": before}
-        return self._rows(_page(table, tuple(equals), by, before is not None), given)
+        """An account's rows, newest first, from below the id `before`, `without` a status."""
+        given = {**equals, "account_id": account_id, "limit": limit}
+        given |= {"before": before, "without": without}
+        columns = tuple(equals)
+        statement = _page(table, columns, by, before is not None, without is not None)
+        return self._rows(statement, given)
 
     def sums(self, what: Sums, account_id: str, span: tuple[str, str]) -> list[Row]:
         """Sums over an account's rows, by what is alike in some columns."""
@@ -131,10 +135,11 @@ def _equal(table: str, columns: tuple[str, ...]) -> str:
 
 
 @cache
-def _page(table: str, columns: tuple[str, ...], by: str, below: bool) -> str:
+def _page(table: str, columns: tuple[str, ...], by: str, below: bool, without: bool) -> str:
     of = metadata.tables[table]
     wanted = [of.c[column] == bindparam(column) for column in ("account_id", *columns)]
     wanted += [of.c[by] < bindparam("before")] if below else [of.c[by].is_not(None)]
+    wanted += [of.c.status != bindparam("without")] if without else []
     newest_first = select(of).where(*wanted).order_by(of.c[by].desc())
     return compiled(newest_first.limit(bindparam("limit")).offset(NONE))
 

@@ -157,14 +157,17 @@ class Store:
         limit: int,
         before: str | None = None,
         by: str = "id",
+        without: str | None = None,
         **equals: object,
     ) -> list[Row]:
         """An account's rows, newest first, from below the id `before`.
 
         Args:
             by: the column of the id that counts; rows that have none are left out.
+            without: a status that is left out, too: a page that is filtered later may seem to be
+                the last.
         """
-        return self._reader.page(table, account_id, limit, before, by, **equals)
+        return self._reader.page(table, account_id, limit, before, by, without, **equals)
 
     async def sums(
         self,

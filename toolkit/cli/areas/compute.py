@@ -20,6 +20,11 @@ def create(
     name: Annotated[str, typer.Argument(help="What to call it.")],
     gpu_type: Annotated[str, typer.Argument(help="Such as `NVIDIA GeForce RTX 4090`.")],
     image: Annotated[str | None, typer.Option(help="The container to run.")] = None,
+    storage_id: Annotated[str | None, typer.Option(help="A volume to mount.")] = None,
+    template_id: Annotated[str | None, typer.Option(help="A template for pods.")] = None,
 ) -> None:
     """Rent a GPU pod."""
-    shell.show(shell.client.compute.create(name, gpu_type, image=image))
+    made = shell.client.compute.create(
+        name, gpu_type, image=image, storage_id=storage_id, template_id=template_id
+    )
+    shell.show(made)

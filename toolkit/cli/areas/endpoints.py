@@ -22,9 +22,17 @@ def create(
     workers_min: Annotated[int | None, typer.Option(min=0, help="Kept ready.")] = None,
     workers_max: Annotated[int | None, typer.Option(min=1, help="At most.")] = None,
     image: Annotated[str | None, typer.Option(help="The container to run.")] = None,
+    storage_id: Annotated[str | None, typer.Option(help="A volume to attach.")] = None,
+    template_id: Annotated[str | None, typer.Option(help="A shared template.")] = None,
 ) -> None:
     """Create a serverless endpoint."""
     made = shell.client.endpoints.create(
-        name, gpu_ids=gpu_ids, workers_min=workers_min, workers_max=workers_max, image=image
+        name,
+        gpu_ids=gpu_ids,
+        workers_min=workers_min,
+        workers_max=workers_max,
+        image=image,
+        storage_id=storage_id,
+        template_id=template_id,
     )
     shell.show(made)

@@ -45,7 +45,7 @@ async def read(engine: TheEngine, caller: Reader) -> Response:
     return one(await engine.accounts.me(caller.account_id))
 
 
-@router.get("/keys", **described("account_keys", ApiKey, listed=True, query=PAGED))
+@router.get("/keys", **described("account_keys_list", ApiKey, listed=True, query=PAGED))
 async def keys(request: Request, engine: TheEngine, caller: Admin) -> Response:
     """List keys: their last four characters only."""
     query = page_query(request)
@@ -92,7 +92,7 @@ async def rotate(id: str, request: Request, engine: TheEngine, caller: Admin) ->
 @router.delete(
     "/keys/{id}",
     dependencies=[Depends(no_query)],
-    **described("account_keys_revoke", ApiKey, errors=[ErrorCode.NOT_FOUND]),
+    **described("account_keys_delete", ApiKey, errors=[ErrorCode.NOT_FOUND]),
 )
 async def revoke(id: str, engine: TheEngine, caller: Admin) -> Response:  # noqa: A002
     """Revoke a key at once."""

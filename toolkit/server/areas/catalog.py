@@ -15,7 +15,7 @@ router = APIRouter(prefix="/catalog", tags=["catalog"])
 @router.get(
     "/gpus",
     dependencies=[Depends(no_query)],
-    **described("catalog_gpus", Gpu, listed=True, errors=[ErrorCode.CREDENTIALS_MISSING]),
+    **described("catalog_gpus_list", Gpu, listed=True, errors=[ErrorCode.CREDENTIALS_MISSING]),
 )
 async def gpus(engine: TheEngine, caller: Reader) -> Response:
     """List the GPUs of the cloud that is connected."""
@@ -25,7 +25,7 @@ async def gpus(engine: TheEngine, caller: Reader) -> Response:
 @router.get(
     "/models",
     dependencies=[Depends(no_query)],
-    **described("catalog_models", CatalogModel, listed=True),
+    **described("catalog_models_list", CatalogModel, listed=True),
 )
 async def models(engine: TheEngine, caller: Reader) -> Response:  # noqa: ARG001 - a key is needed
     """List every vendor's models with their list prices."""

@@ -28,6 +28,7 @@ router = APIRouter(prefix="/tasks", tags=["tasks"])
         Task,
         status=202,
         body=TaskCreate,
+        holds=True,
         errors=[ErrorCode.NOT_FOUND],
     ),
 )
