@@ -1,6 +1,5 @@
 """Commands for whoever looks after a data directory: doctor, backup, prune, account create."""
 
-import asyncio
 import re
 from dataclasses import asdict
 from datetime import timedelta
@@ -134,6 +133,8 @@ def create_account(
 
     Its pointers may name the vendors' conventional variables, and those given here.
     """
+    import asyncio
+
     from toolkit.contract.account import AccountCreate, AccountCreated
     from toolkit.engine.accounts import Accounts
     from toolkit.settings import Settings
