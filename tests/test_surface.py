@@ -59,6 +59,7 @@ NAMED = {
     ("POST", "/v1/artifacts"): "artifacts.upload",  # a file is not made of fields
     ("GET", "/v1/health"): "health",  # of the service itself
     ("POST", "/v1/route"): "route",
+    ("POST", "/v1/tasks/{id}/reviews"): "tasks.review",
 }
 # What commands are given that need more than the id of a resource.
 LINES: dict[str, list[str]] = {

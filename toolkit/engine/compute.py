@@ -85,8 +85,6 @@ class Computes(Stock[Compute, PodState]):
             message = "The pod is gone at its vendor."
             compute.error = ErrorInfo(code=ErrorCode.PROVIDER_UNAVAILABLE.name, message=message)
             await self._save(compute, "failed")
-        except ToolkitError:
-            return compute  # its connection is gone, and a read needs none
         else:
             if await self._is_as(row):
                 await self._made(compute, state)
