@@ -9,6 +9,7 @@ import httpx
 
 from toolkit.cassettes import PLACEHOLDER, Cassette, CassetteTransport, Mode
 from toolkit.engine import Engine, Registry
+from toolkit.engine.telemetry import Observer
 from toolkit.secrets import (
     ChainResolver,
     EnvironmentResolver,
@@ -34,6 +35,7 @@ async def open_engine(
     faults: "Faults | None" = None,
     cassette: str | Path | None = None,
     mode: Mode = "replay",
+    observer: Observer | None = None,
 ) -> Engine:
     """Open an engine, on the simulated vendor cloud where the settings ask for the sandbox.
 
@@ -45,6 +47,7 @@ async def open_engine(
         faults: what goes wrong in the sandbox.
         cassette: the file that answers are written to or played from; none means neither.
         mode: of the cassette: `replay`, `record` or `auto`.
+        observer: who is told of workflows, jobs, calls and commits; nobody by default.
 
     Raises:
         ServiceError: `UNAVAILABLE` when the data directory or the cassette cannot be used.
@@ -79,6 +82,7 @@ async def open_engine(
         registry=registry,
         # A replay has to ask whom the recording asked, and nothing takes as long in it.
         reproducible=tape is not None,
+        observer=observer,
     )
 
 

@@ -12,6 +12,7 @@ from toolkit.engine.lanes import Lanes
 from toolkit.engine.limiter import FairLimiter
 from toolkit.engine.registry import Registry
 from toolkit.engine.router import Backends
+from toolkit.engine.telemetry import Observer, Unobserved
 from toolkit.plugins import Access, Capability, Model, Vendor
 from toolkit.secrets import SecretResolver
 from toolkit.settings import TIERS, Settings, Timeouts
@@ -25,6 +26,7 @@ class Core:
     Attributes:
         reproducible: whether the same work is to be routed alike in every process: what calls took
             and how many failed is then not weighed.
+        observer: who is told of workflows, jobs and calls.
     """
 
     settings: Settings
@@ -37,6 +39,7 @@ class Core:
     allowances: Allowances
     draining: bool = False
     reproducible: bool = False
+    observer: Observer = field(default_factory=Unobserved)
     _timeouts: dict[tuple[str, str], Timeouts] = field(default_factory=dict)
 
     def timeouts(self, vendor_id: str, capability_id: str = "") -> Timeouts:

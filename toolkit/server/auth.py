@@ -35,6 +35,7 @@ def needs(scope: Scope) -> Callable[[Request], Awaitable[Principal]]:
 
     async def principal(request: Request) -> Principal:
         found = await engine_of(request).accounts.authenticate(bearer_of(request.headers))
+        request.state.caller = found
         if scope not in found.scopes:
             raise RequestError(ErrorCode.FORBIDDEN)
         return found

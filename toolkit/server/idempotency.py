@@ -62,6 +62,7 @@ class Idempotency:
                 details=[Detail("Idempotency-Key", "is no key")],
             )
         caller = await self._engine.accounts.authenticate(bearer_of(Headers(scope=scope)))
+        scope["state"]["caller"] = caller
         body = await _body(receive, self._longest(scope["path"]))
         claim = Claim(
             id=f"{caller.account_id}:{hashlib.sha256(key.encode()).hexdigest()}",
