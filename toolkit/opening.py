@@ -13,6 +13,7 @@ from toolkit.engine import Engine, Registry
 from toolkit.engine.driver import Driver
 from toolkit.engine.reach import Reach
 from toolkit.engine.survey import survey
+from toolkit.engine.telemetry import Observer
 from toolkit.secrets import (
     ChainResolver,
     EnvironmentResolver,
@@ -40,6 +41,7 @@ async def open_engine(
     faults: "Faults | None" = None,
     cassette: str | Path | None = None,
     mode: Mode = "replay",
+    observer: Observer | None = None,
 ) -> Engine:
     """Open an engine, on the simulated vendor cloud where the settings ask for the sandbox.
 
@@ -51,6 +53,7 @@ async def open_engine(
         faults: what goes wrong in the sandbox.
         cassette: the file that answers are written to or played from; none means neither.
         mode: of the cassette: `replay`, `record` or `auto`.
+        observer: who is told of workflows, jobs, calls and commits; nobody by default.
 
     Raises:
         ServiceError: `UNAVAILABLE` when the data directory or the cassette cannot be used.
@@ -85,6 +88,7 @@ async def open_engine(
         registry=registry,
         # A replay has to ask whom the recording asked, and nothing takes as long in it.
         reproducible=tape is not None,
+        observer=observer,
     )
 
 

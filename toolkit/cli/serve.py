@@ -1,7 +1,7 @@
 """`toolkit serve`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -39,11 +39,25 @@ def serve(
     cors_origin: Annotated[
         list[str] | None, typer.Option(help="A web page's origin that may ask; repeatable.")
     ] = None,
+    log_format: Annotated[
+        Literal["auto", "json", "text"], typer.Option(help="Of log lines, on stderr.")
+    ] = "auto",
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"], typer.Option(help="Of log lines.")
+    ] = "info",
+    metrics_port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Where Prometheus finds /metrics.")
+    ] = None,
+    metrics_host: Annotated[str, typer.Option(help="The address of that port.")] = "127.0.0.1",
+    otel_endpoint: Annotated[
+        str | None, typer.Option(help="The base URL of an OpenTelemetry collector, for traces.")
+    ] = None,
 ) -> None:
     """Serve the /v1 contract until SIGTERM or Ctrl-C."""
     import asyncio
 
     from toolkit.local import open_engine
+    from toolkit.observability import Watching, watching
     from toolkit.server.serve import serve as serve_engine
 
     settings = _settings(
@@ -59,10 +73,18 @@ def serve(
     }
     settings = settings.model_copy(update=update)
     allowed = settings.allow_env | frozenset(allow_env or ())
+    asked = Watching(log_format, log_level, metrics_host, metrics_port, otel_endpoint)
 
     async def run() -> None:
-        engine = await open_engine(settings, allow_env=allowed, faults=script)
-        await serve_engine(engine, host, port, on_ready=_say_ready)
+        async with watching(asked) as watch:
+            engine = await open_engine(settings, allow_env=allowed, faults=script, observer=watch)
+            await watch.attach(engine)
+
+            def ready(url: str) -> None:
+                watch.started(url)
+                _say_ready(url)
+
+            await serve_engine(engine, host, port, on_ready=ready, observer=watch)
 
     asyncio.run(run())
 

@@ -13,6 +13,7 @@ from toolkit.engine.quota import Quotas
 from toolkit.engine.reach import Reach
 from toolkit.engine.router import Backends
 from toolkit.engine.slots import Slots
+from toolkit.engine.telemetry import Observer, Unobserved
 from toolkit.plugins import Capability, Model, Vendor
 from toolkit.settings import TIERS
 from toolkit.store import Row, Store
@@ -26,6 +27,7 @@ class Core(Reach):
         reproducible: whether the same work is to be routed alike in every process: what calls took
             and how many failed is then not weighed.
         making: ids of what this process is having made or deleted at a GPU cloud.
+        observer: who is told of workflows, jobs and calls.
     """
 
     store: Store
@@ -36,6 +38,7 @@ class Core(Reach):
     quotas: Quotas
     draining: bool = False
     reproducible: bool = False
+    observer: Observer = field(default_factory=Unobserved)
     making: set[str] = field(default_factory=set)
 
     async def backends(self, account_id: str, capability: Capability) -> Backends:

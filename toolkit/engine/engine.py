@@ -44,6 +44,7 @@ from toolkit.engine.slots import Slots
 from toolkit.engine.solo import Solo
 from toolkit.engine.storage import Storages
 from toolkit.engine.tasks import Tasks
+from toolkit.engine.telemetry import LaneState, Observer, Unobserved
 from toolkit.engine.templates import Templates
 from toolkit.engine.usage import Usage
 from toolkit.engine.workflows import Workflows
@@ -129,6 +130,7 @@ class Engine:
         resolver: SecretResolver | None = None,
         registry: Registry | None = None,
         reproducible: bool = False,
+        observer: Observer | None = None,
     ) -> Self:
         """Open the data directory, take up what was left lying, and be ready for work.
 
@@ -138,6 +140,7 @@ class Engine:
             resolver: turns pointers into secrets; this process's environment by default.
             registry: the capabilities and vendors; the built-in and installed ones by default.
             reproducible: route the same work alike in every process, whatever calls took in it.
+            observer: who is told of workflows, jobs, calls and commits; nobody by default.
 
         Raises:
             ServiceError: `UNAVAILABLE` when the data directory cannot be used.
@@ -148,6 +151,7 @@ class Engine:
             durability=settings.durability,
             artifact_url=settings.artifact_url,
             lease_s=settings.lease_s,
+            timed=observer.committed if observer is not None else None,
         )
         pool = ThreadPoolExecutor(os.cpu_count() or 2, thread_name_prefix="toolkit-cpu")
         registry = registry or Registry.load()
@@ -165,6 +169,7 @@ class Engine:
             allowances=Allowances(store),
             quotas=Quotas(store, settings),
             reproducible=reproducible,
+            observer=observer or Unobserved(),
         )
         engine = cls(core, pool)
         await engine._roots.open()
@@ -203,6 +208,10 @@ class Engine:
             sandbox=self.settings.sandbox,
             jobs_running=self._roots.running,
         )
+
+    def lanes(self) -> list[LaneState]:
+        """The connections that this process has looked at, as they stand."""
+        return self._core.lanes.states()
 
     async def wait(self, account_id: str, resource_id: str, seconds: float) -> None:
         """Wait until a run, workflow or task has ended, or the time is up."""

@@ -47,6 +47,11 @@ class JobRunner:
             LeaseLost: another process has taken the job over; nothing more was written.
             asyncio.CancelledError: the job is `cancelled`, or the engine is shutting down.
         """
+        with self._core.observer.job(work):
+            return await self._in_time(work)
+
+    async def _in_time(self, work: Work) -> Ended:
+        """Carry a job out within its deadline; however that ends, it is written down."""
         deadline_s = work.job.options.deadline_s
         try:
             if deadline_s is None:

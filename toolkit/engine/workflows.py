@@ -20,6 +20,7 @@ from toolkit.engine.registry import fillable_fields, validate_input
 from toolkit.engine.roots import Roots
 from toolkit.engine.runner import JobRunner
 from toolkit.engine.scheduler import DEFAULT_OPTIONS, Scheduler
+from toolkit.engine.telemetry import Watched
 from toolkit.store import Change, Emit, Insert, Lease, Row
 
 
@@ -224,7 +225,10 @@ class Workflows:
             own.spent = recovered.incurred
             for budget in budgets:
                 budget.spent += recovered.interruptions
-        return await scheduler.run()
+        watched = Watched(lease.account_id, workflow)
+        with self._core.observer.workflow(watched):
+            watched.workflow = await scheduler.run()
+        return watched.workflow
 
     async def _stored(self, workflow_id: str) -> tuple[Workflow, Mapping[str, Any]]:
         row = await self._core.store.get("workflows", workflow_id)

@@ -3,7 +3,7 @@
 import asyncio
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Self, cast
@@ -52,7 +52,12 @@ class Store:
     """
 
     def __init__(
-        self, data_dir: Path, durability: str, artifact_url: str | None, lease_s: float
+        self,
+        data_dir: Path,
+        durability: str,
+        artifact_url: str | None,
+        lease_s: float,
+        timed: Callable[[float], None] | None,
     ) -> None:
         self._engine = connect(data_dir / "state.db", durability)
         self._lease_s = lease_s
@@ -71,6 +76,7 @@ class Store:
             self._owner.id,
             always_in_thread=durability == "full",
             committed=self._committed,
+            timed=timed,
         )
         self._waiters: dict[str, set[Waiter]] = {}
         self._renewing: asyncio.Future[int] | None = None
@@ -84,6 +90,7 @@ class Store:
         durability: Literal["normal", "full"] = "normal",
         artifact_url: str | None = None,
         lease_s: float = 15.0,
+        timed: Callable[[float], None] | None = None,
     ) -> Self:
         """Open a data directory, making and migrating it as needed.
 
@@ -92,6 +99,7 @@ class Store:
             durability: `full` makes every commit survive a power cut as well as a crash.
             artifact_url: where artifacts' bytes go, as fsspec spells it; `data_dir` by default.
             lease_s: how long a lease holds without being renewed, in seconds.
+            timed: told how many seconds each commit took, on the thread that made it.
 
         Raises:
             ServiceError: `UNAVAILABLE` when it cannot be used.
@@ -102,7 +110,7 @@ class Store:
             raise ServiceError(
                 ErrorCode.UNAVAILABLE, f"The data directory cannot be made: {error.strerror}."
             ) from error
-        return cls(data_dir, durability, artifact_url, lease_s)
+        return cls(data_dir, durability, artifact_url, lease_s, timed)
 
     async def close(self) -> None:
         """Write what was submitted, and let go of everything."""
