@@ -18,6 +18,7 @@ NAMES = {
     "AsyncBaseTransport": "BaseTransport",
     "__aenter__": "__enter__",
     "__aexit__": "__exit__",
+    "__aiter__": "__iter__",
     "aclose": "close",
     "asyncio": "time",
 }

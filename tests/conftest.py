@@ -48,13 +48,22 @@ class Server:
 
     def __init__(self, settings: Settings) -> None:
         from toolkit.server import create_app
+        from toolkit.server.lines import PROTOCOL
 
         self.thread = EngineThread(settings)
         listener = socket.socket()
         listener.bind(("127.0.0.1", 0))
+        listener.listen()  # who is early waits for the server
         self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        # As `toolkit serve` has it: the body of an answer does not wait for its head.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        listener.listen()  # so that who calls before uvicorn listens is waited for
         config = uvicorn.Config(
-            create_app(self.thread.engine), log_level="warning", lifespan="off", ws="none"
+            create_app(self.thread.engine),
+            http=PROTOCOL,
+            log_level="warning",
+            lifespan="off",
+            ws="none",
         )
         self._server = uvicorn.Server(config)
         self._serving = self.thread.submit(self._server.serve(sockets=[listener]))

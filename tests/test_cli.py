@@ -64,7 +64,7 @@ def test_variables_are_discovered_and_connected(
     monkeypatch.setenv("OPENAI_API_KEY", "not-to-be-shown")
     where = ["--data-dir", str(tmp_path)]
     shown = runner.invoke(app, ["connections", "discover", *where], catch_exceptions=False)
-    assert "toolkit connections discover --connect openai" in shown.stdout
+    assert "toolkit connections discover --connect openai" in shown.stderr
     picked = ["connections", "discover", "--connect", "all", "--json", *where]
     rows = json.loads(runner.invoke(app, picked, catch_exceptions=False).stdout)
     assert [row["provider"] for row in rows if row["connected"]] == ["openai"]
@@ -90,3 +90,11 @@ def test_a_script_of_faults_that_is_none(tmp_path: Path) -> None:
             ["serve", "--faults", str(path), "--data-dir", str(tmp_path)],
             catch_exceptions=False,
         )
+
+
+def test_an_origin_that_is_none_is_said(tmp_path: Path) -> None:
+    """Given an origin that is not exact, then the server says so and does not start."""
+    given = ["serve", "--cors-origin", "*", "--data-dir", str(tmp_path)]
+    with pytest.raises(ToolkitError, match="exact origin") as refused:
+        runner.invoke(app, given, catch_exceptions=False)
+    assert "\n" not in str(refused.value)

@@ -70,7 +70,7 @@ def test_every_command_it_names_exists() -> None:
 
     from toolkit.cli import app
 
-    named = set(re.findall(r"(?:`|^|/)toolkit ([a-z]+)", README, re.M))
+    named = set(re.findall(r"(?:`|^|/|; )toolkit ([a-z]+)", README, re.M))
     assert named == set(get_command(app).commands)  # type: ignore[attr-defined]
 
 

@@ -1,7 +1,8 @@
 """Opening an engine: on the network, in the sandbox, and on or beside a cassette."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,10 @@ import httpx
 
 from toolkit.cassettes import PLACEHOLDER, Cassette, CassetteTransport, Mode
 from toolkit.engine import Engine, Registry
+from toolkit.engine.driver import Driver
+from toolkit.engine.reach import Reach
+from toolkit.engine.survey import survey
+from toolkit.engine.telemetry import Observer
 from toolkit.secrets import (
     ChainResolver,
     EnvironmentResolver,
@@ -19,6 +24,8 @@ from toolkit.secrets import (
     TellingResolver,
 )
 from toolkit.settings import Settings, VendorSettings
+from toolkit.store import Row
+from toolkit.store.doctor import Finding
 
 if TYPE_CHECKING:
     from toolkit.sandbox import Faults
@@ -34,6 +41,7 @@ async def open_engine(
     faults: "Faults | None" = None,
     cassette: str | Path | None = None,
     mode: Mode = "replay",
+    observer: Observer | None = None,
 ) -> Engine:
     """Open an engine, on the simulated vendor cloud where the settings ask for the sandbox.
 
@@ -45,6 +53,7 @@ async def open_engine(
         faults: what goes wrong in the sandbox.
         cassette: the file that answers are written to or played from; none means neither.
         mode: of the cassette: `replay`, `record` or `auto`.
+        observer: who is told of workflows, jobs, calls and commits; nobody by default.
 
     Raises:
         ServiceError: `UNAVAILABLE` when the data directory or the cassette cannot be used.
@@ -79,16 +88,46 @@ async def open_engine(
         registry=registry,
         # A replay has to ask whom the recording asked, and nothing takes as long in it.
         reproducible=tape is not None,
+        observer=observer,
     )
+
+
+async def look(settings: Settings, kept: Mapping[str, Sequence[Row]]) -> list[Finding]:
+    """Compare what is at the connected GPU clouds with what a data directory keeps of them.
+
+    Only the clouds' conventional variables and those that the operator allows are resolved: a
+    pointer of somebody else's must not have other values sent to a vendor.
+
+    Args:
+        settings: how vendors are reached.
+        kept: the rows of `connections`, and of the table of each kind.
+    """
+    registry = Registry.load()
+    usual = {v.variable for v in registry.vendors.values() if v.infrastructure}
+    with ThreadPoolExecutor(1) as pool:
+        driver = Driver(_network, pool, settings.reply_limit_bytes)
+        resolver = ChainResolver(
+            EnvironmentResolver(settings.allow_env | usual),
+            SecretsManagerResolver(settings.allow_secrets),
+        )
+        reach = Reach(settings=settings, registry=registry, driver=driver, resolver=resolver)
+        try:
+            return await survey(reach, kept)
+        finally:
+            await driver.aclose()
+
+
+def _network() -> httpx.AsyncBaseTransport:
+    from httpx_aiohttp import AiohttpTransport
+
+    return AiohttpTransport()
 
 
 def _taped(tape: Cassette, inner: httpx.AsyncBaseTransport | None) -> CassetteTransport:
     """The cassette before what vendors are called over; in a replay, before nothing."""
     if tape.mode == "replay":
         return CassetteTransport(tape, None)
-    from httpx_aiohttp import AiohttpTransport
-
-    return CassetteTransport(tape, inner or AiohttpTransport())
+    return CassetteTransport(tape, inner or _network())
 
 
 def _told(tape: Cassette, resolver: SecretResolver) -> SecretResolver:
@@ -134,9 +173,7 @@ class _Mounted(httpx.AsyncBaseTransport):
         if request.url.host == httpx.URL(SANDBOX_URL).host:
             return await self._sandbox.handle_async_request(request)
         if self._network is None:
-            from httpx_aiohttp import AiohttpTransport
-
-            self._network = AiohttpTransport()
+            self._network = _network()
         return await self._network.handle_async_request(request)
 
     async def aclose(self) -> None:

@@ -1,9 +1,10 @@
 """What an operator may set: `TOOLKIT_…` variables and `toolkit.toml`, read when an engine opens."""
 
+import re
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -13,6 +14,16 @@ from pydantic_settings import (
 
 Tier = Literal["economy", "standard", "premium"]
 TIERS: dict[Tier, int] = {"economy": 1, "standard": 2, "premium": 3}
+_ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:\d{1,5})?|https?://\[[0-9a-f:]+\](:\d{1,5})?")
+
+
+def _exact(text: str) -> str:
+    if not _ORIGIN.fullmatch(text):
+        raise ValueError("is not one exact origin such as https://dashboard.example.org")
+    return text
+
+
+Origin = Annotated[str, AfterValidator(_exact)]
 
 
 class Timeouts(BaseModel):
@@ -88,14 +99,46 @@ class Settings(BaseSettings):
         default=frozenset(), description="names in AWS Secrets Manager that they may point to"
     )
 
+    closed_signup: bool = Field(default=False, description="accounts are the operator's to make")
+    signups_per_hour: int = Field(default=10, ge=1, description="from one address")
+    trust_proxy: frozenset[str] = Field(
+        default=frozenset(),
+        description="addresses or networks of proxies that are believed whom they speak for",
+    )
+    cors_origins: frozenset[Origin] = Field(
+        default=frozenset(), description="web pages that a browser lets ask, such as a dashboard"
+    )
+
+    rate_limit_per_s: float = Field(default=50.0, gt=0, description="requests of one key")
+    rate_limit_burst: int = Field(default=200, ge=1, description="of them at once")
+    max_queued: int = Field(
+        default=10_000, ge=1, description="runs, jobs, workflows and tasks of one account, not done"
+    )
+    max_stored_bytes: int = Field(
+        default=50 * 1024**3, ge=1, description="of all artifacts of one account"
+    )
+
     max_nodes: int = Field(default=1_000, ge=1)
     max_edges: int = Field(default=10_000, ge=1)
     body_limit_bytes: int = Field(default=1024 * 1024, ge=1024)
     upload_limit_bytes: int = Field(default=50 * 1024 * 1024, ge=1024)
     reply_limit_bytes: int = Field(default=64 * 1024 * 1024, ge=1024)
+    max_text: int = Field(default=500_000, ge=1, description="characters of a text in a body")
+    max_items: int = Field(default=50_000, ge=1, description="items of a list in a body")
+    max_members: int = Field(default=1_000, ge=1, description="members of an object in a body")
+    target_limit_bytes: int = Field(
+        default=8 * 1024, ge=256, description="of a path with its query"
+    )
+    head_limit_bytes: int = Field(default=32 * 1024, ge=1024, description="of a request's headers")
+    max_headers: int = Field(default=100, ge=10)
+    head_timeout_s: float = Field(default=30.0, gt=0, description="until a request has begun")
+    body_timeout_s: float = Field(
+        default=30.0, gt=0, description="until a body is there, and a second more for each 16 KiB"
+    )
 
     lease_s: float = Field(default=15.0, gt=0)
     max_concurrent_jobs: int = Field(default=256, ge=1)
+    max_concurrent_jobs_per_account: int = Field(default=128, ge=1)
     timeout_s: float = Field(default=120.0, gt=0, description="of one vendor call")
     first_byte_timeout_s: float = Field(default=120.0, gt=0)
     connect_timeout_s: float = Field(default=5.0, gt=0)

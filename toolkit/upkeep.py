@@ -1,12 +1,15 @@
-"""Commands for whoever looks after a data directory: doctor, backup, prune."""
+"""Commands for whoever looks after a data directory: doctor, backup, prune, account create."""
 
 import re
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from toolkit.store.doctor import Finding
 
 DataDir = Annotated[Path, typer.Option(help="Where everything is kept.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
@@ -18,6 +21,9 @@ def doctor(
     data_dir: DataDir = Path(".toolkit"),
     repair: Annotated[bool, typer.Option("--repair", help="Do what can be done.")] = False,
     deep: Annotated[bool, typer.Option("--deep", help="Read every artifact, too.")] = False,
+    vendors: Annotated[
+        bool, typer.Option("--vendors/--no-vendors", help="Look at the connected GPU clouds, too.")
+    ] = True,
     as_json: AsJson = False,
 ) -> None:
     """Say what is wrong with a data directory; with --repair, do what can be done about it.
@@ -28,6 +34,8 @@ def doctor(
 
     done = examiner.repair(data_dir) if repair else []
     found = examiner.examine(data_dir, deep=deep)
+    if vendors:
+        found += _at_vendors(data_dir)
     serious = any(finding.serious for finding in found)
     if as_json:
         _print_json({"done": done, "findings": [asdict(finding) for finding in found]})
@@ -42,6 +50,27 @@ def doctor(
             typer.echo(f"✓ {data_dir} is sound.")
     if serious:
         raise typer.Exit(1)
+
+
+def _at_vendors(data_dir: Path) -> "list[Finding]":
+    """What is at GPU clouds and not here, and the reverse."""
+    import asyncio
+
+    from toolkit.contract.errors import ServiceError
+    from toolkit.opening import look
+    from toolkit.settings import Settings
+    from toolkit.store.doctor import Finding, rented
+
+    settings = Settings(data_dir=data_dir)
+    if settings.sandbox:
+        told = "The sandbox's cloud ends with its process: nothing is at vendors."
+        return [Finding(told, serious=False)]
+    try:
+        kept = rented(data_dir)
+    except ServiceError as error:
+        told = f"What is at vendors could not be compared: {error.message}"
+        return [Finding(told, serious=False)]
+    return asyncio.run(look(settings, kept))
 
 
 def backup(
@@ -89,6 +118,49 @@ def prune(
     rows = ", ".join(f"{count} {table}" for table, count in gone.rows.items() if count) or "no rows"
     word = "would go" if dry_run else "gone"
     typer.echo(f"✓ {word}: {rows}; {gone.files} files, {gone.freed_bytes / 1e6:.1f} MB")
+
+
+def create_account(
+    email: Annotated[str, typer.Argument(help="Whose account it is.")],
+    allow_env: Annotated[
+        list[str] | None,
+        typer.Option(help="A variable that its `environment` pointers may name; repeatable."),
+    ] = None,
+    data_dir: DataDir = Path(".toolkit"),
+    as_json: AsJson = False,
+) -> None:
+    """Make an account and print its key, this once; a server may be running meanwhile.
+
+    Its pointers may name the vendors' conventional variables, and those given here.
+    """
+    import asyncio
+
+    from toolkit.contract.account import AccountCreate, AccountCreated
+    from toolkit.engine.accounts import Accounts
+    from toolkit.settings import Settings
+    from toolkit.store import Store
+
+    try:
+        request = AccountCreate(email=email)
+    except ValueError:
+        raise typer.BadParameter("give an address such as name@example.org") from None
+
+    async def made() -> AccountCreated:
+        settings = Settings(data_dir=data_dir)
+        # Not an engine: that would take up what is left lying here, with this shell's variables.
+        store = await Store.open(
+            settings.data_dir, durability=settings.durability, artifact_url=settings.artifact_url
+        )
+        try:
+            return await Accounts(store, settings).create(request, allow_env=allow_env or ())
+        finally:
+            await store.close()
+
+    account = asyncio.run(made())
+    if as_json:
+        _print_json(account.model_dump(mode="json"))
+    else:
+        typer.echo(f"✓ {account.id} {account.email}\n{account.api_key}")
 
 
 def _print_json(value: object) -> None:

@@ -122,7 +122,8 @@ async def test_several_processes_and_a_crash_keep_to_it(settings: Settings) -> N
     )
     await engines[0].connections.create(created.id, pointer)
     limit = 0.0008
-    key = await engines[0].accounts.create_key(created.id, KeyCreate(max_cost_usd_per_day=limit))
+    owner = await engines[0].accounts.authenticate(created.api_key)
+    key = await engines[0].keys.create(owner, KeyCreate(max_cost_usd_per_day=limit))
 
     async def ask(engine: Engine, i: int) -> None:
         request = RunCreate(name="llm.generate", input={**ASKED, "objective": f"Line {i}"})
@@ -142,7 +143,7 @@ async def test_several_processes_and_a_crash_keep_to_it(settings: Settings) -> N
     jobs = [Job.model_validate_json(str(row["doc"])) for row in rows]
     spent = sum(job.cost_incurred_usd for job in jobs)
     (row,) = await engines[0]._core.store.find("spending")
-    assert 0 < spent <= int(row["nano"]) / 1e9 <= limit
+    assert 0 < round(spent, 9) <= int(row["nano"]) / 1e9 <= limit
     assert sum(job.status == "completed" for job in jobs) >= 3
     assert {job.error.code for job in jobs if job.error} == {"BUDGET_EXCEEDED"}
     paid = sum((a.cost_usd or 0) > 0 for job in jobs for a in job.attempts)

@@ -75,12 +75,31 @@ def test_what_a_worker_in_a_pod_refuses(client: Client) -> None:
 
 
 def test_a_gpu_that_is_not_offered(client: Client) -> None:
-    """Given an unknown GPU, then the compute says why it failed, and no job is taken for it."""
-    compute = client.compute.create("easel", "NVIDIA Nothing")
-    assert compute.status == "failed"
-    assert "catalogue" in compute.error.message
-    job = client.jobs.create("image", compute.id, ASKED).wait(check=False)
-    assert (job.status, job.error.code, job.attempts[-1].cost_usd) == ("failed", "NOT_FOUND", 0)
+    """Given a GPU that the catalogue has not, then nothing is accepted; it says what there is."""
+    with pytest.raises(RequestError) as refused:
+        client.compute.create("easel", "NVIDIA Nothing")
+    assert refused.value.code.name == "INVALID_REQUEST"
+    assert [detail.path for detail in refused.value.details] == ["gpu_type"]
+    assert "NVIDIA A40" in refused.value.details[0].message
+    assert list(client.compute.list()) == []
+
+
+def test_a_pod_with_a_volume_and_a_template(client: Client) -> None:
+    """Given both, then the pod has them and works, and neither goes before it does."""
+    volume = client.storage.create("weights", 20, data_center="US-KS-2")
+    template = client.templates.create("worker", "example/sdxl:1", serverless=False)
+    compute = client.compute.create("easel", GPU, storage_id=volume.id, template_id=template.id)
+    assert compute.error is None
+    assert (compute.record.storage_id, compute.record.template_id) == (volume.id, template.id)
+    job = client.jobs.create("image", compute.id, ASKED).wait()
+    assert job.model_name == "pod"
+    for area, used in ((client.storage, volume), (client.templates, template)):
+        with pytest.raises(RequestError, match=compute.id) as refused:
+            area.delete(used.id)
+        assert refused.value.code.name == "CONFLICT"
+    client.compute.delete(compute.id)
+    assert client.storage.delete(volume.id).status == "deleted"
+    assert client.templates.delete(template.id).status == "deleted"
 
 
 @pytest.mark.parametrize(

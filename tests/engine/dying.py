@@ -16,7 +16,7 @@ async def die(engine: Engine) -> None:
 
     store._writer._transaction = nothing_more  # type: ignore[method-assign]
     engine.drain()
-    kept = [task for task in (roots._keeper, engine._sweeper) if task is not None]
+    kept = [task for task in (roots._keeper, engine._sweeper, engine._settling) if task is not None]
     tasks = [*roots._running.values(), *kept]
     for task in tasks:
         task.cancel()

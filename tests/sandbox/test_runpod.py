@@ -2,6 +2,7 @@
 
 import base64
 import io
+import json
 from typing import Any
 
 import httpx
@@ -21,6 +22,7 @@ ENDPOINT: dict[str, Any] = {
     "workers": {"min": 0, "max": 1},
     "image": "example/worker-sdxl:1",
 }
+MOUNT: dict[str, Any] = {"network": [{"volumeId": "{volume}", "path": "/data"}]}
 PICTURE: dict[str, Any] = {
     "prompt": "tidal power at dusk",
     "width": 256,
@@ -39,7 +41,9 @@ def opened(data_url: str) -> Image.Image:
 
 async def test_endpoint_from_template(runpod: httpx.AsyncClient) -> None:
     """A template and an endpoint on it are made, listed, changed, used and deleted."""
-    template = await runpod.post(f"{V2}/templates", json={"name": "t", "image": "x/flux:1"})
+    template = await runpod.post(
+        f"{V2}/templates", json={"name": "t", "image": "x/flux:1", "serverless": True}
+    )
     assert template.status_code == 201
     tid = template.json()["id"]
     wanted = {**ENDPOINT, "templateId": tid}
@@ -113,6 +117,45 @@ async def test_volumes_and_pods(runpod: httpx.AsyncClient) -> None:
     assert stopped.json()["status"] == "EXITED"
     assert (await runpod.post(f"{address}/action", json={"action": "fly"})).status_code == 422
     assert (await runpod.delete(address)).status_code == 204
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        ({"networkVolumes": ["{volume}"]}, 422),
+        ({"mounts": {"disk": []}}, 422),
+        ({"mounts": {"network": [{"volumeId": "none", "path": "/data"}]}}, 404),
+        ({"mounts": {"network": [{"volumeId": "{volume}"}]}}, 422),
+        ({"mounts": {"network": [{"volumeId": "{volume}", "path": "/d", "size": 1}]}}, 422),
+        ({"mounts": MOUNT, "dataCenterIds": ["US-KS-2"]}, 400),
+        ({"mounts": MOUNT, "dataCenterIds": ["US-KS-2", "EU-RO-1"]}, 201),
+        ({"mounts": MOUNT}, 201),
+    ],
+)
+async def test_what_a_pod_mounts(
+    runpod: httpx.AsyncClient, change: dict[str, Any], status: int
+) -> None:
+    """A pod mounts a volume of its own data centre at a path; one in use cannot be deleted."""
+    asked = {"name": "v", "size": 20, "dataCenter": "EU-RO-1"}
+    volume = (await runpod.post(f"{V2}/network-volumes", json=asked)).json()["id"]
+    named = json.loads(json.dumps(change).replace("{volume}", volume))
+    body = {"name": "p", "image": "x/y", "gpu": {"id": "NVIDIA A40", "count": 1}, **named}
+    reply = await runpod.post(f"{V2}/pods", json=body)
+    assert reply.status_code == status, reply.text
+    gone = await runpod.delete(f"{V2}/network-volumes/{volume}")
+    assert gone.status_code == (409 if status == 201 else 204)
+
+
+@pytest.mark.parametrize("serverless", [True, False])
+async def test_a_template_is_of_one_kind(runpod: httpx.AsyncClient, serverless: bool) -> None:
+    """A template for endpoints is refused for a pod, and one for pods for an endpoint."""
+    asked = {"name": "t", "image": "x/y", "serverless": serverless}
+    template = (await runpod.post(f"{V2}/templates", json=asked)).json()["id"]
+    pod = {"name": "p", "gpu": {"id": "NVIDIA A40", "count": 1}, "templateId": template}
+    endpoint = {k: v for k, v in ENDPOINT.items() if k != "image"} | {"templateId": template}
+    made = await runpod.post(f"{V2}/pods", json=pod)
+    served = await runpod.post(f"{V2}/serverless", json=endpoint)
+    assert (made.status_code, served.status_code) == ((422, 201) if serverless else (201, 422))
 
 
 async def test_catalogue(runpod: httpx.AsyncClient) -> None:

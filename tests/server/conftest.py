@@ -1,6 +1,9 @@
 """The wire itself: raw requests against the app, without the client's help."""
 
+import asyncio
+import signal
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import httpx
@@ -9,6 +12,7 @@ import pytest
 from toolkit.engine import Engine
 from toolkit.local import open_engine
 from toolkit.server import create_app
+from toolkit.server.serve import serve
 from toolkit.settings import Settings
 
 TABLES = (
@@ -39,6 +43,20 @@ class Wire:
         """Send a request with the key."""
         headers = {**self.headers, **options.pop("headers", {})}  # type: ignore[dict-item]
         return await self.http.request(method, path, headers=headers, **options)  # type: ignore[arg-type]
+
+
+@asynccontextmanager
+async def served(settings: Settings) -> AsyncIterator[httpx.AsyncClient]:
+    """A caller of `toolkit serve`."""
+    engine = await open_engine(settings)
+    ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    serving = asyncio.create_task(serve(engine, "127.0.0.1", 0, on_ready=ready.set_result))
+    try:
+        async with httpx.AsyncClient(base_url=await ready, trust_env=False) as http:
+            yield http
+    finally:
+        signal.raise_signal(signal.SIGTERM)
+        await serving
 
 
 @pytest.fixture

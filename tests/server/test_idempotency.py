@@ -38,6 +38,8 @@ POSTS: dict[str, Any] = {
     "/v1/tasks": {"objective": "A social card about tea"},
     "/v1/compute": {"name": "easel", "gpu_type": GPU},
     "/v1/endpoints": {"name": "studio"},
+    "/v1/storage": {"name": "weights", "size_gb": 20},
+    "/v1/templates": {"name": "worker", "image": "example/worker:1"},
     "/v1/artifacts": "a file",
     "/v1/providers/connections": {
         "provider": "openai",
@@ -60,7 +62,7 @@ POSTS: dict[str, Any] = {
     "/v1/tasks/{ended}/reviews": {"decision": "fail"},
     "/v1/agents": {"name": "summarist", "objective": "A summary of {topic}"},
 }
-EXCEPTED = {"/v1/account", "/v1/account/keys"}
+EXCEPTED = {"/v1/account", "/v1/account/keys", "/v1/account/keys/{id}/rotate"}
 
 
 async def connected(wire: Wire) -> Wire:

@@ -57,7 +57,7 @@ BODIES = [
     (RUNS, run(name="research.gather@1", version="2"), 400, "INVALID_REQUEST", "version"),
     (RUNS, run(version="2"), 404, "NOT_FOUND", None),
     (RUNS, run(name="no.such"), 404, "NOT_FOUND", None),
-    (RUNS, run(target="agent"), 400, "TARGET_UNSUPPORTED", None),
+    (RUNS, run(target="marketplace"), 400, "TARGET_UNSUPPORTED", None),
     (RUNS, run(options={"provider": "minimax"}), 400, "CREDENTIALS_MISSING", None),
     (RUNS, run(options={"provider": "runpod"}), 400, "PROVIDER_NOT_ALLOWED", None),
     (RUNS, run(options={"endpoint_id": "ep_nope"}), 404, "NOT_FOUND", None),
@@ -122,6 +122,17 @@ BODIES = [
     ("/v1/endpoints", {"workers_max": 0}, 400, "INVALID_REQUEST", "workers_max"),
     ("/v1/endpoints", {}, 400, "CREDENTIALS_MISSING", None),
     ("/v1/endpoints", {"template_id": "tpl_x"}, 404, "NOT_FOUND", None),
+    ("/v1/endpoints", {"storage_id": "sto_x"}, 404, "NOT_FOUND", None),
+    ("/v1/endpoints", {"workers_min": 2}, 400, "INVALID_REQUEST", "workers_min"),
+    ("/v1/compute", {"name": "x", "gpu_type": "y", "storage_id": "sto_x"}, 404, "NOT_FOUND", None),
+    ("/v1/storage", {"name": "x", "size_gb": 20}, 400, "CREDENTIALS_MISSING", None),
+    ("/v1/storage", {"name": "x", "size_gb": 9}, 400, "INVALID_REQUEST", "size_gb"),
+    ("/v1/storage", {"name": "x", "size_gb": 4097}, 400, "INVALID_REQUEST", "size_gb"),
+    ("/v1/storage", {"name": "", "size_gb": 20}, 400, "INVALID_REQUEST", "name"),
+    ("/v1/templates", {"name": "x", "image": "y"}, 400, "CREDENTIALS_MISSING", None),
+    ("/v1/templates", {"name": "x"}, 400, "INVALID_REQUEST", "image"),
+    ("/v1/templates", {"name": "x", "image": "y", "hidden": True}, 400, "INVALID_REQUEST",
+     "hidden"),
     ("/v1/plans", {"objective": "x", "y": 1}, 400, "INVALID_REQUEST", "y"),
 ]  # fmt: skip
 
@@ -139,39 +150,6 @@ async def test_a_body_that_cannot_be_served_is_refused(
     assert error["request_id"] == answer.headers["X-Request-Id"]
     if where is not None:
         assert where in [detail["path"] for detail in error["details"]]
-    assert await wire.rows() == before
-
-
-DEEP = b'{"a":' * 10_000 + b"1" + b"}" * 10_000
-RAW = {
-    "no JSON": b"{",
-    "empty": b"",
-    "a list": b"[]",
-    "a string": b'"x"',
-    "NaN": b'{"target": NaN}',
-    "infinity": b'{"options": {"max_cost_usd": Infinity}}',
-    "1e999": b'{"options": {"max_cost_usd": 1e999}}',
-    "5000 digits": b'{"version": ' + b"9" * 5000 + b"}",
-    "invalid UTF-8": b'{"name": "\xff\xfe"}',
-    "a lone surrogate": b'{"name": "\\ud800"}',
-    "a NUL": b'{"name": "a\\u0000b"}',
-    "a member twice": b'{"name": "a", "name": "b"}',
-    "10,000 nested brackets": b"[" * 10_000 + b"]" * 10_000,
-    "10,000 nested objects": DEEP,
-    "unclosed brackets": b'{"input": ' + b"[" * 10_000,
-}
-
-
-@pytest.mark.parametrize("raw", RAW.values(), ids=RAW)
-@pytest.mark.parametrize("path", [RUNS, FLOWS, TASKS, LINKS, "/v1/account", "/v1/endpoints"])
-async def test_bytes_that_are_no_proper_json_are_refused(wire: Wire, path: str, raw: bytes) -> None:
-    """Given bytes that parsers choke on or wave through, then 400 everywhere, and nothing left."""
-    before = await wire.rows()
-    headers = {"Content-Type": "application/json"}
-    answer = await wire.send("POST", path, content=raw, headers=headers)
-    assert answer.status_code == 400, answer.text
-    assert answer.json()["error"]["code"] == "INVALID_REQUEST"
-    assert answer.json()["error"]["details"]
     assert await wire.rows() == before
 
 
@@ -240,48 +218,6 @@ async def test_a_revoked_key_is_unauthenticated_at_once(wire: Wire) -> None:
     revoked = await wire.send("DELETE", f"/v1/account/keys/{keys[0]['id']}")
     assert revoked.status_code == 200
     assert (await wire.send("GET", RUNS)).status_code == 401
-
-
-READS = [
-    "/v1/runs/{}", "/v1/jobs/{}", "/v1/workflows/{}", "/v1/tasks/{}", "/v1/plans/{}",
-    "/v1/artifacts/{}", "/v1/artifacts/{}/content", "/v1/endpoints/{}",
-    "/v1/providers/connections/{}", "/v1/runs/{}/events", "/v1/jobs/{}/events",
-    "/v1/workflows/{}/events", "/v1/tasks/{}/events",
-]  # fmt: skip
-
-
-async def test_a_foreign_id_is_answered_like_an_unknown_one(wire: Wire) -> None:
-    """Given ids of another account, then each answer is that of an id that nobody has."""
-
-    async def post(path: str, body: dict[str, object]) -> dict[str, object]:
-        answer = await wire.send("POST", path, json=body, headers={"Prefer": "wait=20"})
-        assert answer.status_code in (201, 202), answer.text
-        return dict(answer.json()["data"])
-
-    made = await post(RUNS, RUN)
-    flow_made = await post(FLOWS, flow(node()))
-    ids = {
-        "run": made["id"],
-        "job": made["job_id"],
-        "artifact": made["artifact_id"],
-        "workflow": flow_made["id"],
-        "task": (await post(TASKS, {"objective": "A social card about tea"}))["id"],
-        "plan": (await post("/v1/plans", {"objective": "A card about tea"}))["id"],
-        "connection": (await post(LINKS, pointer()))["id"],
-    }
-    stranger = await wire.sign_up("eve@example.org")
-    for path in READS:
-        for own in ids.values():
-            unknown = f"{str(own)[:-4]}zzzz"
-            theirs = await wire.http.get(path.format(own), headers=stranger)
-            nobodys = await wire.http.get(path.format(unknown), headers=stranger)
-            assert theirs.status_code == nobodys.status_code == 404
-            assert _anonymous(theirs.json(), str(own)) == _anonymous(nobodys.json(), unknown)
-
-
-def _anonymous(body: dict[str, dict[str, object]], sent: str) -> str:
-    del body["error"]["request_id"]
-    return json.dumps(body).replace(sent, "<id>")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """The shapes of what succeeds: envelopes, pages, waits, artifacts, the OpenAPI document."""
 
-import json
-
 import jsonschema
 import pytest
 
@@ -26,27 +24,6 @@ async def test_a_post_can_wait_for_the_end(wire: Wire) -> None:
     assert answer.headers["Preference-Applied"] == "wait=20"
     assert answer.json()["status"] == "completed"
     assert answer.json()["data"]["output"]["title"]
-
-
-async def test_pages_are_stable_under_inserts(wire: Wire) -> None:
-    """Given a list that grows while it is read, then its pages have no gaps and no repeats."""
-
-    async def make() -> str:
-        answer = await wire.send("POST", "/v1/plans", json={"objective": "A card about tea"})
-        return str(answer.json()["id"])
-
-    ids = [await make() for _ in range(7)]
-    seen: list[str] = []
-    cursor = ""
-    while True:
-        page = (await wire.send("GET", f"/v1/plans?limit=3{cursor}")).json()["data"]
-        assert page["count"] == len(page["items"])
-        seen += [item["id"] for item in page["items"]]
-        await make()
-        if page["next_cursor"] is None:
-            break
-        cursor = f"&cursor={page['next_cursor']}"
-    assert seen == list(reversed(ids))
 
 
 async def test_the_capabilities_come_in_registry_order(wire: Wire) -> None:
@@ -99,8 +76,13 @@ async def test_an_artifact_is_uploaded_and_read_in_ranges(
     assert (data["media_type"], data["size_bytes"]) == ("text/plain", len(content))
     headers = {} if wanted is None else {"Range": wanted}
     answer = await wire.send("GET", f"/v1/artifacts/{data['id']}/content", headers=headers)
-    assert (answer.status_code, answer.content) == (status, content[part])
+    assert answer.status_code == status
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    if status == 416:
+        assert answer.json()["error"]["code"] == "INVALID_REQUEST"
+        assert answer.headers["Content-Range"] == f"bytes */{len(content)}"
+        return
+    assert answer.content == content[part]
     assert answer.headers["Content-Disposition"] == f'attachment; filename="{data["id"]}.txt"'
     assert "sandbox" in answer.headers["Content-Security-Policy"]
 
@@ -142,7 +124,8 @@ async def test_an_endpoint_is_made_and_unmade(wire: Wire) -> None:
     assert (data["name"], data["workers_min"], data["workers_max"], data["image"]) == (
         "toolkit-endpoint", 0, 1, "",
     )  # fmt: skip
-    assert data["template_id"] is None
+    hidden = (await wire.send("GET", f"/v1/templates/{data['template_id']}")).json()["data"]
+    assert (hidden["hidden"], hidden["status"]) == (True, "ready")
     run = {
         "target": "capability",
         "name": "image.generate",
@@ -154,26 +137,3 @@ async def test_an_endpoint_is_made_and_unmade(wire: Wire) -> None:
     deleted = await wire.send("DELETE", f"/v1/endpoints/{data['id']}")
     assert (deleted.json()["status"], deleted.json()["data"]["deleted"]) == ("deleted", True)
     assert (await wire.send("GET", f"/v1/endpoints/{data['id']}")).status_code == 404
-
-
-async def test_the_openapi_document_describes_every_route(wire: Wire) -> None:
-    """Given the document, then each operation has an id, a success and the errors' schema."""
-    document = (await wire.http.get("/openapi.json")).json()
-    assert document["openapi"].startswith("3.1")
-    ids = []
-    for path, operations in document["paths"].items():
-        for method, operation in operations.items():
-            ids.append(operation["operationId"])
-            statuses = operation["responses"]
-            assert any(status.startswith("2") for status in statuses), path
-            assert {"400", "401", "403", "500", "503"} <= set(statuses)
-            assert bool(operation.get("security")) != (path in ("/v1/health",)) or (
-                path == "/v1/account"
-            )
-            if method == "post" and "{id}" not in path:
-                assert operation["requestBody"]["required"] is True
-    assert len(ids) == len(set(ids)) >= 40
-    text = json.dumps(document)
-    schemas = document["components"]["schemas"]
-    for reference in set(text.split('"#/components/schemas/')[1:]):
-        assert reference.partition('"')[0] in schemas

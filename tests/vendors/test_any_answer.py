@@ -12,8 +12,10 @@ from toolkit.plugins import Operation, Reply, VendorFault
 from toolkit.plugins.infrastructure import (
     EndpointCreation,
     EndpointDeletion,
+    EndpointListing,
     EndpointReading,
     GpuListing,
+    PodListing,
 )
 
 # What the vendors' answers are made of.
@@ -83,8 +85,10 @@ def test_work(vendor: str, operation: Operation[Any], body: object, status: int)
 INFRASTRUCTURE: list[Operation[Any]] = [
     EndpointCreation(name="pictures", gpu_pool="ADA_24"),
     EndpointReading(vendor_id="ep1"),
+    EndpointListing(),
     EndpointDeletion(vendor_id="ep1"),
     GpuListing(),
+    PodListing(),
 ]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.vendors.conftest import OPERATIONS, SECRET, TEXT, Drive, Make, each_operation, flow
 from toolkit.contract.errors import ErrorCode
-from toolkit.plugins import Operation, VendorFault
+from toolkit.plugins import ImageRequest, Operation, VendorFault
 
 AUTH = ErrorCode.PROVIDER_AUTH_FAILED
 RATE = ErrorCode.PROVIDER_RATE_LIMITED
@@ -189,6 +189,18 @@ def test_echoed_key_is_taken_out(drive: Drive, echo: str) -> None:
     assert "[key]" in message
     assert message.isprintable()
     assert len(message) < 260
+
+
+@pytest.mark.parametrize(
+    ("place", "told"),
+    [({"endpoint": "ep9k2"}, "the endpoint is paused"), ({"pod": "ep9k2"}, "the pod is paused")],
+)
+def test_the_vendors_ids_are_taken_out(drive: Drive, place: dict[str, str], told: str) -> None:
+    """Given a refusal that names the endpoint or pod as the vendor does, its id is not told."""
+    answer = httpx.Response(400, json={"error": "ep9k2 is paused"})
+    fault = fault_of(drive, flow("runpod", ImageRequest(prompt="a mill"), **place), answer)
+    assert told in fault.message
+    assert "ep9k2" not in fault.message
 
 
 MINIMAX_CODES = {

@@ -31,6 +31,7 @@ from toolkit.plugins import (
 from toolkit.plugins.infrastructure import (
     EndpointCreation,
     EndpointDeletion,
+    EndpointListing,
     EndpointReading,
     GpuListing,
 )
@@ -246,11 +247,13 @@ async def test_endpoint_from_birth_to_death(cloud: Cloud) -> None:
     assert (made.workers_min, made.workers_max, made.hidden_template) == (0, 1, True)
     asked = ImageRequest(prompt="a tidal mill", width=264, height=256, seed=5)
     drawn = await cloud.run("runpod", asked, endpoint=made.vendor_id)
-    assert (drawn.model, drawn.seed) == (made.vendor_id, 5)
+    assert (drawn.model, drawn.seed) == ("serverless", 5)
     assert drawn.cost.units["gpu_seconds"] > 0
     reading = EndpointReading(vendor_id=made.vendor_id)
     read = await cloud.run("runpod", reading)
     assert replace(read, vendor_request_id=None) == replace(made, vendor_request_id=None)
+    listed = (await cloud.run("runpod", EndpointListing())).items
+    assert [(one.vendor_id, one.name) for one in listed] == [(made.vendor_id, "pictures")]
     await cloud.run("runpod", EndpointDeletion(vendor_id=made.vendor_id))
     with pytest.raises(VendorFault) as caught:
         await cloud.run("runpod", reading)

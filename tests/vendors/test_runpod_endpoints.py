@@ -12,6 +12,7 @@ from toolkit.plugins import Operation, Reply, VendorFault
 from toolkit.plugins.infrastructure import (
     EndpointCreation,
     EndpointDeletion,
+    EndpointListing,
     EndpointReading,
     EndpointState,
     GpuListing,
@@ -163,6 +164,24 @@ def test_state_that_cannot_be_read(
         drive(infrastructure(kind(vendor_id="ep9k2")), *answers)
     assert caught.value.status == 500
     assert not any(line.startswith("DELETE") for line in sent(drive))
+
+
+def test_endpoints_are_listed(drive: Drive) -> None:
+    """Given the vendor's list, then each has its id and name, and nothing more is asked."""
+    answer = ok({"endpoints": [MADE, {"id": "ep3", "name": "texts -fb"}, "odd"]})
+    listed = drive(infrastructure(EndpointListing()), answer)
+    assert [(one.vendor_id, one.name, one.gpu_pools) for one in listed.items] == [
+        ("ep9k2", "pictures", ("ADA_24",)),
+        ("ep3", "texts -fb", ()),
+    ]
+    assert sent(drive) == ["GET /v2/serverless"]
+
+
+@pytest.mark.parametrize("body", [{"endpoints": [{"id": "../pods"}]}, {"endpoints": [{}]}])
+def test_endpoints_that_have_no_id(drive: Drive, body: dict[str, Any]) -> None:
+    """Given a list with what is no endpoint, then it is the vendor's fault."""
+    with pytest.raises(VendorFault, match="what is no id"):
+        drive(infrastructure(EndpointListing()), ok(body))
 
 
 GONE = httpx.Response(204)

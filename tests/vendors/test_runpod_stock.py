@@ -14,6 +14,7 @@ from toolkit.plugins import Operation, VendorFault
 from toolkit.plugins.infrastructure import (
     PodAction,
     PodCreation,
+    PodListing,
     PodReading,
     TemplateCreation,
     TemplateDeletion,
@@ -55,6 +56,38 @@ async def test_the_life_of_a_pod(cloud: Cloud) -> None:
     assert gone.value.status == 404
 
 
+async def test_pods_are_listed(cloud: Cloud) -> None:
+    """Given two pods, then both are listed with their names, as long as they are there."""
+    made = [
+        await cloud.run("runpod", PodCreation(name=name, gpu_id=GPU, image="me/studio:1"))
+        for name in ("one", "two")
+    ]
+    listed = await cloud.run("runpod", PodListing())
+    assert [(pod.name, pod.vendor_id) for pod in listed.items] == [
+        ("one", made[0].vendor_id),
+        ("two", made[1].vendor_id),
+    ]
+    await cloud.run("runpod", PodAction(vendor_id=made[0].vendor_id, action="terminate"))
+    assert [pod.name for pod in (await cloud.run("runpod", PodListing())).items] == ["two"]
+
+
+def test_what_a_pod_is_asked_with(drive: Drive) -> None:
+    """Given a template and a volume, then the volume is mounted where it is, and work is served."""
+    asked = PodCreation(
+        name="x", gpu_id=GPU, template_id="t1", volume_id="v1", data_center="EU-RO-1"
+    )
+    made = ok({"id": "p1", "status": "PROVISIONING"})
+    drive(VENDORS["runpod"].infrastructure[asked.kind](asked, access("runpod", "image")), made)
+    assert drive.body() == {
+        "name": "x",
+        "gpu": {"id": GPU, "count": 1},
+        "ports": ["8000/http"],
+        "templateId": "t1",
+        "mounts": {"network": [{"volumeId": "v1", "path": "/runpod-volume"}]},
+        "dataCenterIds": ["EU-RO-1"],
+    }
+
+
 async def test_templates_and_volumes_are_used_by_pods(cloud: Cloud) -> None:
     """Given a template and a volume, then a pod runs them, and neither goes while it does."""
     template = await cloud.run(
@@ -65,14 +98,15 @@ async def test_templates_and_volumes_are_used_by_pods(cloud: Cloud) -> None:
     )
     assert (template.image, volume.size_gb, volume.data_center) == ("me/studio:1", 20, "EU-RO-1")
     listed = await cloud.run("runpod", TemplateListing())
-    assert [one.vendor_id for one in listed.templates] == [template.vendor_id]
+    assert [one.vendor_id for one in listed.items] == [template.vendor_id]
     stored = await cloud.run("runpod", VolumeListing())
-    assert [one.name for one in stored.volumes] == ["data"]
+    assert [one.name for one in stored.items] == ["data"]
     asked = PodCreation(
         name="studio",
         gpu_id=GPU,
         template_id=template.vendor_id,
-        volume_ids=(volume.vendor_id,),
+        volume_id=volume.vendor_id,
+        data_center="EU-RO-1",
     )
     pod = await cloud.run("runpod", asked)
     deletions = [
@@ -86,8 +120,8 @@ async def test_templates_and_volumes_are_used_by_pods(cloud: Cloud) -> None:
     await cloud.run("runpod", PodAction(vendor_id=pod.vendor_id, action="terminate"))
     for deletion in deletions:
         await cloud.run("runpod", deletion)
-    assert (await cloud.run("runpod", TemplateListing())).templates == ()
-    assert (await cloud.run("runpod", VolumeListing())).volumes == ()
+    assert (await cloud.run("runpod", TemplateListing())).items == ()
+    assert (await cloud.run("runpod", VolumeListing())).items == ()
 
 
 @pytest.mark.parametrize(
@@ -96,8 +130,9 @@ async def test_templates_and_volumes_are_used_by_pods(cloud: Cloud) -> None:
         PodCreation(name="x", gpu_id="NVIDIA Nothing", image="x"),
         PodCreation(name="x", gpu_id=GPU, template_id="none"),
         VolumeCreation(name="x", size_gb=1, data_center="EU-RO-1"),
+        PodCreation(name="x", gpu_id=GPU, image="x", volume_id="none"),
     ],
-    ids=["an unknown GPU", "an unknown template", "too small"],
+    ids=["an unknown GPU", "an unknown template", "too small", "an unknown volume"],
 )
 async def test_what_the_vendor_refuses(cloud: Cloud, operation: Operation[Any]) -> None:
     """Given what the vendor does not have, then its refusal comes through."""
@@ -112,6 +147,7 @@ async def test_what_the_vendor_refuses(cloud: Cloud, operation: Operation[Any]) 
         (PodReading(vendor_id="p1"), {"id": "p1"}),
         (PodReading(vendor_id="p1"), {"id": "../x", "status": "RUNNING"}),
         (PodReading(vendor_id="p1"), {"id": 7, "status": "RUNNING"}),
+        (PodListing(), {"pods": [{"id": "p1"}]}),
         (TemplateListing(), {"templates": [{"name": "no id"}]}),
         (VolumeListing(), {"networkVolumes": [{"id": "a/b"}]}),
     ],
@@ -134,6 +170,6 @@ def test_a_state_that_came_later_than_this_file(drive: Drive) -> None:
     state = drive(flows["pod.read"](PodReading(vendor_id="p1"), given), answer)
     assert (state.status, state.usd_per_hour) == ("creating", None)
     listed = drive(flows["templates.list"](TemplateListing(), given), ok({"templates": None}))
-    assert listed.templates == ()
+    assert listed.items == ()
     with pytest.raises(VendorFault):
         drive(flows["volumes.list"](VolumeListing(), given), httpx.Response(500, json={}))

@@ -25,6 +25,7 @@ H = TypeVar("H", bound="Shown[Any]")
 COLUMNS = (
     "id", "name", "capability", "version", "title", "objective", "status", "provider",
     "media_type", "cost_usd", "latency_ms", "created_at", "variable", "set", "connected",
+    "pool", "memory_gb", "size_gb", "data_center",
 )  # fmt: skip
 ROUTE_COLUMNS = (
     "provider", "model", "score", "estimated_cost_usd", "latency_p50_ms", "latency_p95_ms",

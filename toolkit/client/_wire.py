@@ -11,6 +11,7 @@ import httpx
 from pydantic import BaseModel, ValidationError
 
 from toolkit.client._shown import Discovered
+from toolkit.contract.account import tells_a_key
 from toolkit.contract.base import ErrorEnvelope
 from toolkit.contract.errors import ErrorCode, ServiceError, ToolkitError
 from toolkit.contract.health import Provider
@@ -74,8 +75,7 @@ def once(method: str, path: str, transport: object) -> dict[str, str]:
     Reading and deleting are so by themselves, and keys are told a single time. Nothing is lost
     between two threads, so an engine in this process need not keep its answers.
     """
-    told_once = path in ("/account", "/account/keys")
-    if method != "POST" or told_once or getattr(transport, "lossless", False):
+    if method != "POST" or tells_a_key(path) or getattr(transport, "lossless", False):
         return {}
     return {"Idempotency-Key": secrets.token_hex(16)}
 
@@ -98,6 +98,11 @@ def backoff_s(attempt: int, error: ToolkitError) -> float:
 def data_of(envelope: Any, model: type[R]) -> R:
     """The resource of an envelope."""
     return model.model_validate(envelope["data"])
+
+
+def page(limit: int, cursor: str | None) -> dict[str, str | int]:
+    """The query that asks for a page of a list."""
+    return {"limit": limit} if cursor is None else {"limit": limit, "cursor": cursor}
 
 
 def without_none(**fields: object) -> dict[str, object]:

@@ -1,5 +1,6 @@
 """Accounts and API keys (specification, "Account" and "Authentication")."""
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
@@ -7,24 +8,36 @@ from pydantic import AfterValidator, Field
 from toolkit.contract.base import Record, Request, Timestamp, Usd
 
 Scope = Literal["read", "write", "admin"]
+OVERLAP_S, LONGEST_OVERLAP_S = 24 * 3600, 7 * 24 * 3600
+_TELLS_A_KEY = re.compile(r"/account(/keys(/[^/]+/rotate)?)?")
+
+
+def tells_a_key(path: str) -> bool:
+    """Whether a POST to a path below `/v1` is answered with a key, which is told only once.
+
+    >>> [tells_a_key(path) for path in ("/account/keys/key_1/rotate", "/account/keys/key_1")]
+    [True, False]
+    """
+    return _TELLS_A_KEY.fullmatch(path) is not None
+
+
+# What no part of an address holds: white space, what does not print, and what sets parts off.
+_APART = r"\s\x00-\x20\x7f-\xa0\u2000-\u206f\u3000\ufeff@<>(),;:\"\[\]\\"
+_LABEL = rf"[^{_APART}.\-][^{_APART}.]*"
+_EMAIL = rf"^[^{_APART}]+@{_LABEL}(\.{_LABEL})+$"
 
 
 def _is_email(text: str) -> str:
-    local, at, domain = text.rpartition("@")
-    labels = domain.split(".")
-    if (
-        not at
-        or not local
-        or len(labels) < 2
-        or not all(label and not label.startswith("-") for label in labels)
-        or any(c.isspace() or not c.isprintable() or c in '<>(),;:"[]\\' for c in text)
-        or "@" in local
-    ):
+    if not re.fullmatch(_EMAIL, text):
         raise ValueError("is not an email address such as name@example.org")
     return text
 
 
-Email = Annotated[str, Field(min_length=3, max_length=254), AfterValidator(_is_email)]
+Email = Annotated[
+    str,
+    Field(min_length=3, max_length=254, json_schema_extra={"pattern": _EMAIL}),
+    AfterValidator(_is_email),
+]
 
 
 class AccountCreate(Request):
@@ -51,25 +64,55 @@ class KeyCreate(Request):
     """`POST /v1/account/keys`.
 
     Attributes:
+        name: what it is for; nothing goes by it.
         scopes: what the key allows.
         max_cost_usd_per_day: what all work asked for with it may cost from midnight to midnight,
             UTC; none sets no limit.
     """
 
+    name: str | None = Field(default=None, min_length=1, max_length=100)
     scopes: list[Scope] = Field(default=["read", "write"], min_length=1, max_length=3)
     max_cost_usd_per_day: Usd | None = None
 
 
+class KeyRotate(Request):
+    """`POST /v1/account/keys/{id}/rotate`.
+
+    Attributes:
+        overlap_s: how long the old key is still good, in seconds; 0 ends it at once.
+    """
+
+    overlap_s: int = Field(default=OVERLAP_S, ge=0, le=LONGEST_OVERLAP_S)
+
+
 class ApiKey(Record):
-    """An API key as it is listed: never the key itself."""
+    """An API key as it is listed: never the key itself.
+
+    Attributes:
+        expires_at: when it ends, for one that was rotated.
+        rotated_from: the key in whose place it came.
+        rotated_to: the key that came in its place.
+        allowance_of: the first key of a row that were rotated into each other: all spend from its
+            day's allowance; none for that one itself.
+    """
 
     id: str
+    name: str | None = None
     prefix: str = "sk_live_"
     last4: str
     scopes: list[Scope] = ["read", "write", "admin"]
     max_cost_usd_per_day: Usd | None = None
     created_at: Timestamp
+    expires_at: Timestamp | None = None
     revoked_at: Timestamp | None = None
+    rotated_from: str | None = None
+    rotated_to: str | None = None
+    allowance_of: str | None = None
+
+    @property
+    def purse(self) -> str:
+        """What its spending is counted under."""
+        return self.allowance_of or self.id
 
 
 class KeyCreated(ApiKey):

@@ -11,12 +11,17 @@ class ComputeCreate(Request):
 
     Attributes:
         gpu_type: an id of the catalogue's list of GPUs.
-        image: the container that runs in it; an image worker of the vendor's where it is empty.
+        image: the container that runs in it when there is no template; an image worker of the
+            vendor's where it is empty.
+        storage_id: a volume to mount; the pod is then where the volume is.
+        template_id: a shared template that is for pods.
     """
 
     name: str = Field(min_length=1, max_length=191)
     gpu_type: str = Field(min_length=1, max_length=128)
     image: str = Field(default="", max_length=512)
+    storage_id: str | None = Field(default=None, max_length=64)
+    template_id: str | None = Field(default=None, max_length=64)
 
 
 class Compute(Infrastructure):
@@ -24,4 +29,6 @@ class Compute(Infrastructure):
 
     gpu_type: str
     image: str = ""
+    storage_id: str | None = None
+    template_id: str | None = None
     cost_per_hour_usd: Usd | None = None

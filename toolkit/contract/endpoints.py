@@ -11,7 +11,16 @@ DEFAULT_ENDPOINT_NAME = "toolkit-endpoint"
 
 
 class EndpointCreate(Request):
-    """`POST /v1/endpoints`; every field has the default of the specification's table."""
+    """`POST /v1/endpoints`; every field has the default of the specification's table.
+
+    Attributes:
+        gpu_ids: a pool of the catalogue's list of GPUs.
+        workers_min, workers_max: how many workers it keeps, and may have.
+        storage_id: a volume to attach.
+        template_id: a shared template that is for endpoints.
+        image: the container to run when there is no template; an image worker of the vendor's
+            where it is empty.
+    """
 
     name: str = Field(default=DEFAULT_ENDPOINT_NAME, min_length=1, max_length=191)
     gpu_ids: str | None = Field(default=None, min_length=1, max_length=64)
@@ -32,10 +41,16 @@ class Infrastructure(Record):
     error: ErrorInfo | None = None
     created_at: Timestamp
     deleted: bool = False
+    deleted_at: Timestamp | None = None
 
 
 class Endpoint(Infrastructure):
-    """A serverless endpoint; `template_id` is ours, never the vendor's."""
+    """A serverless endpoint.
+
+    Attributes:
+        template_id: our id of the template it runs, never the vendor's; a hidden one where the
+            request named none.
+    """
 
     gpu_ids: str
     workers_min: int

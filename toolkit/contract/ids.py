@@ -94,6 +94,15 @@ def _time_part(milliseconds: int) -> str:
     return "".join(_PAIRS[(milliseconds >> shift) & 1023] for shift in range(40, -10, -10))
 
 
+def pattern_of(prefix: Prefix) -> str:
+    """The form of a resource's ids, as a pattern for schemas.
+
+    >>> pattern_of(Prefix.RUN)
+    '^run_[0-7][0-9a-hjkmnp-tv-z]{25}$'
+    """
+    return f"^{prefix}_[0-7][0-9a-hjkmnp-tv-z]{{25}}$"
+
+
 def is_id(text: str, prefix: Prefix | None = None) -> bool:
     """Tell whether `text` has the form of an id (of that prefix, if one is given).
 

@@ -2,12 +2,20 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
+from pydantic.config import JsonDict
 
 from toolkit.contract.base import JsonObject, Record, Request, Timestamp, Usd
 from toolkit.contract.jobs import OptimizeFor
 
 CapabilityName = Annotated[str, Field(min_length=1, max_length=128)]
+# GPU work runs on one of them: what the schema says of it, for callers to know beforehand.
+_ONE_PLACE: JsonDict = {
+    "not": {
+        "properties": {"endpoint_id": {"type": "string"}, "compute_id": {"type": "string"}},
+        "required": ["endpoint_id", "compute_id"],
+    }
+}
 
 
 class Constraints(Request):
@@ -16,6 +24,8 @@ class Constraints(Request):
     Attributes:
         capabilities: the only ones that may be used, such as `llm.generate`; all, by default.
     """
+
+    model_config = ConfigDict(json_schema_extra=_ONE_PLACE)
 
     max_cost_usd: Usd | None = None
     optimize_for: OptimizeFor | None = None
@@ -27,7 +37,8 @@ class Constraints(Request):
 class PlanCreate(Request):
     """`POST /v1/plans`: the dry run of a task; it spends nothing."""
 
-    objective: str = Field(min_length=1, max_length=10_000, pattern=r"\S")
+    # Not white space alone, by whichever of the readings of it that schemas and Python have.
+    objective: str = Field(min_length=1, max_length=10_000, pattern=r"[^\s\x1c-\x1f\x85]")
     constraints: Constraints = Constraints()
 
 

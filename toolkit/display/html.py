@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from toolkit.display.text import SYMBOLS, money, short
+from toolkit.display import text
 
 STYLE = "text-align:left;padding:2px 10px 2px 0;vertical-align:top"
 
@@ -37,15 +37,5 @@ def facts(title: str, pairs: Mapping[str, object]) -> str:
 
 
 def cell(column: str, value: object) -> str:
-    """A value as a cell: states with their symbol, money as money."""
-    if column.endswith("cost_usd") and (value is None or isinstance(value, int | float)):
-        return escape(money(value))
-    if column == "status":
-        return escape(f"{SYMBOLS.get(str(value), '·')} {value}")
-    if value is None:
-        return ""
-    if isinstance(value, Mapping):
-        value = [f"{k.replace('_', ' ')}: {v}" for k, v in value.items() if v not in (None, [], {})]
-    if isinstance(value, list | tuple):
-        return escape(short(", ".join(map(str, value)), 300))
-    return escape(short(value, 300))
+    """A value as a cell."""
+    return escape(text.cell(column, value))

@@ -1,5 +1,7 @@
 """One-line texts of records: short `repr`s and lines of progress."""
 
+from collections.abc import Mapping
+
 from pydantic import BaseModel
 
 from toolkit.contract.events import Event
@@ -39,6 +41,25 @@ def short(text: object, longest: int = LONGEST) -> str:
     """
     line = " ".join(str(text).split())
     return line if len(line) <= longest else line[: longest - 1] + "…"
+
+
+def cell(column: str, value: object) -> str:
+    """A value as the cell of a table: states with their symbol, money as money.
+
+    >>> cell("status", "completed"), cell("cost_usd", None), cell("tags", ["a", "b"])
+    ('✓ completed', 'unknown', 'a, b')
+    """
+    if column.endswith("_usd") and (value is None or isinstance(value, int | float)):
+        return money(value)
+    if column == "status":
+        return f"{SYMBOLS.get(str(value), '·')} {value}"
+    if value is None:
+        return ""
+    if isinstance(value, Mapping):
+        value = [f"{k.replace('_', ' ')}: {v}" for k, v in value.items() if v not in (None, [], {})]
+    if isinstance(value, list | tuple):
+        return short(", ".join(map(str, value)), 300)
+    return short(value, 300)
 
 
 def summary(kind: str, record: BaseModel) -> str:

@@ -57,11 +57,7 @@ class Gate:
             backends = await self._core.backends(self._account_id, capability)
             self._backends[capability.name] = backends
         check(capability, options, backends)
-        for field, take in capability.takes.items():
-            named = given.get(field)
-            if take.form == "artifact" and isinstance(named, str):
-                await self._artifacts.get(self._account_id, named)
-        await self._check_place(options)
+        await self.find(capability, given, options)
         if operation is None:
             return NOTHING
         routing = route(capability, options, operation, backends)
@@ -70,6 +66,20 @@ class Gate:
             return NOTHING
         known = first.estimated_cost_usd
         return None if known is None else Decimal(str(known))
+
+    async def find(
+        self, capability: Capability, given: Mapping[str, object], options: Options
+    ) -> None:
+        """Refuse artifacts and places that a request names and the account does not have.
+
+        Raises:
+            RequestError: `NOT_FOUND`, or `INVALID_REQUEST` for two places.
+        """
+        for field, take in capability.takes.items():
+            named = given.get(field)
+            if take.form == "artifact" and isinstance(named, str):
+                await self._artifacts.get(self._account_id, named)
+        await self._check_place(options)
 
     async def _check_place(self, options: Options) -> None:
         """Refuse an endpoint or compute that is not there; what many nodes name is sought once."""

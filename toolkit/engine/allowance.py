@@ -32,10 +32,11 @@ class Allowances:
         Raises:
             RequestError: `BUDGET_EXCEEDED`.
         """
-        limit = await self._limit(key_id)
-        if limit is None or key_id is None:
+        key = await self._limited(key_id)
+        if key is None:
             return
-        row = await self._store.get("spending", _row_id(key_id))
+        limit = _limit(key)
+        row = await self._store.get("spending", _row_id(key.purse))
         spent = Decimal(0 if row is None else int(row["nano"])) / NANO
         if spent >= limit or spent + (expected or Decimal(0)) > limit:
             raise RequestError(ErrorCode.BUDGET_EXCEEDED, _over(limit, spent))
@@ -47,15 +48,15 @@ class Allowances:
             WorkError: `BUDGET_EXCEEDED`, also for a price that is not known; nothing is held then.
         """
         try:
-            limit = await self._limit(key_id)
-            if limit is not None and key_id is not None:
-                held.settled = await self._taken(key_id, limit, amount)
+            key = await self._limited(key_id)
+            if key is not None:
+                held.settled = await self._taken(key.purse, _limit(key), amount)
         except BaseException:
             held.settle(Decimal(0))
             raise
 
     async def _taken(
-        self, key_id: str, limit: Decimal, amount: Decimal | None
+        self, purse: str, limit: Decimal, amount: Decimal | None
     ) -> Callable[[Decimal], None]:
         """Take an amount from the day's allowance; what is to be told what the call did cost."""
         if amount is None:
@@ -63,11 +64,11 @@ class Allowances:
                 ErrorCode.BUDGET_EXCEEDED,
                 "The price of this call is unknown, so it cannot be kept to the key's allowance.",
             )
-        row_id, nano, most = _row_id(key_id), _nano(amount), int(limit * NANO)
+        row_id, nano, most = _row_id(purse), _nano(amount), int(limit * NANO)
         while True:
             given_back = self._given_back
             try:
-                await self._store.write([Spend(row_id, key_id, nano, most)])
+                await self._store.write([Spend(row_id, purse, nano, most)])
             except OverLimit:
                 if not (given_back.is_set() or self._under_way[row_id]):
                     raise WorkError(ErrorCode.BUDGET_EXCEEDED, _over(limit, amount)) from None
@@ -86,14 +87,15 @@ class Allowances:
         self._given_back.set()
         self._given_back = asyncio.Event()
 
-    async def _limit(self, key_id: str | None) -> Decimal | None:
+    async def _limited(self, key_id: str | None) -> ApiKey | None:
+        """The key, if it has an allowance."""
         if key_id is None:
             return None
         row = await self._store.get("api_keys", key_id)
         if row is None:
             return None  # the key of a notebook on its own process is never written down
-        limit = ApiKey.model_validate_json(str(row["doc"])).max_cost_usd_per_day
-        return None if limit is None else Decimal(str(limit))
+        key = ApiKey.model_validate_json(str(row["doc"]))
+        return None if key.max_cost_usd_per_day is None else key
 
 
 def _nano(amount: Decimal) -> int:
@@ -101,9 +103,13 @@ def _nano(amount: Decimal) -> int:
     return int((amount * NANO).to_integral_value(ROUND_CEILING))
 
 
-def _row_id(key_id: str) -> str:
-    """One row for each key and day, by UTC."""
-    return f"{key_id}:{now():%Y-%m-%d}"
+def _limit(key: ApiKey) -> Decimal:
+    return Decimal(str(key.max_cost_usd_per_day))
+
+
+def _row_id(purse: str) -> str:
+    """One row for each allowance and day, by UTC; a key and those it is rotated to share one."""
+    return f"{purse}:{now():%Y-%m-%d}"
 
 
 def _over(limit: Decimal, amount: Decimal) -> str:

@@ -55,11 +55,16 @@ class Artifacts:
         """Store the bytes; the record is the caller's to write, with what it belongs to.
 
         A crash in between leaves bytes that no record names, never a record without bytes.
+
+        Raises:
+            RequestError: `PAYLOAD_TOO_LARGE` for what the account may not keep any more.
         """
         artifact_id = artifact_id or self.new_id()
         media_type = blob.media_type.partition(";")[0].strip().lower()
         if media_type not in MEDIA_TYPES:
             media_type = "application/octet-stream"
+        await self._core.quotas.check_room(account_id, len(blob.data))
+        self._core.quotas.add(account_id, len(blob.data))
         small = blob.data if len(blob.data) <= SMALL_BYTES else None
         sha256 = hashlib.sha256(blob.data).hexdigest()
         if small is None:
@@ -150,6 +155,7 @@ class Artifacts:
         artifact.deleted = True
         values = {"deleted": True, "content": None, "doc": artifact.model_dump_json()}
         await self._core.store.write([Update("artifacts", artifact_id, values)])
+        self._core.quotas.add(account_id, -artifact.size_bytes)
         dropping = asyncio.create_task(self._drop_bytes(artifact.sha256))
         self._dropping.add(dropping)
         dropping.add_done_callback(self._dropping.discard)

@@ -124,28 +124,30 @@ class Calls:
         held = await reserve(work.budgets, estimate)
         await self._core.allowances.hold(work.lease.key_id, estimate, held)
         attempt = self._begin(work, candidate)
-        try:
-            # Not before this is durable may anything be spent (promise P3).
-            await self._core.store.write(work.written("running"), lease=work.lease)
-            started = time.monotonic()
-            reply = await self._ask(work, candidate, connection, operation)
-        except VendorFault as fault:
-            lane.failed(fault, leave)
-            spent = held.amount if _may_be_billed(fault) else Decimal(0)
-            self._settle(work, attempt, held, spent)
-            attempt.status = "failed"
-            attempt.vendor_request_id = fault.vendor_request_id
-            attempt.http_status = fault.status
-            attempt.error = ErrorInfo(code=fault.code.name, message=fault.message)
-            raise
-        except BaseException:
-            # Cancelled or killed in mid-call: the vendor may bill it, so it counts.
-            self._settle(work, attempt, held, held.amount)
-            attempt.status = "cancelled"
-            raise
-        lane.succeeded(candidate.model or "", (time.monotonic() - started) * 1000)
-        self._account(work, attempt, candidate, held, reply)
-        return reply
+        vendor = self._core.registry.vendors[candidate.provider]
+        with self._core.observer.call(work, attempt, vendor):
+            try:
+                # Not before this is durable may anything be spent (promise P3).
+                await self._core.store.write(work.written("running"), lease=work.lease)
+                started = time.monotonic()
+                reply = await self._ask(work, candidate, connection, operation)
+            except VendorFault as fault:
+                lane.failed(fault, leave)
+                spent = held.amount if _may_be_billed(fault) else Decimal(0)
+                self._settle(work, attempt, held, spent)
+                attempt.status = "failed"
+                attempt.vendor_request_id = fault.vendor_request_id
+                attempt.http_status = fault.status
+                attempt.error = ErrorInfo(code=fault.code.name, message=fault.message)
+                raise
+            except BaseException:
+                # Cancelled or killed in mid-call: the vendor may bill it, so it counts.
+                self._settle(work, attempt, held, held.amount)
+                attempt.status = "cancelled"
+                raise
+            lane.succeeded(candidate.model or "", (time.monotonic() - started) * 1000)
+            self._account(work, attempt, candidate, held, reply)
+            return reply
 
     def _begin(self, work: Work, candidate: Candidate) -> Attempt:
         job = work.job
@@ -242,10 +244,9 @@ class Calls:
 
     async def _rotated(self, connection: Connection, refused: str) -> bool:
         """Whether the pointer leads to another secret by now than the one that was refused."""
-        resolver, pointer = self._core.resolver, (connection.connection_type, connection.secret_ref)
-        resolver.forget(*pointer)
+        self._core.resolver.forget(connection.connection_type, connection.secret_ref)
         try:
-            return await resolver.resolve(*pointer) != refused
+            return await self._core.secret(connection) != refused
         except ToolkitError:
             return False
 

@@ -3,12 +3,22 @@
 from toolkit.contract.base import ErrorInfo, now
 from toolkit.contract.compute import Compute, ComputeCreate
 from toolkit.contract.endpoints import InfrastructureStatus
-from toolkit.contract.errors import ErrorCode
+from toolkit.contract.errors import ErrorCode, ToolkitError
 from toolkit.contract.ids import Prefix, new_id
+from toolkit.engine.attachments import attach
+from toolkit.engine.catalog import Catalog
 from toolkit.engine.core import Core
+from toolkit.engine.rented import vendor_name
 from toolkit.engine.stock import Stock
-from toolkit.plugins import Reply, VendorFault
-from toolkit.plugins.infrastructure import PodAction, PodCreation, PodReading, PodState, PodStatus
+from toolkit.plugins import VendorFault
+from toolkit.plugins.infrastructure import (
+    PodAction,
+    PodCreation,
+    PodListing,
+    PodReading,
+    PodState,
+    PodStatus,
+)
 
 _STATUSES: dict[PodStatus, InfrastructureStatus] = {
     "creating": "creating",
@@ -19,23 +29,41 @@ _STATUSES: dict[PodStatus, InfrastructureStatus] = {
 }
 
 
-class Computes:
+class Computes(Stock[Compute, PodState]):
     """`/v1/compute`."""
 
-    def __init__(self, core: Core) -> None:
-        self._stock = Stock(core, "compute", "compute", Compute, PodCreation)
+    table = "compute"
+    word = "compute"
+    record = Compute
+    creation = PodCreation
+    listing = PodListing()
+
+    def __init__(self, core: Core, catalog: Catalog) -> None:
+        super().__init__(core)
+        self._catalog = catalog
 
     async def create(self, account_id: str, request: ComputeCreate) -> Compute:
         """Rent a pod; it is `creating` until its container runs.
 
         Raises:
-            RequestError: `CREDENTIALS_MISSING`.
+            RequestError: `CREDENTIALS_MISSING`; `NOT_FOUND` for a template or storage that is not
+                there, `CONFLICT` for one that is not ready; `INVALID_REQUEST` for a GPU that is
+                not in the catalogue, or a template for endpoints.
         """
+        given = await attach(
+            self._core, account_id, request.storage_id, request.template_id, serverless=False
+        )
+        await self._catalog.check_gpu(account_id, request.gpu_type)
         compute = Compute(id=new_id(Prefix.COMPUTE), created_at=now(), **request.model_dump())
-        creation = PodCreation(name=compute.name, gpu_id=compute.gpu_type, image=compute.image)
-        state = await self._stock.create(account_id, compute, creation)
-        if isinstance(state, PodState):
-            await self._stand(compute, state, vendor_id=state.vendor_id)
+        creation = PodCreation(
+            name=vendor_name(compute),
+            gpu_id=compute.gpu_type,
+            image=compute.image,
+            template_id=given.template_id,
+            volume_id=given.volume_id,
+            data_center=given.data_center,
+        )
+        await self._create(account_id, compute, creation, named=given.named)
         return compute
 
     async def get(self, account_id: str, compute_id: str) -> Compute:
@@ -44,45 +72,34 @@ class Computes:
         Raises:
             RequestError: `NOT_FOUND`, for one that was deleted too.
         """
-        compute, vendor_id = await self._stock.get(account_id, compute_id)
-        if compute.status != "creating" or vendor_id is None:
+        row = await self._core.owned(self.table, self.word, account_id, compute_id)
+        compute = self._read(row)
+        if compute.status != "creating" or row["vendor_id"] is None:
             return compute
         try:
-            state = await self._stock.ask(account_id, PodReading(vendor_id=vendor_id))
-        except VendorFault as fault:
-            if fault.status != 404:
+            state = await self._ask(row, PodReading(vendor_id=str(row["vendor_id"])))
+        except (VendorFault, ToolkitError) as error:
+            gone = isinstance(error, VendorFault) and error.status == 404
+            if not gone or not await self._is_as(row):
                 return compute  # how it stands is not known just now: as it stood
             message = "The pod is gone at its vendor."
             compute.error = ErrorInfo(code=ErrorCode.PROVIDER_UNAVAILABLE.name, message=message)
-            await self._stock.save(compute, "failed")
+            await self._save(compute, "failed")
         else:
-            await self._stand(compute, state)
+            if await self._is_as(row):
+                await self._made(compute, state)
         return compute
 
-    async def list(self, account_id: str, limit: int, before: str | None) -> list[Compute]:
-        """A page of pods, newest first, as they stood when last looked at."""
-        return await self._stock.page(account_id, limit, before)
+    async def _deletion(self, record: Compute, vendor_id: str) -> PodAction:  # noqa: ARG002
+        return PodAction(vendor_id=vendor_id, action="terminate")
 
-    async def delete(self, account_id: str, compute_id: str) -> Compute:
-        """Give a pod back; the answer is its last state, and nothing is billed from then on.
-
-        Raises:
-            RequestError: `NOT_FOUND`, or `CONFLICT` when the vendor did not do it.
-        """
-        return await self._stock.delete(
-            account_id,
-            compute_id,
-            lambda vendor_id: PodAction(vendor_id=vendor_id, action="terminate"),
-        )
-
-    async def _stand(self, compute: Compute, state: Reply, **columns: object) -> None:
+    async def _made(self, record: Compute, state: PodState) -> None:
         """Write down how a pod stands."""
-        if not isinstance(state, PodState):
-            raise TypeError(f"a pod was described by {type(state).__name__}")
         if state.usd_per_hour is not None:
-            compute.cost_per_hour_usd = float(state.usd_per_hour)
+            record.cost_per_hour_usd = float(state.usd_per_hour)
         status = _STATUSES[state.status]
+        record.status_detail = None
         if status == "failed":
             message = f"The pod is {state.status} at its vendor."
-            compute.error = ErrorInfo(code=ErrorCode.PROVIDER_UNAVAILABLE.name, message=message)
-        await self._stock.save(compute, status, **columns)
+            record.error = ErrorInfo(code=ErrorCode.PROVIDER_UNAVAILABLE.name, message=message)
+        await self._save(record, status, vendor_id=state.vendor_id)

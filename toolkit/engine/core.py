@@ -4,48 +4,42 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from toolkit.contract.connections import Connection
-from toolkit.contract.errors import not_found
+from toolkit.contract.errors import ErrorCode, RequestError, not_found
 from toolkit.engine.allowance import Allowances
-from toolkit.engine.driver import Driver
+from toolkit.engine.grants import Grants
 from toolkit.engine.health import Condition
 from toolkit.engine.lanes import Lanes
-from toolkit.engine.limiter import FairLimiter
-from toolkit.engine.registry import Registry
+from toolkit.engine.quota import Quotas
+from toolkit.engine.reach import Reach
 from toolkit.engine.router import Backends
-from toolkit.plugins import Access, Capability, Model, Vendor
-from toolkit.secrets import SecretResolver
-from toolkit.settings import TIERS, Settings, Timeouts
+from toolkit.engine.slots import Slots
+from toolkit.engine.telemetry import Observer, Unobserved
+from toolkit.plugins import Capability, Model, Vendor
+from toolkit.settings import TIERS
 from toolkit.store import Row, Store
 
 
-@dataclass
-class Core:
+@dataclass(kw_only=True)
+class Core(Reach):
     """The engine's shared parts.
 
     Attributes:
         reproducible: whether the same work is to be routed alike in every process: what calls took
             and how many failed is then not weighed.
+        making: ids of what this process is having made or deleted at a GPU cloud.
+        observer: who is told of workflows, jobs and calls.
     """
 
-    settings: Settings
     store: Store
-    registry: Registry
-    driver: Driver
-    resolver: SecretResolver
-    slots: FairLimiter
+    grants: Grants
+    slots: Slots
     lanes: Lanes
     allowances: Allowances
+    quotas: Quotas
     draining: bool = False
     reproducible: bool = False
-    _timeouts: dict[tuple[str, str], Timeouts] = field(default_factory=dict)
-
-    def timeouts(self, vendor_id: str, capability_id: str = "") -> Timeouts:
-        """How long a call may take; worked out once, as every job asks."""
-        found = self._timeouts.get((vendor_id, capability_id))
-        if found is None:
-            found = self.settings.timeouts_of(vendor_id, capability_id)
-            self._timeouts[vendor_id, capability_id] = found
-        return found
+    observer: Observer = field(default_factory=Unobserved)
+    making: set[str] = field(default_factory=set)
 
     async def backends(self, account_id: str, capability: Capability) -> Backends:
         """What the router weighs for a capability and an account, as of now."""
@@ -76,6 +70,22 @@ class Core:
             found[connection.provider] = connection
         return found
 
+    async def cloud(self, account_id: str, kind: str) -> tuple[Vendor, Connection]:
+        """The vendor that offers a kind of infrastructure, and the account's connection to it.
+
+        Raises:
+            RequestError: `CREDENTIALS_MISSING`.
+        """
+        offering = [v for v in self.registry.vendors.values() if kind in v.infrastructure]
+        connections = await self.connections(account_id)
+        for vendor in offering:
+            if vendor.id in connections:
+                return vendor, connections[vendor.id]
+        names = ", ".join(vendor.id for vendor in offering)
+        raise RequestError(
+            ErrorCode.CREDENTIALS_MISSING, f"This needs a connection: register {names}."
+        )
+
     async def owned(self, table: str, word: str, account_id: str, record_id: str) -> Row:
         """The row of something that an account has at a GPU cloud.
 
@@ -102,29 +112,15 @@ class Core:
         default = vendor.model_for(kind)
         return sorted(offered.values(), key=lambda model: model is not default)
 
-    async def access(
-        self,
-        vendor: Vendor,
-        connection: Connection,
-        model: str,
-        *,
-        endpoint: str | None = None,
-        pod: str | None = None,
-        resume: str | None = None,
-    ) -> Access:
-        """Resolve a connection's pointer and put together what a vendor's flow needs.
+    async def secret(self, connection: Connection) -> str:
+        """What a connection's pointer leads to, if its account may go there.
 
         Raises:
             WorkError: `SECRET_UNRESOLVED`.
         """
-        settings = self.settings.vendors.get(vendor.id)
-        return Access(
-            base_urls={**vendor.base_urls, **(settings.base_urls if settings else {})},
-            secret=await self.resolver.resolve(connection.connection_type, connection.secret_ref),
-            model=model,
-            endpoint=endpoint,
-            pod=pod,
-            resume=resume,
+        granted = await self.grants.of_connection(connection.id)
+        return await self.resolver.resolve(
+            connection.connection_type, connection.secret_ref, granted
         )
 
     @cached_property

@@ -1,72 +1,97 @@
 """Serverless endpoints: workers that scale to zero, at the GPU cloud the account has connected."""
 
+from collections.abc import Sequence
+
 from toolkit.contract.base import now
-from toolkit.contract.endpoints import Endpoint, EndpointCreate
-from toolkit.contract.errors import ErrorCode, RequestError, not_found
+from toolkit.contract.endpoints import Endpoint, EndpointCreate, InfrastructureStatus
+from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.ids import Prefix, new_id
+from toolkit.engine.attachments import attach
+from toolkit.engine.catalog import Catalog
 from toolkit.engine.core import Core
+from toolkit.engine.rented import vendor_name
 from toolkit.engine.stock import Stock
-from toolkit.plugins.infrastructure import EndpointCreation, EndpointDeletion, EndpointState
+from toolkit.engine.templates import Templates
+from toolkit.plugins.infrastructure import (
+    EndpointCreation,
+    EndpointDeletion,
+    EndpointListing,
+    EndpointState,
+)
+from toolkit.store import Change
 
 DEFAULT_POOL = "ADA_24"
 
 
-class Endpoints:
+class Endpoints(Stock[Endpoint, EndpointState]):
     """`/v1/endpoints`."""
 
-    def __init__(self, core: Core) -> None:
-        self._stock = Stock(core, "endpoints", "endpoint", Endpoint, EndpointCreation)
+    table = "endpoints"
+    word = "endpoint"
+    record = Endpoint
+    creation = EndpointCreation
+    listing = EndpointListing()
+
+    def __init__(self, core: Core, templates: Templates, catalog: Catalog) -> None:
+        super().__init__(core)
+        self._templates = templates
+        self._catalog = catalog
 
     async def create(self, account_id: str, request: EndpointCreate) -> Endpoint:
         """Create an endpoint at the GPU cloud that the account has connected.
 
+        Without a template it gets a hidden one, for its image.
+
         Raises:
             RequestError: `CREDENTIALS_MISSING`; `NOT_FOUND` for a template or storage that is not
-                there; `INVALID_REQUEST` for fewer workers at most than at least.
+                there, `CONFLICT` for one that is not ready; `INVALID_REQUEST` for fewer workers at
+                most than at least, a pool that is not in the catalogue, or a template for pods.
         """
         if request.workers_min > request.workers_max:
-            raise RequestError(ErrorCode.INVALID_REQUEST, "workers_min is more than workers_max.")
-        for what in ("template", "storage"):
-            named = getattr(request, f"{what}_id")
-            if named is not None:
-                raise not_found(what, named)
+            raise RequestError(
+                ErrorCode.INVALID_REQUEST,
+                "workers_min is more than workers_max.",
+                details=[Detail("workers_min", f"is more than {request.workers_max}")],
+            )
+        given = await attach(
+            self._core, account_id, request.storage_id, request.template_id, serverless=True
+        )
+        _, connection = await self._core.cloud(account_id, self.creation.kind)
+        if request.gpu_ids is not None:
+            await self._catalog.check_pool(account_id, request.gpu_ids)
         endpoint = Endpoint(
             id=new_id(Prefix.ENDPOINT),
             created_at=now(),
             **{**request.model_dump(), "gpu_ids": request.gpu_ids or DEFAULT_POOL},
         )
+        hidden = []
+        if given.template_id is None:
+            hidden.append(self._templates.hide(account_id, endpoint, connection))
         creation = EndpointCreation(
-            name=endpoint.name,
+            name=vendor_name(endpoint),
             gpu_pool=endpoint.gpu_ids,
             workers_min=endpoint.workers_min,
             workers_max=endpoint.workers_max,
             image=endpoint.image,
+            template_id=given.template_id,
+            volume_ids=() if given.volume_id is None else (given.volume_id,),
             reference=endpoint.id,
         )
-        state = await self._stock.create(account_id, endpoint, creation)
-        if isinstance(state, EndpointState):
-            await self._stock.save(endpoint, "ready", vendor_id=state.vendor_id)
+        await self._create(account_id, endpoint, creation, along=hidden, named=given.named)
         return endpoint
 
-    async def get(self, account_id: str, endpoint_id: str) -> Endpoint:
-        """One endpoint.
+    async def _made(self, record: Endpoint, state: EndpointState) -> None:
+        hidden = await self._templates.hidden(record.template_id)
+        along = [self._templates.follow(hidden, "ready", state.template_id)] if hidden else []
+        await self._save(record, "ready", along, vendor_id=state.vendor_id)
 
-        Raises:
-            RequestError: `NOT_FOUND`, for one that was deleted too.
-        """
-        endpoint, _ = await self._stock.get(account_id, endpoint_id)
-        return endpoint
+    async def _deletion(self, record: Endpoint, vendor_id: str) -> EndpointDeletion:
+        hidden = await self._templates.hidden(record.template_id)
+        template = hidden["vendor_id"] if hidden else None
+        return EndpointDeletion(vendor_id=vendor_id, template_id=template)
 
-    async def list(self, account_id: str, limit: int, before: str | None) -> list[Endpoint]:
-        """A page of endpoints, newest first."""
-        return await self._stock.page(account_id, limit, before)
-
-    async def delete(self, account_id: str, endpoint_id: str) -> Endpoint:
-        """Destroy an endpoint at its vendor; the answer is its last state.
-
-        Raises:
-            RequestError: `NOT_FOUND`, or `CONFLICT` when the vendor did not do it.
-        """
-        return await self._stock.delete(
-            account_id, endpoint_id, lambda vendor_id: EndpointDeletion(vendor_id=vendor_id)
-        )
+    async def _along(self, record: Endpoint, status: InfrastructureStatus) -> Sequence[Change]:
+        if status in ("creating", "deleting"):
+            return ()
+        hidden = await self._templates.hidden(record.template_id)
+        return () if hidden is None else (self._templates.follow(hidden, status),)

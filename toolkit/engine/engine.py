@@ -17,27 +17,35 @@ from toolkit.engine.agents import Agents
 from toolkit.engine.allowance import Allowances
 from toolkit.engine.artifacts import Artifacts
 from toolkit.engine.billing import Billings
+from toolkit.engine.catalog import Catalog
 from toolkit.engine.compute import Computes
 from toolkit.engine.connections import Connections, Providers
 from toolkit.engine.core import Core
 from toolkit.engine.driver import Driver
 from toolkit.engine.endpoints import Endpoints
 from toolkit.engine.events import Events
+from toolkit.engine.grants import Grants
 from toolkit.engine.jobs import Jobs
+from toolkit.engine.keys import Keys
 from toolkit.engine.lanes import Lanes
-from toolkit.engine.limiter import FairLimiter
 from toolkit.engine.lineage import Lineages
 from toolkit.engine.manager import Manager
 from toolkit.engine.once import Once
 from toolkit.engine.plans import Plans
+from toolkit.engine.quota import Quotas
 from toolkit.engine.registry import Registry
 from toolkit.engine.reruns import Reruns
 from toolkit.engine.reviews import Reviews
 from toolkit.engine.roots import Roots
 from toolkit.engine.runner import JobRunner
 from toolkit.engine.runs import Runs
+from toolkit.engine.settler import Settler
+from toolkit.engine.slots import Slots
 from toolkit.engine.solo import Solo
+from toolkit.engine.storage import Storages
 from toolkit.engine.tasks import Tasks
+from toolkit.engine.telemetry import LaneState, Observer, Unobserved
+from toolkit.engine.templates import Templates
 from toolkit.engine.usage import Usage
 from toolkit.engine.workflows import Workflows
 from toolkit.secrets import EnvironmentResolver, SecretResolver
@@ -83,7 +91,8 @@ class Engine:
         self.lineage = Lineages(core, self.artifacts)
         runner = JobRunner(core, self.artifacts)
         admission = Admission(core, self.artifacts)
-        self.accounts = Accounts(core)
+        self.accounts = Accounts(core.store, core.settings)
+        self.keys = Keys(core.store)
         self.connections = Connections(core)
         self.providers = Providers(core)
         self.capabilities = Capabilities(core.registry)
@@ -96,14 +105,21 @@ class Engine:
         self.tasks = Tasks(core, self._roots, self.plans, manager)
         self.reviews = Reviews(core, self._roots, self.plans, self.workflows, self.tasks, manager)
         self.agents = Agents(core)
-        self.runs = Runs(core, solo, AgentRuns(core, self.agents, self.plans, self.tasks))
-        self.endpoints = Endpoints(core)
-        self.compute = Computes(core)
+        agent_runs = AgentRuns(core, self.agents, self.plans, self.tasks)
+        self.runs = Runs(core, solo, admission, agent_runs)
+        self.catalog = Catalog(core)
+        self.storage = Storages(core)
+        self.templates = Templates(core)
+        self.endpoints = Endpoints(core, self.templates, self.catalog)
+        self.compute = Computes(core, self.catalog)
+        # Endpoints first, as their hidden templates go with them.
+        self.settler = Settler([self.endpoints, self.compute, self.templates, self.storage])
         self.events = Events(core)
         self.usage = Usage(core)
         self.billing = Billings(core, self.usage)
         self.once = Once(core)
         self._sweeper: asyncio.Task[None] | None = None
+        self._settling: asyncio.Task[None] | None = None
 
     @classmethod
     async def open(
@@ -114,6 +130,7 @@ class Engine:
         resolver: SecretResolver | None = None,
         registry: Registry | None = None,
         reproducible: bool = False,
+        observer: Observer | None = None,
     ) -> Self:
         """Open the data directory, take up what was left lying, and be ready for work.
 
@@ -123,6 +140,7 @@ class Engine:
             resolver: turns pointers into secrets; this process's environment by default.
             registry: the capabilities and vendors; the built-in and installed ones by default.
             reproducible: route the same work alike in every process, whatever calls took in it.
+            observer: who is told of workflows, jobs, calls and commits; nobody by default.
 
         Raises:
             ServiceError: `UNAVAILABLE` when the data directory cannot be used.
@@ -133,24 +151,31 @@ class Engine:
             durability=settings.durability,
             artifact_url=settings.artifact_url,
             lease_s=settings.lease_s,
+            timed=observer.committed if observer is not None else None,
         )
         pool = ThreadPoolExecutor(os.cpu_count() or 2, thread_name_prefix="toolkit-cpu")
+        registry = registry or Registry.load()
         core = Core(
             settings=settings,
             store=store,
-            registry=registry or Registry.load(),
+            registry=registry,
             driver=Driver(
                 (lambda: transport) if transport else _network, pool, settings.reply_limit_bytes
             ),
             resolver=resolver or EnvironmentResolver(None),
-            slots=FairLimiter(settings.max_concurrent_jobs),
+            grants=Grants(store, [vendor.variable for vendor in registry.vendors.values()]),
+            slots=Slots(settings.max_concurrent_jobs, settings.max_concurrent_jobs_per_account),
             lanes=Lanes(settings, store),
             allowances=Allowances(store),
+            quotas=Quotas(store, settings),
             reproducible=reproducible,
+            observer=observer or Unobserved(),
         )
         engine = cls(core, pool)
         await engine._roots.open()
         engine._sweeper = asyncio.create_task(engine.once.sweep(), name="sweeper")
+        if not reproducible:  # a replay asks nobody what the recording did not ask
+            engine._settling = asyncio.create_task(engine.settler.keep(), name="settler")
         return engine
 
     @property
@@ -165,8 +190,10 @@ class Engine:
     async def close(self, grace_s: float = 10.0) -> None:
         """Let vendor calls under way end for `grace_s` seconds; the rest is left resumable."""
         self.drain()
-        if self._sweeper is not None:
-            self._sweeper.cancel()
+        for task in (self._sweeper, self._settling):
+            if task is not None:
+                task.cancel()
+                await asyncio.wait([task])
         await self._roots.close(grace_s)
         self.artifacts.close()
         await self._core.driver.aclose()
@@ -181,6 +208,10 @@ class Engine:
             sandbox=self.settings.sandbox,
             jobs_running=self._roots.running,
         )
+
+    def lanes(self) -> list[LaneState]:
+        """The connections that this process has looked at, as they stand."""
+        return self._core.lanes.states()
 
     async def wait(self, account_id: str, resource_id: str, seconds: float) -> None:
         """Wait until a run, workflow or task has ended, or the time is up."""

@@ -56,14 +56,16 @@ def _reference_faults(nodes: Sequence[NodeCreate], known: Collection[str]) -> li
         if node.id in seen:
             faults.append(Detail(f"nodes.{i}.id", f"`{node.id}` is the id of an earlier node"))
         seen.add(node.id)
+        named: set[str] = set()
         for j, upstream in enumerate(node.depends_on):
             where = f"nodes.{i}.depends_on.{j}"
             if upstream == node.id:
                 faults.append(Detail(where, f"`{node.id}` depends on itself"))
             elif upstream not in known:
                 faults.append(Detail(where, f"`{node.id}` depends on an unknown node"))
-            elif upstream in node.depends_on[:j]:
+            elif upstream in named:
                 faults.append(Detail(where, f"`{node.id}` names `{upstream}` twice"))
+            named.add(upstream)
     return faults
 
 

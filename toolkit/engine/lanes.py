@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from toolkit.contract.connections import Connection
 from toolkit.engine.health import Condition, Health, Pass, RetryBudget, Saved
 from toolkit.engine.limiter import FairLimiter
+from toolkit.engine.telemetry import LaneState
 from toolkit.plugins import VendorFault
 from toolkit.settings import Settings
 from toolkit.store import Store, Update
@@ -35,14 +36,14 @@ class Lane:
 
     def __init__(
         self,
-        connection_id: str,
+        connection: Connection,
         health: Health,
         at_once: int,
         retries: RetryBudget,
         store: Store,
     ) -> None:
         self.retries = retries
-        self._connection_id = connection_id
+        self._connection_id, self._provider = connection.id, connection.provider
         self._health = health
         first = at_once if health.known else min(AT_FIRST, at_once)
         self._limiter, self._held_back = FairLimiter(first), at_once - first
@@ -52,6 +53,10 @@ class Lane:
     def condition(self) -> Condition:
         """How the connection is doing, for the router."""
         return self._health.condition()
+
+    def state(self) -> LaneState:
+        """How the connection stands, for the operator."""
+        return LaneState(self._provider, self._health.state, self._limiter.waiting)
 
     @asynccontextmanager
     async def turn(self, group: str) -> AsyncIterator[Pass]:
@@ -118,9 +123,13 @@ class Lanes:
             )
             at_once = self._settings.calls_at_once(connection.provider)
             budget = self._budgets[connection.provider]
-            lane = Lane(connection.id, health, at_once, budget, self._store)
+            lane = Lane(connection, health, at_once, budget, self._store)
             self._lanes[connection.id] = lane
         return lane
+
+    def states(self) -> list[LaneState]:
+        """How every connection stands that was looked at."""
+        return [lane.state() for lane in self._lanes.values()]
 
 
 def _read(saved: object) -> Saved | None:

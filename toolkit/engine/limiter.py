@@ -21,6 +21,11 @@ class FairLimiter:
         """Whether whoever comes next has to wait."""
         return self._free == 0
 
+    @property
+    def waiting(self) -> int:
+        """How many wait for a place."""
+        return sum(map(len, self._waiting.values()))
+
     def widen(self, by: int) -> None:
         """Let so many more in at once."""
         for _ in range(by):

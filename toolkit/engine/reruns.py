@@ -38,6 +38,7 @@ class Reruns:
                 f"{', and part of a task' if workflow.task_id else ''}: only a failed or cancelled"
                 " workflow of its own is run again.",
             )
+        await self._core.quotas.check_queue(account_id)
         lease = await self._roots.reopened(workflow_id)
         try:
             await self._queue_again(workflow, lease)

@@ -47,6 +47,11 @@ class JobRunner:
             LeaseLost: another process has taken the job over; nothing more was written.
             asyncio.CancelledError: the job is `cancelled`, or the engine is shutting down.
         """
+        with self._core.observer.job(work):
+            return await self._in_time(work)
+
+    async def _in_time(self, work: Work) -> Ended:
+        """Carry a job out within its deadline; however that ends, it is written down."""
         deadline_s = work.job.options.deadline_s
         try:
             if deadline_s is None:
@@ -64,14 +69,11 @@ class JobRunner:
 
     async def _in_turn(self, work: Work) -> Ended:
         """Carry a job out once there is room for it."""
-        if work.new and self._core.slots.full:
+        if work.new and self._core.slots.full(work.account_id):
             self._core.store.write(work.written(), lease=work.lease)
-        await self._core.slots.acquire(work.lease.root_id)
-        try:
+        async with self._core.slots.place(work.account_id, work.lease.root_id):
             self._start(work)
             return await self._to_the_end(work)
-        finally:
-            self._core.slots.release()
 
     async def _to_the_end(self, work: Work) -> Ended:
         """Carry a job out, again while retries are left."""
@@ -152,6 +154,7 @@ class JobRunner:
 
     async def _made(self, work: Work, call: Call[Any]) -> Ended:
         capability, hooks = work.capability, NO_HOOKS
+        await self._core.quotas.check_room(work.account_id, 1)  # before anything is paid
         if capability.operation is not None:
             hooks = Hooks(operation=partial(self._calls.operate, work))
         flow = capability.flow(call)

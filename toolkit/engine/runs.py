@@ -6,6 +6,7 @@ from toolkit.contract.errors import ErrorCode, RequestError, not_found
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import FINAL_STATUSES, Job
 from toolkit.contract.runs import Route, Run, RunCreate
+from toolkit.engine.admission import Admission
 from toolkit.engine.agent_runs import AgentRuns, told
 from toolkit.engine.core import Core
 from toolkit.engine.registry import validate_input
@@ -17,9 +18,10 @@ from toolkit.plugins import Capability, Operation
 class Runs:
     """`/v1/runs`."""
 
-    def __init__(self, core: Core, solo: Solo, agents: AgentRuns) -> None:
+    def __init__(self, core: Core, solo: Solo, admission: Admission, agents: AgentRuns) -> None:
         self._core = core
         self._solo = solo
+        self._admission = admission
         self._agents = agents
 
     async def create(
@@ -86,6 +88,7 @@ class Runs:
         backends = await self._core.backends(account_id, capability)
         if request.options.provider is not None and backends.connections:
             check(capability, request.options, backends)
+        await self._admission.gate(account_id).find(capability, request.input, request.options)
         routing = route(capability, request.options, operation, backends)
         first = next((c for c in routing.candidates if not c.excluded), None)
         return Route(

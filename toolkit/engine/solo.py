@@ -54,6 +54,7 @@ class Solo:
         expected = await gate.admit(capability, given, options, operation)
         within_budget(options.max_cost_usd, [expected])
         await self._core.allowances.check(key_id, expected)
+        await self._core.quotas.check_queue(account_id)
         job = Job(
             id=new_id(Prefix.JOB),
             run_id=run_id,

@@ -1,144 +1,243 @@
-"""What an account keeps at a GPU cloud: written down before the vendor is asked, never orphaned."""
+"""What an account keeps at a GPU cloud: written down before the vendor is asked, never orphaned.
 
-from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+A record is written before the vendor is asked to make or to delete the thing, with the process
+that asks; the name that the vendor is given carries the record's id. So whatever a crash, a lost
+answer or a cancelled call leaves in between is *settled* later: the vendor's list tells whether
+the thing is there. Two rules keep that apart from what is still under way:
+
+- *Owner*: a record is settled by the process that asked, once it does not wait for the answer any
+  more, or by another one when that process has gone (its lock file tells). Whoever takes it over
+  writes its own id there first, by compare and swap, so that only one does.
+- *Age*: that the vendor does not list it counts only after twice the time that a call may take, as
+  the vendor may still be at work on what the dead process asked for. That it does list it counts
+  at once, and deleting what may be gone needs no patience at all.
+"""
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 from toolkit.contract.base import ErrorInfo, now, rfc3339
-from toolkit.contract.connections import Connection
-from toolkit.contract.endpoints import Infrastructure, InfrastructureStatus
 from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError
-from toolkit.engine.core import Core
-from toolkit.engine.driver import NO_HOOKS
+from toolkit.engine.driver import OutcomeUnknown
 from toolkit.engine.once import accept
-from toolkit.plugins import Access, Operation, Reply, Vendor, VendorFault
-from toolkit.store import Insert, Row, Update
+from toolkit.engine.rented import K, Rented, S
+from toolkit.plugins import Operation, VendorFault
+from toolkit.store import Change, Row
 
-K = TypeVar("K", bound=Infrastructure)
+log = logging.getLogger(__name__)
+
+UNCONFIRMED = "unconfirmed"  # the status detail of what may have been made, or not
+NO_CALL_TAKES_S = 3600.0  # so an older owner is not at it, where no lock file tells
 
 
-class Stock(Generic[K]):
-    """One kind of infrastructure: its table, its records, and the vendor that has it.
+class Stock(Rented[K, S]):
+    """One kind of infrastructure, as an account makes, reads and deletes it."""
 
-    Args:
-        table: where the records are.
-        word: what one is called in messages.
-        record: the contract's model of one.
-        creation: the operation that makes one; vendors with a flow for it offer the kind.
-    """
-
-    def __init__(
-        self, core: Core, table: str, word: str, record: type[K], creation: type[Operation[Any]]
-    ) -> None:
-        self._core = core
-        self._table = table
-        self._word = word
-        self._record = record
-        self._creation = creation
-
-    async def create(self, account_id: str, record: K, creation: Operation[Any]) -> Reply | None:
-        """Write a record down, then have the vendor make the thing.
-
-        Returns:
-            the vendor's answer; none where it refused, and the record says why.
-
-        Raises:
-            RequestError: `CREDENTIALS_MISSING`.
-        """
-        vendor, connection = await self._cloud(account_id)
-        row: dict[str, object] = {
-            "id": record.id,
-            "account_id": account_id,
-            "status": record.status,
-            "vendor_id": None,
-            "connection_id": connection.id,
-            "created_at": rfc3339(now()),
-            "doc": record.model_dump_json(),
-            "spec": "{}",
-        }
-        await accept(self._core, [Insert(self._table, row)], record)
-        try:
-            return await self._ask(vendor, connection, creation)
-        except (VendorFault, ToolkitError) as error:
-            record.error = ErrorInfo(code=error.code.name, message=error.message)
-            await self.save(record, "failed")
-            return None
-
-    async def get(self, account_id: str, record_id: str) -> tuple[K, str | None]:
-        """A record, and the vendor's own id of the thing.
+    async def get(self, account_id: str, record_id: str) -> K:
+        """One record.
 
         Raises:
             RequestError: `NOT_FOUND`, for one that was deleted too.
         """
-        row = await self._core.owned(self._table, self._word, account_id, record_id)
-        vendor_id = row["vendor_id"]
-        return self._read(row), None if vendor_id is None else str(vendor_id)
+        return self._read(await self._core.owned(self.table, self.word, account_id, record_id))
 
-    async def page(self, account_id: str, limit: int, before: str | None) -> list[K]:
+    async def list(self, account_id: str, limit: int, before: str | None) -> list[K]:
         """A page of records, newest first."""
-        rows = await self._core.store.page(self._table, account_id, limit=limit, before=before)
-        return [self._read(row) for row in rows if row["status"] != "deleted"]
+        found: list[K] = []
+        while len(found) < limit:
+            rows = await self._core.store.page(
+                self.table, account_id, limit=limit, before=before, without="deleted"
+            )
+            found += [record for record in map(self._read, rows) if self._is_listed(record)]
+            if len(rows) < limit:
+                break
+            before = str(rows[-1]["id"])
+        return found[:limit]
 
-    async def save(self, record: K, status: InfrastructureStatus, **columns: object) -> None:
-        """Write a record down as it stands now."""
-        record.status = status
-        values = {"status": status, "doc": record.model_dump_json(), **columns}
-        await self._core.store.write([Update(self._table, record.id, values)])
-
-    async def ask(self, account_id: str, operation: Operation[Any]) -> Reply:
-        """Ask the vendor about what it made.
-
-        Raises:
-            VendorFault: its failure.
-            RequestError: `CREDENTIALS_MISSING`.
-        """
-        return await self._ask(*(await self._cloud(account_id)), operation)
-
-    async def delete(
-        self, account_id: str, record_id: str, deletion: Callable[[str], Operation[Any]]
-    ) -> K:
+    async def delete(self, account_id: str, record_id: str) -> K:
         """Have the vendor destroy it; the answer is its last state.
 
         Raises:
-            RequestError: `NOT_FOUND`, or `CONFLICT` when the vendor did not do it.
+            RequestError: `NOT_FOUND`; `CONFLICT` when it is in use, still being made, or the
+                vendor did not do it; `CREDENTIALS_MISSING` when its vendor is not connected.
         """
-        record, vendor_id = await self.get(account_id, record_id)
-        if vendor_id is not None:
-            place = await self._cloud(account_id)
-            await self.save(record, "deleting")
-            try:
-                await self._ask(*place, deletion(vendor_id))
-            except VendorFault as fault:
-                raise RequestError(
-                    ErrorCode.CONFLICT, f"The vendor did not delete it: {fault.message}"
-                ) from None
+        row = await self._core.owned(self.table, self.word, account_id, record_id)
+        record = self._read(row)
+        await self._check_deletable(account_id, record)
+        if row["vendor_id"] is not None:
+            await self._destroy(row, record)
+        elif record.status == "creating":
+            raise RequestError(
+                ErrorCode.CONFLICT, "It is still being made: delete it once it is ready or failed."
+            )
         record.deleted = True
-        await self.save(record, "deleted")
+        await self._save(record, "deleted")
         return record
 
-    def _read(self, row: Row) -> K:
-        return self._record.model_validate_json(str(row["doc"]))
+    async def settle(self) -> bool:
+        """Settle what was left half made or half deleted, as far as can be told now.
 
-    async def _cloud(self, account_id: str) -> tuple[Vendor, Connection]:
-        """The vendor that offers this, and the account's connection to it."""
-        offering = [
-            vendor
-            for vendor in self._core.registry.vendors.values()
-            if self._creation.kind in vendor.infrastructure
-        ]
-        connections = await self._core.connections(account_id)
-        for vendor in offering:
-            if vendor.id in connections:
-                return vendor, connections[vendor.id]
-        names = ", ".join(vendor.id for vendor in offering)
-        raise RequestError(
-            ErrorCode.CREDENTIALS_MISSING, f"This needs a connection: register {names}."
-        )
+        Returns:
+            whether some of it has to be settled later.
+        """
+        later = False
+        lists: dict[str, Sequence[S]] = {}
+        for record_id in await self._left():
+            row = await self._core.store.get(self.table, record_id)
+            if row is None or not self._is_left(row):
+                continue  # somebody was quicker
+            self._core.making.add(record_id)
+            try:
+                later |= not (await self._take(row) and await self._settle(row, lists))
+            except (VendorFault, ToolkitError) as fault:
+                log.info("%s is settled later: %s", record_id, fault)
+                later = True
+            finally:
+                self._core.making.discard(record_id)
+        return later
 
-    async def _ask(
-        self, vendor: Vendor, connection: Connection, operation: Operation[Any]
-    ) -> Reply:
-        access: Access = await self._core.access(vendor, connection, "")
-        flow = vendor.infrastructure[operation.kind](operation, access)
-        timeouts = self._core.timeouts(vendor.id)
-        reply: Reply = await self._core.driver.run(flow, NO_HOOKS, timeouts=timeouts, via=vendor.id)
-        return reply
+    async def _create(
+        self,
+        account_id: str,
+        record: K,
+        creation: Operation[S],
+        *,
+        along: Sequence[Change] = (),
+        named: Mapping[str, str] = {},
+    ) -> None:
+        """Write a record down, then have the vendor make the thing.
+
+        Args:
+            account_id: whose it is.
+            record: what it becomes; its status and error tell how it went.
+            creation: what the vendor is asked.
+            along: what is written together with the record.
+            named: our ids of what the request names by the vendor's.
+
+        Raises:
+            RequestError: `CREDENTIALS_MISSING`.
+        """
+        vendor, connection = await self._core.cloud(account_id, self.creation.kind)
+        inserted = self._inserted(account_id, record, connection)
+        self._core.making.add(record.id)
+        try:
+            await accept(self._core, [inserted, *along], record)
+            try:
+                state = await self._core.ask(vendor, connection, creation)
+            except (VendorFault, ToolkitError) as error:
+                await self._not_made(record, error, named)
+            else:
+                await self._made(record, state)
+        finally:
+            self._core.making.discard(record.id)
+
+    async def _not_made(
+        self, record: K, error: VendorFault | ToolkitError, named: Mapping[str, str]
+    ) -> None:
+        if not _changed_nothing(error):
+            record.status_detail = UNCONFIRMED
+            await self._save(record, "creating")
+            return
+        message = error.message
+        for theirs, ours in named.items():
+            message = message.replace(theirs, ours)
+        record.error = ErrorInfo(code=error.code.name, message=message)
+        await self._save(record, "failed")
+
+    async def _destroy(self, row: Row, record: K) -> None:
+        """Ask the vendor to destroy it; what is not known to be refused is tried again."""
+        place, vendor_id, before = await self._place(row), str(row["vendor_id"]), record.status
+        self._core.making.add(record.id)
+        try:
+            spec = {**json.loads(row["spec"]), "at": rfc3339(now())}
+            await self._save(record, "deleting", spec=self._spec(spec))
+            try:
+                await self._core.ask(*place, await self._deletion(record, vendor_id))
+            except (VendorFault, ToolkitError) as error:
+                message = f"The vendor did not delete it: {error.message}"
+                if _changed_nothing(error):
+                    await self._save(record, before)
+                else:
+                    message += " It is tried again until it is gone."
+                message = message.replace(vendor_id, record.id)
+                raise RequestError(ErrorCode.CONFLICT, message) from None
+        finally:
+            self._core.making.discard(record.id)
+
+    async def _left(self) -> Sequence[str]:
+        """The ids of what is in between, and nobody is at."""
+        rows = await self._core.store.find(self.table, status="creating")
+        rows += await self._core.store.find(self.table, status="deleting")
+        return [str(row["id"]) for row in rows if self._is_left(row)]
+
+    def _is_left(self, row: Row) -> bool:
+        """Whether it is in between, and nobody is at it."""
+        begun = row["status"] == "creating" and row["vendor_id"] is None
+        if not begun and row["status"] != "deleting":
+            return False
+        spec = json.loads(row["spec"])
+        # Names of things that earlier versions made carry no id: they are left to `doctor`.
+        if "owner" not in spec or spec["sandbox"] != self._core.settings.sandbox:
+            return False
+        if spec["owner"] == self._core.store.owner:
+            return row["id"] not in self._core.making
+        return self._core.store.has_gone(spec["owner"]) or _age(row) > NO_CALL_TAKES_S
+
+    async def _take(self, row: Row) -> bool:
+        """Make it this process's to settle, unless another one was quicker."""
+        spec = json.loads(row["spec"])
+        if spec["owner"] == self._core.store.owner:
+            return True
+        new = self._spec(spec)
+        return await self._core.store.take_over(self.table, str(row["id"]), row["spec"], new)
+
+    async def _settle(self, row: Row, lists: dict[str, Sequence[S]]) -> bool:
+        """Settle one; whether that could be done."""
+        vendor, connection = await self._place(row)
+        record, vendor_id, state = self._read(row), row["vendor_id"], None
+        if vendor_id is None:
+            if connection.id not in lists:
+                listed = await self._core.ask(vendor, connection, self.listing)
+                lists[connection.id] = listed.items
+            reference = self._reference(row)
+            state = next((one for one in lists[connection.id] if reference in one.name), None)
+            patience_s = 2 * (self._core.timeouts(vendor.id).total_s or 0.0)
+            if state is None and _age(row) < patience_s:
+                return False
+        if row["status"] == "deleting":
+            there = vendor_id or (state and state.vendor_id)
+            if there:
+                deletion = await self._deletion(record, str(there))
+                await self._core.ask(vendor, connection, deletion)
+        if not await self._is_as(row):
+            return False  # somebody changed it meanwhile
+        if row["status"] == "deleting":
+            record.deleted = True
+            await self._save(record, "deleted")
+        elif state is not None:
+            await self._made(record, state)
+        else:
+            record.error = ErrorInfo(
+                code=ErrorCode.PROVIDER_UNAVAILABLE.name,
+                message="The request was cut off and nothing was made: create it again.",
+            )
+            await self._save(record, "failed")
+        log.info("%s is settled: %s", record.id, record.status)
+        return True
+
+
+def _changed_nothing(error: VendorFault | ToolkitError) -> bool:
+    """Whether a request that failed has certainly changed nothing at the vendor."""
+    if isinstance(error, ToolkitError):
+        return True  # it was not sent
+    if isinstance(error, OutcomeUnknown) or error.code is ErrorCode.PROVIDER_BAD_RESPONSE:
+        return False
+    return error.status is None or (400 <= error.status < 500 and error.status != 408)
+
+
+def _age(row: Row) -> float:
+    """Seconds since the vendor was to be asked."""
+    asked_at = json.loads(row["spec"])["at"]
+    return (now() - datetime.fromisoformat(asked_at)).total_seconds()

@@ -55,6 +55,7 @@ class Tasks:
         """
         await self._plans.check(account_id, request)
         await self._core.allowances.check(key_id, None)
+        await self._core.quotas.check_queue(account_id)
         task = Task(
             id=new_id(Prefix.TASK),
             objective=request.objective,
@@ -113,6 +114,7 @@ class Tasks:
             raise RequestError(
                 ErrorCode.CONFLICT, f"The task is {task.status}; only a blocked one is resumed."
             )
+        await self._core.quotas.check_queue(account_id)
         await self._lease_again(task, "planning", None)
         return await self.get(account_id, task_id)
 

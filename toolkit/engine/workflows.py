@@ -20,6 +20,7 @@ from toolkit.engine.registry import fillable_fields, validate_input
 from toolkit.engine.roots import Roots
 from toolkit.engine.runner import JobRunner
 from toolkit.engine.scheduler import DEFAULT_OPTIONS, Scheduler
+from toolkit.engine.telemetry import Watched
 from toolkit.store import Change, Emit, Insert, Lease, Row
 
 
@@ -62,6 +63,7 @@ class Workflows:
         """
         options = await self.check(account_id, request, kept)
         await self._core.allowances.check(key_id, None)
+        await self._core.quotas.check_queue(account_id)
         workflow = self.draft(request)
         workflow.forked_from = forked_from
         inserted, lease = self._core.store.new_root(workflow.id, "workflow", account_id, key_id)
@@ -223,7 +225,10 @@ class Workflows:
             own.spent = recovered.incurred
             for budget in budgets:
                 budget.spent += recovered.interruptions
-        return await scheduler.run()
+        watched = Watched(lease.account_id, workflow)
+        with self._core.observer.workflow(watched):
+            watched.workflow = await scheduler.run()
+        return watched.workflow
 
     async def _stored(self, workflow_id: str) -> tuple[Workflow, Mapping[str, Any]]:
         row = await self._core.store.get("workflows", workflow_id)

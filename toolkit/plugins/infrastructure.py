@@ -6,28 +6,47 @@ All ids here are the vendor's own: what they are called on our side is the engin
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Literal, TypeAlias
+from typing import Generic, Literal, TypeAlias, TypeVar
 
 from toolkit.plugins.operations import Operation, Reply
 
 PodStatus: TypeAlias = Literal["creating", "running", "stopped", "failed", "terminated"]
+T = TypeVar("T", bound="State")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EndpointState(Reply):
-    """A serverless endpoint as its vendor describes it.
+class State(Reply):
+    """Something at a GPU cloud as its vendor describes it.
 
     Attributes:
-        vendor_id: the vendor's id of the endpoint.
-        template_id: the vendor's id of the template it runs.
+        vendor_id: the vendor's id of it.
+        name: what it is called there; the names we give carry our own id of it.
+    """
+
+    vendor_id: str
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing(Reply, Generic[T]):
+    """All that an account has of a kind at a vendor."""
+
+    model: str = "listing"
+    items: tuple[T, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointState(State):
+    """A serverless endpoint.
+
+    Attributes:
+        template_id: the vendor's id of the template it runs; none where the vendor does not say.
         hidden_template: whether that template was made for it alone, and goes with it.
         gpu_pools: the pools its workers come from; empty where the vendor does not say.
         workers_min, workers_max: how many workers it keeps, and may have.
     """
 
     model: str = "serverless"
-    vendor_id: str
-    name: str = ""
     template_id: str | None = None
     hidden_template: bool = False
     gpu_pools: tuple[str, ...] = ()
@@ -46,7 +65,7 @@ class EndpointCreation(Operation[EndpointState]):
             Without either, the vendor's file chooses one.
         template_id: the vendor's id of a template to run.
         volume_ids: the vendor's ids of network volumes to attach.
-        reference: our own id of the endpoint: makes the hidden template's name unique.
+        reference: our own id of the endpoint: the hidden template's name carries it.
     """
 
     kind = "endpoint.create"
@@ -68,6 +87,13 @@ class EndpointReading(Operation[EndpointState]):
     kind = "endpoint.read"
 
     vendor_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointListing(Operation[Listing[EndpointState]]):
+    """Ask for the account's endpoints; their templates are not looked up."""
+
+    kind = "endpoints.list"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,18 +143,15 @@ class GpuListing(Operation[GpuCatalog]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PodState(Reply):
-    """A GPU machine as its vendor describes it.
+class PodState(State):
+    """A GPU machine.
 
     Attributes:
-        vendor_id: the vendor's id of it.
         status: where it stands.
         usd_per_hour: what it costs while it runs; none where the vendor does not say.
     """
 
     model: str = "pod"
-    vendor_id: str
-    name: str = ""
     status: PodStatus
     usd_per_hour: Decimal | None = None
 
@@ -142,7 +165,8 @@ class PodCreation(Operation[PodState]):
         image: the container to run when there is no template; without either, the vendor's file
             chooses one, and has it serve work that `Access.pod` names.
         template_id: the vendor's id of a template to run.
-        volume_ids: the vendor's ids of network volumes to attach.
+        volume_id: the vendor's id of a network volume to attach.
+        data_center: where it has to be, such as where its volume is; anywhere, by default.
         env: variables of the container; no place for secrets, as the vendor shows them.
     """
 
@@ -153,7 +177,8 @@ class PodCreation(Operation[PodState]):
     gpu_count: int = 1
     image: str = ""
     template_id: str | None = None
-    volume_ids: tuple[str, ...] = ()
+    volume_id: str | None = None
+    data_center: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -167,6 +192,13 @@ class PodReading(Operation[PodState]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PodListing(Operation[Listing[PodState]]):
+    """Ask for the account's machines."""
+
+    kind = "pods.list"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PodAction(Operation[PodState]):
     """Start, stop, restart or terminate a machine; one that is gone counts as terminated."""
 
@@ -177,21 +209,11 @@ class PodAction(Operation[PodState]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TemplateState(Reply):
+class TemplateState(State):
     """A template: the container that pods or endpoints run."""
 
     model: str = "template"
-    vendor_id: str
-    name: str = ""
     image: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Templates(Reply):
-    """The account's templates at a vendor."""
-
-    model: str = "template"
-    templates: tuple[TemplateState, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +234,7 @@ class TemplateCreation(Operation[TemplateState]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TemplateListing(Operation[Templates]):
+class TemplateListing(Operation[Listing[TemplateState]]):
     """Ask for the account's templates."""
 
     kind = "templates.list"
@@ -228,22 +250,12 @@ class TemplateDeletion(Operation[Reply]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VolumeState(Reply):
+class VolumeState(State):
     """A network volume."""
 
     model: str = "volume"
-    vendor_id: str
-    name: str = ""
     size_gb: int | None = None
     data_center: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Volumes(Reply):
-    """The account's network volumes at a vendor."""
-
-    model: str = "volume"
-    volumes: tuple[VolumeState, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,7 +270,7 @@ class VolumeCreation(Operation[VolumeState]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VolumeListing(Operation[Volumes]):
+class VolumeListing(Operation[Listing[VolumeState]]):
     """Ask for the account's network volumes."""
 
     kind = "volumes.list"

@@ -77,6 +77,7 @@ class Vendor:
         on_endpoint: the kinds of operation that it carries out at an endpoint of the caller's
             alone; they need `provider` and `endpoint_id`.
         in_pod: the kinds of operation that it can also carry out in a pod of the caller's.
+        telemetry_name: what OpenTelemetry calls it, where that is not its id.
         probe: asks the vendor for something free, to find out whether it takes the key.
     """
 
@@ -91,6 +92,7 @@ class Vendor:
     on_endpoint: frozenset[str] = frozenset()
     in_pod: frozenset[str] = frozenset()
     probe: ProbeFlow | None = None
+    telemetry_name: str | None = None
 
     def serves(
         self, kind: str, *, pinned: bool = False, endpoint: bool = False, pod: bool = False

@@ -41,7 +41,7 @@ SHAPES: dict[str, dict[str, str]] = {
         "workers": "object|null",
         "templateId": "string|null",
         "networkVolumes": "array|null",
-        "dataCenters": "array|null",
+        "dataCenterIds": "array|null",
         "idleTimeout": "integer|null",
         "executionTimeout": "integer|null",
         "flashboot": "boolean|null",
@@ -62,8 +62,7 @@ SHAPES: dict[str, dict[str, str]] = {
         "cpu": "object|null",
         "templateId": "string|null",
         "cloudType": "string|null",
-        "dataCenters": "array|null",
-        "networkVolumes": "array|null",
+        "dataCenterIds": "array|null",
     },
 }
 REQUIRED = {
@@ -191,21 +190,36 @@ class _Wire:
         if kind == "network-volumes":
             _check_volume(body)
         if kind in ("serverless", "pods") and not partial:
-            self._check_container(body)
+            self._check_container(kind, body)
         if kind == "pods" and not partial:
             _check_pod(body)
+            self._check_mounts(body)
         if kind == "templates" and not partial:
             self._check_free_name(body["name"])
 
-    def _check_container(self, body: JsonObject) -> None:
+    def _check_container(self, kind: str, body: JsonObject) -> None:
         template, image = body.get("templateId"), body.get("image")
         if not template and not image:
             raise RefusalError(400, "Either templateId or image is needed.")
         if template and template not in self._items["templates"]:
             raise RefusalError(404, f"No such template: {template}.")
-        for volume in body.get("networkVolumes") or []:
+        if template and self._items["templates"][template]["serverless"] != (kind == "serverless"):
+            raise RefusalError(422, f"Template {template} is not for {kind}.")
+        for volume in _volumes(body):
             if volume not in self._items["network-volumes"]:
                 raise RefusalError(404, f"No such network volume: {volume}.")
+
+    def _check_mounts(self, body: JsonObject) -> None:
+        """A volume is mounted where it is, under a path that has to be given."""
+        mounts = body.get("mounts") or {}
+        _only(mounts, "mounts", ("network", "persistent"))
+        for mount in mounts.get("network") or []:
+            _only(mount, "mounts.network", ("volumeId", "path"))
+            if not mount.get("path"):
+                raise RefusalError(422, "mounts.network.path is required.")
+            place = self._items["network-volumes"][mount["volumeId"]]["dataCenter"]
+            if place not in (body.get("dataCenterIds") or [place]):
+                raise RefusalError(400, f"The network volume is in {place}, the pod would not be.")
 
     def _check_free_name(self, name: str) -> None:
         if any(one["name"] == name for one in self._items["templates"].values()):
@@ -215,7 +229,7 @@ class _Wire:
         users = [*self._items["serverless"].values(), *self._items["pods"].values()]
         uses = {
             "templates": any(one.get("templateId") == identity for one in users),
-            "network-volumes": any(identity in (one.get("networkVolumes") or []) for one in users),
+            "network-volumes": any(identity in _volumes(one) for one in users),
         }
         if uses.get(kind):
             raise RefusalError(409, f"{identity} is in use.")
@@ -313,6 +327,12 @@ def _only(body: JsonObject, name: str, known: tuple[str, ...]) -> None:
     wrong = [_error(f"{name}.{key}", "unknown field") for key in body if key not in known]
     if wrong:
         raise RefusalError(422, "The request does not match the schema.", wrong)
+
+
+def _volumes(body: JsonObject) -> list[str]:
+    """The network volumes that an endpoint or a pod has."""
+    mounts = (body.get("mounts") or {}).get("network") or []
+    return [*(body.get("networkVolumes") or []), *(mount.get("volumeId", "") for mount in mounts)]
 
 
 def _check_volume(body: JsonObject) -> None:

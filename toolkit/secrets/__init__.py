@@ -7,6 +7,7 @@ forgets when a vendor refuses it, so that a rotated key works at once.
 from toolkit.secrets.aws import SecretsManagerResolver
 from toolkit.secrets.cassettes import PlaceholderResolver, TellingResolver
 from toolkit.secrets.resolvers import (
+    OWN_PREFIX,
     ChainResolver,
     EnvironmentResolver,
     MappingResolver,
@@ -14,6 +15,7 @@ from toolkit.secrets.resolvers import (
 )
 
 __all__ = [
+    "OWN_PREFIX",
     "ChainResolver",
     "EnvironmentResolver",
     "MappingResolver",

@@ -62,7 +62,12 @@ class SecretsManagerResolver:
         self._clock = clock
         self._kept: dict[str, tuple[float, str]] = {}
 
-    async def resolve(self, connection_type: str, secret_ref: str) -> str:
+    async def resolve(
+        self,
+        connection_type: str,
+        secret_ref: str,
+        granted: Collection[str] = (),  # noqa: ARG002 - variables
+    ) -> str:
         """The secret's text; of a JSON object with a single member, that member's text.
 
         Raises:

@@ -1,6 +1,6 @@
 """Resolvers around a resolver, for cassettes: one tells of each secret, one has none to tell."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from toolkit.contract.errors import WorkError
 from toolkit.secrets.resolvers import SecretResolver
@@ -17,7 +17,12 @@ class PlaceholderResolver:
     def __init__(self, placeholder: str) -> None:
         self._placeholder = placeholder
 
-    async def resolve(self, connection_type: str, secret_ref: str) -> str:  # noqa: ARG002
+    async def resolve(
+        self,
+        connection_type: str,  # noqa: ARG002
+        secret_ref: str,  # noqa: ARG002
+        granted: Collection[str] = (),  # noqa: ARG002
+    ) -> str:
         """The placeholder."""
         return self._placeholder
 
@@ -41,14 +46,16 @@ class TellingResolver:
         self._tell = tell
         self._placeholder = placeholder
 
-    async def resolve(self, connection_type: str, secret_ref: str) -> str:
+    async def resolve(
+        self, connection_type: str, secret_ref: str, granted: Collection[str] = ()
+    ) -> str:
         """The secret, or the placeholder.
 
         Raises:
             WorkError: `SECRET_UNRESOLVED`, without a placeholder.
         """
         try:
-            secret = await self._resolver.resolve(connection_type, secret_ref)
+            secret = await self._resolver.resolve(connection_type, secret_ref, granted)
         except WorkError:
             if self._placeholder is None:
                 raise

@@ -13,12 +13,15 @@ OWN_PREFIX = "TOOLKIT_"
 class SecretResolver(Protocol):
     """Turns a pointer into the secret it names."""
 
-    async def resolve(self, connection_type: str, secret_ref: str) -> str:
+    async def resolve(
+        self, connection_type: str, secret_ref: str, granted: Collection[str] = ()
+    ) -> str:
         """The secret, never empty.
 
         Args:
             connection_type: where the pointer leads: `environment` or `aws_secrets_manager`.
             secret_ref: the name there.
+            granted: variables that whoever asks may name beside those that all may.
 
         Raises:
             WorkError: `SECRET_UNRESOLVED`, in the same words whether the name is unknown or not
@@ -43,8 +46,8 @@ class EnvironmentResolver:
     """Reads variables of this process.
 
     Args:
-        allowed: the names that may be read; none means every one, for an engine whose only caller
-            owns the process.
+        allowed: the names that all may have read; none means every one, for an engine whose only
+            caller owns the process.
         environ: where to read; the process's environment by default.
     """
 
@@ -54,7 +57,9 @@ class EnvironmentResolver:
         self._allowed = None if allowed is None else frozenset(allowed)
         self._environ = os.environ if environ is None else environ
 
-    async def resolve(self, connection_type: str, secret_ref: str) -> str:
+    async def resolve(
+        self, connection_type: str, secret_ref: str, granted: Collection[str] = ()
+    ) -> str:
         """The variable's value, read now.
 
         Raises:
@@ -62,10 +67,9 @@ class EnvironmentResolver:
         """
         if connection_type != "environment" or secret_ref.upper().startswith(OWN_PREFIX):
             raise unresolved()
-        if self._allowed is not None and secret_ref not in self._allowed:
-            raise unresolved()
         value = self._environ.get(secret_ref, "").strip()
-        if not value:
+        open_to_all = self._allowed is None or secret_ref in self._allowed
+        if not value or not (open_to_all or secret_ref in granted):
             raise unresolved()
         return value
 
@@ -95,7 +99,9 @@ class ChainResolver:
     def __init__(self, *resolvers: SecretResolver) -> None:
         self._resolvers = resolvers
 
-    async def resolve(self, connection_type: str, secret_ref: str) -> str:
+    async def resolve(
+        self, connection_type: str, secret_ref: str, granted: Collection[str] = ()
+    ) -> str:
         """The secret, from the first resolver that has it.
 
         Raises:
@@ -104,7 +110,7 @@ class ChainResolver:
         failure = unresolved()
         for resolver in self._resolvers:
             try:
-                return await resolver.resolve(connection_type, secret_ref)
+                return await resolver.resolve(connection_type, secret_ref, granted)
             except WorkError as error:
                 failure = error
         raise failure

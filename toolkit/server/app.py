@@ -7,14 +7,22 @@ from fastapi import FastAPI
 
 from toolkit.engine import Engine
 from toolkit.server import areas
+from toolkit.server.bounds import Bounds
 from toolkit.server.errors import install_errors
 from toolkit.server.idempotency import Idempotency
 from toolkit.server.middleware import Draining, RequestIds
 from toolkit.server.openapi import install_openapi
+from toolkit.server.origins import Origins
+from toolkit.server.telemetry import Observed, RequestObserver
 
 
-def create_app(engine: Engine) -> FastAPI:
-    """The ASGI app that serves `/v1` for an engine, on the loop that the engine was opened on."""
+def create_app(engine: Engine, observer: RequestObserver | None = None) -> FastAPI:
+    """The ASGI app that serves `/v1` for an engine, on the loop that the engine was opened on.
+
+    Args:
+        engine: what is served.
+        observer: who is told of requests; nobody by default.
+    """
     app = FastAPI(
         title="Capability Routing Service",
         version="1",
@@ -31,5 +39,9 @@ def create_app(engine: Engine) -> FastAPI:
     install_openapi(app)
     app.add_middleware(Idempotency, engine=engine)
     app.add_middleware(Draining, engine=engine)
+    app.add_middleware(Bounds, engine=engine)
+    app.add_middleware(Origins, engine=engine)
+    if observer is not None:
+        app.add_middleware(Observed, observer=observer, paths=app.openapi()["paths"])
     app.add_middleware(RequestIds)
     return app

@@ -5,11 +5,12 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 from starlette.datastructures import Headers
+from starlette.types import Scope as Connection
 
 from toolkit.contract.account import Scope
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.engine import Engine
-from toolkit.engine.accounts import Principal
+from toolkit.engine.keys import Principal
 
 
 def engine_of(request: Request) -> Engine:
@@ -30,11 +31,25 @@ def bearer_of(headers: Headers) -> str:
     return key.strip()
 
 
+async def caller_of(scope: Connection, engine: Engine) -> Principal:
+    """Whose key a request carries; asked once for each, as asking counts.
+
+    Raises:
+        RequestError: `UNAUTHENTICATED`.
+        ServiceError: `RATE_LIMITED`.
+    """
+    state = scope.setdefault("state", {})
+    if "caller" not in state:
+        state["caller"] = await engine.accounts.authenticate(bearer_of(Headers(scope=scope)))
+    found: Principal = state["caller"]
+    return found
+
+
 def needs(scope: Scope) -> Callable[[Request], Awaitable[Principal]]:
     """A dependency that lets in whoever has a key with this scope."""
 
     async def principal(request: Request) -> Principal:
-        found = await engine_of(request).accounts.authenticate(bearer_of(request.headers))
+        found = await caller_of(request.scope, engine_of(request))
         if scope not in found.scopes:
             raise RequestError(ErrorCode.FORBIDDEN)
         return found

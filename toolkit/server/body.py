@@ -2,17 +2,42 @@
 
 import json
 import re
+from dataclasses import dataclass
 from typing import NoReturn, TypeVar
 
 from fastapi import Request
 from pydantic import BaseModel, ValidationError
 
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
+from toolkit.settings import Settings
 
 MAX_DEPTH = 64
 MAX_INTEGER = 2**63 - 1
 _SURROGATE = re.compile("[\ud800-\udfff]")
+# A string that does not end is one up to the end: sought anew from each of its quotes, a body of
+# nothing else would take hours.
+_STRING = re.compile(r'"(?:[^"\\]++|\\.|\\\Z)*+(?:"|\Z)', re.S)
 M = TypeVar("M", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How large the parts of a body may be.
+
+    Attributes:
+        text: characters of a text.
+        items: items of a list.
+        members: members of an object.
+    """
+
+    text: int
+    items: int
+    members: int
+
+    @classmethod
+    def of(cls, settings: Settings) -> "Sizes":
+        """What the operator allows."""
+        return cls(settings.max_text, settings.max_items, settings.max_members)
 
 
 async def read_bytes(request: Request, limit: int) -> bytes:
@@ -43,17 +68,18 @@ async def read_model(request: Request, model: type[M]) -> M:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise RequestError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, "Send application/json.")
-    raw = await read_bytes(request, request.app.state.engine.settings.body_limit_bytes)
-    return parse(raw, model)
+    settings: Settings = request.app.state.engine.settings
+    raw = await read_bytes(request, settings.body_limit_bytes)
+    return parse(raw, model, Sizes.of(settings))
 
 
-def parse(raw: bytes, model: type[M]) -> M:
+def parse(raw: bytes, model: type[M], sizes: Sizes) -> M:
     """Strict JSON as a model.
 
     Raises:
         RequestError: `INVALID_REQUEST`.
     """
-    check_json(raw)
+    check_json(raw, sizes)
     try:
         return model.model_validate_json(raw, strict=True)
     except ValidationError as error:
@@ -66,12 +92,13 @@ def parse(raw: bytes, model: type[M]) -> M:
     )
 
 
-def check_json(raw: bytes) -> None:
-    """Refuse what JSON parsers let through and stores or encoders then choke on.
+def check_json(raw: bytes, sizes: Sizes) -> dict[str, object]:
+    """The object that a text is, but for what JSON parsers let through and others choke on.
 
     Raises:
         RequestError: `INVALID_REQUEST` for invalid UTF-8, deep nesting, duplicate members, numbers
-            that are none or too large, NUL characters, lone surrogates, or no object at all.
+            that are none or too large, NUL characters, lone surrogates, parts that are larger than
+            they may be, or no object at all.
     """
     try:
         text = raw.decode("utf-8")
@@ -91,14 +118,14 @@ def check_json(raw: bytes) -> None:
         _refuse("it is not JSON")
     if not isinstance(value, dict):
         _refuse("it is not an object")
-    _check_text(value)
+    _check(value, sizes)
+    return value
 
 
 def _depth(text: str) -> int:
     """How deep brackets nest, strings aside, without recursion."""
-    bare = re.sub(r'"(?:[^"\\]|\\.)*"', "", text)
     depth = deepest = 0
-    for bracket in re.findall(r"[\[\]{}]", bare):
+    for bracket in re.findall(r"[\[\]{}]", _STRING.sub("", text)):
         depth += 1 if bracket in "[{" else -1
         deepest = max(deepest, depth)
     return deepest
@@ -124,18 +151,24 @@ def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return members
 
 
-def _check_text(value: object) -> None:
+def _check(value: object, sizes: Sizes) -> None:
     match value:
         case str():
+            if len(value) > sizes.text:
+                _refuse(f"a text is longer than {sizes.text} characters")
             if "\0" in value or _SURROGATE.search(value):
                 _refuse("a text holds a NUL character or half of a character")
         case dict():
+            if len(value) > sizes.members:
+                _refuse(f"an object has more than {sizes.members} members")
             for name, member in value.items():
-                _check_text(name)
-                _check_text(member)
+                _check(name, sizes)
+                _check(member, sizes)
         case list():
+            if len(value) > sizes.items:
+                _refuse(f"a list has more than {sizes.items} items")
             for item in value:
-                _check_text(item)
+                _check(item, sizes)
 
 
 def _refuse(why: str) -> NoReturn:

@@ -2,12 +2,14 @@
 
 import logging
 import math
+from collections.abc import Mapping
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import compile_path
 
 from toolkit.contract.base import ErrorEnvelope, ErrorInfo
 from toolkit.contract.errors import ErrorCode, RequestError, ServiceError, ToolkitError
@@ -15,21 +17,30 @@ from toolkit.contract.errors import ErrorCode, RequestError, ServiceError, Toolk
 log = logging.getLogger(__name__)
 
 
-def error_response(error: ToolkitError, request_id: str) -> Response:
-    """The answer for one of our errors."""
+RETRY_AFTER_S = 5.0
+
+
+def error_response(
+    error: ToolkitError,
+    request_id: str,
+    *,
+    status: int | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """The answer for one of our errors, with another status than its code's where HTTP has one."""
     info = ErrorInfo.of(error)
     info.request_id = request_id
-    headers = {}
+    sent = dict(headers or {})
     if error.code is ErrorCode.UNAUTHENTICATED:
-        headers["WWW-Authenticate"] = "Bearer"
-    if error.retry_after is not None:
-        headers["Retry-After"] = str(math.ceil(error.retry_after))
+        sent["WWW-Authenticate"] = "Bearer"
+    if error.retry_after is not None or error.code.http_status in (429, 503):
+        sent["Retry-After"] = str(math.ceil(error.retry_after or RETRY_AFTER_S))
     body = ErrorEnvelope(error=info).model_dump(mode="json")
     if not body["error"]["details"]:
         del body["error"]["details"]
     # Work that ended badly is told of on its record; as an answer to a request it is our fault.
-    status = error.code.http_status or 500
-    return Response(to_json(body), status, headers, media_type="application/json")
+    status = status or error.code.http_status or 500
+    return Response(to_json(body), status, sent, media_type="application/json")
 
 
 def install_errors(app: FastAPI) -> None:
@@ -56,10 +67,20 @@ async def _routing(request: Request, error: Exception) -> Response:
     if status not in codes:
         return await _unexpected(request, error)
     message = "There is no such path." if status == 404 else ""
-    response = error_response(RequestError(codes[status], message), _id_of(request))
-    if isinstance(error, HTTPException) and error.headers:
-        response.headers.update(error.headers)
-    return response
+    headers = dict(getattr(error, "headers", None) or {})
+    if methods := _methods(request) if status == 405 else ():
+        headers["Allow"] = ", ".join(methods)
+    return error_response(RequestError(codes[status], message), _id_of(request), headers=headers)
+
+
+def _methods(request: Request) -> list[str]:
+    """Every method that a path is documented with: the framework names the first route's only."""
+    return [
+        method.upper()
+        for path, operations in request.app.openapi()["paths"].items()
+        if compile_path(path)[0].match(request.scope["path"])
+        for method in operations
+    ]
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:

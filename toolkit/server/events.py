@@ -29,11 +29,12 @@ async def events_of(
         RequestError: `NOT_FOUND`, `INVALID_REQUEST`.
     """
     after, wait_s = events_query(request, LONGEST_POLL_S)
+    last_seen = _last_seen(request)
     of_kind(resource_id, prefix)
     if STREAM not in request.headers.get("accept", ""):
         found = await engine.events.list(account_id, resource_id, after=after, wait_s=wait_s)
         return page(found)
-    after = max(after, _last_seen(request))
+    after = max(after, last_seen)
     await engine.events.list(account_id, resource_id, after=after, wait_s=0)  # refused before sent
     return StreamingResponse(
         _stream(engine, account_id, resource_id, after),
@@ -51,6 +52,8 @@ async def _stream(
         for event in events:
             yield _spelled(event)
             after = event.n
+        if events and events[-1].terminal:
+            return
         if await engine.events.told(account_id, resource_id, after):
             return
         if not events:

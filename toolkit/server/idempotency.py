@@ -9,23 +9,29 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from toolkit.contract.account import tells_a_key
 from toolkit.contract.errors import Detail, ErrorCode, RequestError, ToolkitError
 from toolkit.contract.ids import Prefix
 from toolkit.engine import Engine
 from toolkit.engine.once import CLAIM, Answer, Claim
 from toolkit.engine.turns import Turns
-from toolkit.server.auth import bearer_of
+from toolkit.server.auth import caller_of
 from toolkit.server.envelope import one
 from toolkit.server.errors import error_response
 from toolkit.server.uploads import FORM_OVERHEAD
 
 HEADER = "idempotency-key"
-# Replaying their answers would mean keeping the keys that are in them.
-EXCEPTED = frozenset({"/v1/account", "/v1/account/keys"})
+# What is posted there changes nothing, so a key that may only read may ask for it.
+READING = frozenset({"/v1/route"})
 _PRINTABLE = re.compile(r"[\x20-\x7e]{1,255}")
 _BOUNDARY = re.compile(r'boundary="?([^";,]+)')
 # What is accepted is done later; everything else is there once it is answered.
 _ACCEPTED = frozenset({Prefix.RUN, Prefix.JOB, Prefix.WORKFLOW, Prefix.TASK, Prefix.PLAN})
+
+
+def excepted(path: str) -> bool:
+    """Whether a path's answers are not replayed: that would mean keeping the keys in them."""
+    return tells_a_key(path.removeprefix("/v1"))
 
 
 class Idempotency:
@@ -39,7 +45,7 @@ class Idempotency:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         key = Headers(scope=scope).get(HEADER) if scope["type"] == "http" else None
-        if key is None or scope["method"] != "POST" or scope["path"] in EXCEPTED:
+        if key is None or scope["method"] != "POST" or excepted(scope["path"]):
             await self._app(scope, receive, send)
             return
         try:
@@ -52,7 +58,7 @@ class Idempotency:
         """The answer, be it the first one or the one that was given before.
 
         Raises:
-            RequestError: `INVALID_REQUEST` for a key that is none, `UNAUTHENTICATED`,
+            RequestError: `INVALID_REQUEST` for a key that is none, `UNAUTHENTICATED`, `FORBIDDEN`,
                 `PAYLOAD_TOO_LARGE`, `IDEMPOTENCY_CONFLICT` for a key that asked for something else.
         """
         if not _PRINTABLE.fullmatch(key):
@@ -61,7 +67,10 @@ class Idempotency:
                 "Send an Idempotency-Key of 1 to 255 printable characters.",
                 details=[Detail("Idempotency-Key", "is no key")],
             )
-        caller = await self._engine.accounts.authenticate(bearer_of(Headers(scope=scope)))
+        caller = await caller_of(scope, self._engine)
+        # Else a kept answer would be shown to a key that could not have asked for it.
+        if ("read" if scope["path"] in READING else "write") not in caller.scopes:
+            raise RequestError(ErrorCode.FORBIDDEN)
         body = await _body(receive, self._longest(scope["path"]))
         claim = Claim(
             id=f"{caller.account_id}:{hashlib.sha256(key.encode()).hexdigest()}",

@@ -8,8 +8,6 @@ from toolkit.contract.ids import Prefix, new_id
 from toolkit.engine import Engine
 from toolkit.server.errors import error_response
 
-RETRY_AFTER_S = 5.0
-
 
 class RequestIds:
     """Gives each request its `req_` id, which every response carries."""
@@ -45,9 +43,7 @@ class Draining:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] == "http" and scope["method"] == "POST" and self._engine.draining:
-            error = ServiceError(
-                ErrorCode.UNAVAILABLE, "The service is stopping.", retry_after=RETRY_AFTER_S
-            )
+            error = ServiceError(ErrorCode.UNAVAILABLE, "The service is stopping.")
             await error_response(error, scope["state"]["request_id"])(scope, receive, send)
             return
         await self._app(scope, receive, send)

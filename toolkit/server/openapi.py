@@ -1,6 +1,7 @@
 """The OpenAPI document: every body, answer and error of every route, from the contract's models."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from fastapi import FastAPI
@@ -9,18 +10,42 @@ from pydantic import BaseModel
 
 from toolkit.contract.base import Envelope, ErrorEnvelope, PageEnvelope
 from toolkit.contract.errors import ErrorCode
-from toolkit.server.idempotency import EXCEPTED
+from toolkit.server.documenting import REF, SUCCESS, TAGS, finish
+from toolkit.server.paging import DEFAULT_LIMIT, LAST_EVENT, LONGEST_POLL_S, MAX_LIMIT
 
-REF = "#/components/schemas/{model}"
-_ANY = (
-    ErrorCode.INVALID_REQUEST,
-    ErrorCode.UNAUTHENTICATED,
-    ErrorCode.FORBIDDEN,
-    ErrorCode.INTERNAL,
-    ErrorCode.UNAVAILABLE,
-)
+_ANY = (ErrorCode.INVALID_REQUEST, ErrorCode.RATE_LIMITED, ErrorCode.INTERNAL)
 _BODY = (ErrorCode.PAYLOAD_TOO_LARGE, ErrorCode.UNSUPPORTED_MEDIA_TYPE)
-OPEN_PATHS = {("/v1/account", "post"), ("/v1/health", "get")}
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query parameter: its name, what it is for, and the schema of its values."""
+
+    name: str
+    text: str
+    schema: dict[str, Any] = field(default_factory=lambda: {"type": "string"})
+
+
+PAGED = (
+    Query(
+        "limit",
+        "how many items at most",
+        {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT},
+    ),
+    Query("cursor", "the next_cursor of the page before", {"type": "string", "format": "cursor"}),
+)
+POLLED = (
+    Query(
+        "after",
+        "the number of the last event seen",
+        {"type": "integer", "minimum": 0, "maximum": LAST_EVENT, "default": 0},
+    ),
+    Query(
+        "wait",
+        "how many seconds to hold while there is none",
+        {"type": "integer", "minimum": 0, "maximum": LONGEST_POLL_S, "default": 0},
+    ),
+)
 
 
 def described(
@@ -30,24 +55,27 @@ def described(
     status: int = 200,
     listed: bool = False,
     body: type[BaseModel] | None = None,
-    query: Sequence[tuple[str, str]] = (),
+    query: Sequence[Query] = (),
     errors: Sequence[ErrorCode] = (),
+    holds: bool = False,
 ) -> dict[str, Any]:
     """What a route says of itself, as arguments of FastAPI's decorators.
 
     Args:
-        operation_id: such as `runs_create`.
+        operation_id: area and verb, such as `runs_create`.
         answer: the resource in the envelope; none for an answer that is no JSON.
         status: of success.
         listed: whether the answer is a page of them.
         body: the request body.
-        query: names and descriptions of the query parameters.
-        errors: codes beside those that every route can answer with.
+        query: the query parameters.
+        errors: codes beside those that follow from the method and path, which are added to the
+            document: of keys, ids, bodies and `Idempotency-Key`.
+        holds: whether `Prefer: wait=N` holds the answer.
     """
     responses: dict[int | str, dict[str, Any]] = {}
     if answer is not None:
         wrapped: Any = PageEnvelope[answer] if listed else Envelope[answer]  # type: ignore[valid-type]
-        responses[status] = {"model": wrapped, "description": "success"}
+        responses[status] = {"model": wrapped, "description": SUCCESS}
     for code in (*_ANY, *(_BODY if body else ()), *errors):
         known = responses.setdefault(
             code.http_status or 500, {"model": ErrorEnvelope, "description": ""}
@@ -56,9 +84,10 @@ def described(
         known["description"] = ", ".join(dict.fromkeys(names))
     extra: dict[str, Any] = {
         "parameters": [
-            {"name": name, "in": "query", "description": text, "schema": {"type": "string"}}
-            for name, text in query
-        ]
+            {"name": one.name, "in": "query", "description": one.text, "schema": one.schema}
+            for one in query
+        ],
+        "x-holds": holds,
     }
     if body is not None:
         schema = body.model_json_schema(ref_template=REF)
@@ -75,10 +104,6 @@ def described(
     }
 
 
-PAGED = (("limit", "1 to 200, 50 by default"), ("cursor", "the next_cursor of the page before"))
-POLLED = (("after", "the number of the last event seen"), ("wait", "seconds to hold, at most 30"))
-
-
 def install_openapi(app: FastAPI) -> None:
     """Serve a document in which the bodies that are read by hand are described too."""
 
@@ -89,59 +114,9 @@ def install_openapi(app: FastAPI) -> None:
                 version=app.version,
                 description=app.description,
                 routes=app.routes,
+                tags=[{"name": name, "description": text} for name, text in TAGS.items()],
             )
-            _finish(made)
-            app.openapi_schema = made
+            app.openapi_schema = finish(made)
         return app.openapi_schema
 
     app.openapi = document  # type: ignore[method-assign]  # FastAPI's documented way
-
-
-def _with_key(operation: dict[str, Any]) -> None:
-    """Say that a request may carry an idempotency key."""
-    operation.setdefault("parameters", []).append(
-        {
-            "name": "Idempotency-Key",
-            "in": "header",
-            "description": "sent again with the same key, a request has its first answer",
-            "schema": {"type": "string", "minLength": 1, "maxLength": 255},
-        }
-    )
-    schema = {"$ref": REF.format(model="ErrorEnvelope")}
-    operation["responses"]["422"] = {
-        "description": ErrorCode.IDEMPOTENCY_CONFLICT.name,
-        "content": {"application/json": {"schema": schema}},
-    }
-
-
-def _with_stream(operation: dict[str, Any]) -> None:
-    """Say that events also come as server-sent events, and how a broken stream goes on."""
-    operation["responses"]["200"]["content"]["text/event-stream"] = {"schema": {"type": "string"}}
-    operation.setdefault("parameters", []).append(
-        {
-            "name": "Last-Event-ID",
-            "in": "header",
-            "description": "the id of the last event that a stream gave",
-            "schema": {"type": "string"},
-        }
-    )
-
-
-def _finish(document: dict[str, Any]) -> None:
-    components = document.setdefault("components", {})
-    schemas = components.setdefault("schemas", {})
-    components["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
-    for path, operations in document["paths"].items():
-        for method, operation in operations.items():
-            body = operation.get("requestBody", {}).get("content", {}).get("application/json")
-            if body is not None:
-                schemas.update(body["schema"].pop("$defs", {}))
-            operation["responses"].pop("422", None)
-            if path.endswith("/events"):
-                _with_stream(operation)
-            if method == "post" and path not in EXCEPTED:
-                _with_key(operation)
-            if (path, method) not in OPEN_PATHS:
-                operation["security"] = [{"key": []}]
-    for unused in ("HTTPValidationError", "ValidationError"):
-        schemas.pop(unused, None)

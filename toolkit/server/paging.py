@@ -14,6 +14,32 @@ from toolkit.contract.usage import DEFAULT_GROUPS, USAGE_GROUPS, UsageGroup
 
 DEFAULT_LIMIT, MAX_LIMIT = 50, 200
 LONGEST_POLL_S, LONGEST_WAIT_S = 30, 60
+LAST_EVENT = 2**53
+# Whose ids stand below a path; capabilities have names instead.
+KINDS = {
+    "/v1/account/keys": Prefix.KEY,
+    "/v1/agents": Prefix.AGENT,
+    "/v1/artifacts": Prefix.ARTIFACT,
+    "/v1/compute": Prefix.COMPUTE,
+    "/v1/endpoints": Prefix.ENDPOINT,
+    "/v1/jobs": Prefix.JOB,
+    "/v1/plans": Prefix.PLAN,
+    "/v1/providers/connections": Prefix.CONNECTION,
+    "/v1/runs": Prefix.RUN,
+    "/v1/storage": Prefix.STORAGE,
+    "/v1/tasks": Prefix.TASK,
+    "/v1/templates": Prefix.TEMPLATE,
+    "/v1/workflows": Prefix.WORKFLOW,
+}
+
+
+def id_at(path: str) -> Prefix | None:
+    """The kind of the ids that stand below a path, or at the placeholder in it; none if unknown.
+
+    >>> str(id_at("/v1/runs/{id}/cancel"))
+    'run'
+    """
+    return KINDS.get(path.partition("/{")[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +65,7 @@ def page_query(request: Request) -> PageQuery:
         before = base64.urlsafe_b64decode(cursor.encode("ascii")).decode("ascii")
     except (ValueError, binascii.Error):
         before = ""
-    if not is_id(before):
+    if not is_id(before, id_at(request.scope["path"])):
         raise _refused("cursor", "is not a cursor that a list gave")
     return PageQuery(limit, before)
 
@@ -56,7 +82,7 @@ def events_query(request: Request, longest_s: int) -> tuple[int, float]:
         RequestError: `INVALID_REQUEST`.
     """
     given = known(request, "after", "wait")
-    after = _whole(given, "after", 0, 0, 2**53)
+    after = _whole(given, "after", 0, 0, LAST_EVENT)
     return after, float(_whole(given, "wait", 0, 0, longest_s))
 
 

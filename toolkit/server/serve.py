@@ -10,6 +10,8 @@ import uvicorn
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.engine import Engine
 from toolkit.server.app import create_app
+from toolkit.server.connections import patient
+from toolkit.server.telemetry import RequestObserver
 
 GRACE_S = 10.0
 BACKLOG = 2048
@@ -36,6 +38,7 @@ async def serve(
     *,
     on_ready: Callable[[str], None] | None = None,
     grace_s: float = GRACE_S,
+    observer: RequestObserver | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT: then no new work, a grace period, and a resumable end.
 
@@ -45,6 +48,7 @@ async def serve(
         port: the port; 0 picks a free one.
         on_ready: called with the URL once requests are answered.
         grace_s: how long vendor calls under way may still take, in seconds.
+        observer: who is told of requests; nobody by default.
 
     Raises:
         ServiceError: `UNAVAILABLE` when the address is taken.
@@ -60,10 +64,16 @@ async def serve(
             ErrorCode.UNAVAILABLE, f"{host}:{port} cannot be listened on: {error.strerror}."
         ) from error
     config = uvicorn.Config(
-        create_app(engine),
-        log_level="warning",
+        create_app(engine, observer),
+        # Its lines go where all others go, and each request has one already.
+        log_config=None,
+        access_log=False,
         lifespan="off",
         ws="none",
+        http=patient(engine.settings),
+        # uvicorn believes every process of this machine, unless told otherwise.
+        proxy_headers=bool(engine.settings.trust_proxy),
+        forwarded_allow_ips=sorted(engine.settings.trust_proxy),
         server_header=False,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=int(grace_s),

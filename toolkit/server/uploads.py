@@ -9,8 +9,9 @@ from starlette.exceptions import HTTPException
 from starlette.formparsers import MultiPartException
 from starlette.types import Message
 
-from toolkit.contract.errors import Detail, ErrorCode, RequestError
+from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.server.body import read_bytes
+from toolkit.server.forms import check_form, refused
 
 FORM_OVERHEAD = 64 * 1024
 _SIGNATURES = (
@@ -33,6 +34,7 @@ async def read_upload(request: Request, limit: int) -> tuple[bytes, str]:
     if kind != "multipart/form-data":
         raise RequestError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, "Send multipart/form-data.")
     raw = await read_bytes(request, limit + FORM_OVERHEAD)
+    check_form(request.headers["content-type"], raw)
 
     async def again() -> Message:
         return {"type": "http.request", "body": raw, "more_body": False}
@@ -42,16 +44,16 @@ async def read_upload(request: Request, limit: int) -> tuple[bytes, str]:
             max_files=1, max_fields=1, max_part_size=FORM_OVERHEAD
         )
     except (MultiPartException, HTTPException, KeyError, ValueError):
-        raise _refused("", "the body is not a form that can be read") from None
+        raise refused("", "the body is not a form that can be read") from None
     try:
         file, metadata = form.get("file"), form.get("metadata", "")
         if not isinstance(file, UploadFile) or not isinstance(metadata, str):
-            raise _refused("file", "is missing, or is not a file")
+            raise refused("file", "is missing, or is not a file")
         data = await file.read()
     finally:
         await form.close()
     if not data:
-        raise _refused("file", "is empty")
+        raise refused("file", "is empty")
     if len(data) > limit:
         raise RequestError(ErrorCode.PAYLOAD_TOO_LARGE)
     return data, metadata
@@ -92,9 +94,3 @@ def byte_range(header: str | None, size: int) -> tuple[int, int] | None:
     if not first:
         return max(0, size - int(last)), size
     return int(first), min(size, int(last) + 1) if last else size
-
-
-def _refused(path: str, why: str) -> RequestError:
-    return RequestError(
-        ErrorCode.INVALID_REQUEST, "The upload cannot be read.", details=[Detail(path, why)]
-    )

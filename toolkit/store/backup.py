@@ -76,14 +76,14 @@ def _named(database: Path) -> list[str]:
         return [str(row[0]) for row in rows]
 
 
-def _copy_bytes(data_dir: Path, copy: Path, digest: str) -> bool:
+def _copy_bytes(data_dir: Path, copy: Path, sha256: str) -> bool:
     """Copy one artifact's bytes; whether they were there, and whole."""
-    place = Path("artifacts") / place_of(digest)
+    place = Path("artifacts") / place_of(sha256)
     try:
         data = (data_dir / place).read_bytes()
     except FileNotFoundError:
         return False
-    if hashlib.sha256(data).hexdigest() != digest:
+    if hashlib.sha256(data).hexdigest() != sha256:
         return False
     (copy / place).parent.mkdir(exist_ok=True)
     (copy / place).write_bytes(data)

@@ -4,7 +4,7 @@ import hashlib
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,9 +18,11 @@ from toolkit.store.blobs import place_of
 from toolkit.store.database import read_only, translated
 from toolkit.store.owner import living
 from toolkit.store.prune import named, unnamed
+from toolkit.store.reader import Reader, Row
 from toolkit.store.schema import HEAD, migrate
 from toolkit.store.tables import metadata
 
+RENTED = ("endpoints", "compute", "templates", "storage")
 LITTLE_SPACE = 256 * 1024 * 1024
 # Two connections that checkpoint at once can corrupt these: we have one do it, under a lock.
 WAL_RESET = ((3, 7, 0), (3, 51, 2))
@@ -143,18 +145,40 @@ def _about_the_records(data_dir: Path, connection: sqlite3.Connection) -> Iterat
             " next one to open the directory goes on with them.",
             serious=False,
         )
-    for table in ("endpoints", "compute"):
+    for table in _present(connection, RENTED):
         rows = connection.execute(
-            f"SELECT id FROM {table} WHERE status IN ('creating', 'deleting')"  # noqa: S608
+            f"SELECT id FROM {table} WHERE status = 'deleting'"  # noqa: S608
+            " OR status = 'creating' AND vendor_id IS NULL"
         )
         for (record_id,) in rows:
             yield Finding(
-                f"`{record_id}` was being made or deleted at its vendor: look there whether it is"
-                " still billed."
+                f"`{record_id}` was being made or deleted at its vendor: open the directory with"
+                " that connection, and it is settled.",
+                serious=not alive,
             )
     dead = {path.stem for path in (data_dir / "owners").glob("*.lock")} - alive
     if dead:
         yield Finding(f"{len(dead)} processes have gone.", "delete their lock files", serious=False)
+
+
+def rented(data_dir: Path) -> dict[str, list[Row]]:
+    """What is kept of connections, and of what is at vendors, as rows by table.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when the database cannot be read.
+    """
+    with translated(), closing(read_only(data_dir / "state.db")) as connection:
+        reader = Reader(connection)
+        made = set(_present(connection, RENTED))
+        tables = {table: reader.find(table) if table in made else [] for table in RENTED}
+        return {**tables, "connections": reader.find("connections")}
+
+
+def _present(connection: sqlite3.Connection, tables: Iterable[str]) -> list[str]:
+    """The tables that an earlier version may not have made."""
+    found = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+    names = {str(name) for (name,) in found}
+    return [table for table in tables if table in names]
 
 
 def _about_the_bytes(

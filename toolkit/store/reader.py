@@ -14,6 +14,15 @@ from toolkit.store.tables import events, metadata, roots
 # Left out, the dialect makes a parameter of it that nobody has a value for.
 NONE: ColumnElement[int] = literal_column("0")
 Row = dict[str, Any]
+# Each is answered by an index that is there for it.
+_QUEUED = (
+    "SELECT count(*) AS n FROM"
+    " (SELECT 1 FROM roots WHERE account_id = :account_id AND open = 1 LIMIT :most)"
+)
+_STORED = (
+    "SELECT coalesce(sum(size_bytes), 0) AS n FROM artifacts"
+    " WHERE account_id = :account_id AND deleted = 0"
+)
 _NAMES_BLOB = (
     "SELECT 1 FROM artifacts WHERE sha256 = :sha256 AND content IS NULL AND deleted = 0 LIMIT 1"
 )
@@ -47,11 +56,15 @@ class Reader:
         limit: int,
         before: str | None,
         by: str = "id",
+        without: str | None = None,
         **equals: object,
     ) -> list[Row]:
-        """An account's rows, newest first, from below the id `before`."""
-        given = {**equals, "account_id": account_id, "limit": limit, "before": before}
-        return self._rows(_page(table, tuple(equals), by, before is not None), given)
+        """An account's rows, newest first, from below the id `before`, `without` a status."""
+        given = {**equals, "account_id": account_id, "limit": limit}
+        given |= {"before": before, "without": without}
+        columns = tuple(equals)
+        statement = _page(table, columns, by, before is not None, without is not None)
+        return self._rows(statement, given)
 
     def sums(self, what: Sums, account_id: str, span: tuple[str, str]) -> list[Row]:
         """Sums over an account's rows, by what is alike in some columns."""
@@ -78,6 +91,14 @@ class Reader:
     def to_cancel(self, owner: str) -> set[str]:
         """The ids of open roots that an owner holds and somebody wants cancelled."""
         return {str(row["id"]) for row in self._rows(_to_cancel(), {"owner": owner})}
+
+    def queued(self, account_id: str, most: int) -> int:
+        """How many roots of an account are open, counted up to `most`."""
+        return int(self._rows(_QUEUED, {"account_id": account_id, "most": most})[0]["n"])
+
+    def stored_bytes(self, account_id: str) -> int:
+        """How many bytes the artifacts of an account have, those of equal content each."""
+        return int(self._rows(_STORED, {"account_id": account_id})[0]["n"])
 
     def names_blob(self, sha256: str) -> bool:
         """Whether an artifact has bytes that are kept in a file."""
@@ -114,10 +135,11 @@ def _equal(table: str, columns: tuple[str, ...]) -> str:
 
 
 @cache
-def _page(table: str, columns: tuple[str, ...], by: str, below: bool) -> str:
+def _page(table: str, columns: tuple[str, ...], by: str, below: bool, without: bool) -> str:
     of = metadata.tables[table]
     wanted = [of.c[column] == bindparam(column) for column in ("account_id", *columns)]
     wanted += [of.c[by] < bindparam("before")] if below else [of.c[by].is_not(None)]
+    wanted += [of.c.status != bindparam("without")] if without else []
     newest_first = select(of).where(*wanted).order_by(of.c[by].desc())
     return compiled(newest_first.limit(bindparam("limit")).offset(NONE))
 

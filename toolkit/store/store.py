@@ -3,7 +3,7 @@
 import asyncio
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Self, cast
@@ -52,7 +52,12 @@ class Store:
     """
 
     def __init__(
-        self, data_dir: Path, durability: str, artifact_url: str | None, lease_s: float
+        self,
+        data_dir: Path,
+        durability: str,
+        artifact_url: str | None,
+        lease_s: float,
+        timed: Callable[[float], None] | None,
     ) -> None:
         self._engine = connect(data_dir / "state.db", durability)
         self._lease_s = lease_s
@@ -71,6 +76,7 @@ class Store:
             self._owner.id,
             always_in_thread=durability == "full",
             committed=self._committed,
+            timed=timed,
         )
         self._waiters: dict[str, set[Waiter]] = {}
         self._renewing: asyncio.Future[int] | None = None
@@ -84,6 +90,7 @@ class Store:
         durability: Literal["normal", "full"] = "normal",
         artifact_url: str | None = None,
         lease_s: float = 15.0,
+        timed: Callable[[float], None] | None = None,
     ) -> Self:
         """Open a data directory, making and migrating it as needed.
 
@@ -92,6 +99,7 @@ class Store:
             durability: `full` makes every commit survive a power cut as well as a crash.
             artifact_url: where artifacts' bytes go, as fsspec spells it; `data_dir` by default.
             lease_s: how long a lease holds without being renewed, in seconds.
+            timed: told how many seconds each commit took, on the thread that made it.
 
         Raises:
             ServiceError: `UNAVAILABLE` when it cannot be used.
@@ -102,7 +110,7 @@ class Store:
             raise ServiceError(
                 ErrorCode.UNAVAILABLE, f"The data directory cannot be made: {error.strerror}."
             ) from error
-        return cls(data_dir, durability, artifact_url, lease_s)
+        return cls(data_dir, durability, artifact_url, lease_s, timed)
 
     async def close(self) -> None:
         """Write what was submitted, and let go of everything."""
@@ -157,14 +165,17 @@ class Store:
         limit: int,
         before: str | None = None,
         by: str = "id",
+        without: str | None = None,
         **equals: object,
     ) -> list[Row]:
         """An account's rows, newest first, from below the id `before`.
 
         Args:
             by: the column of the id that counts; rows that have none are left out.
+            without: a status that is left out, too: a page that is filtered later may seem to be
+                the last.
         """
-        return self._reader.page(table, account_id, limit, before, by, **equals)
+        return self._reader.page(table, account_id, limit, before, by, without, **equals)
 
     async def sums(
         self,
@@ -184,6 +195,14 @@ class Store:
         """
         key = (table, tuple(summed), tuple(columns), ranged)
         return self._reader.sums(key, account_id, span)
+
+    async def queued(self, account_id: str, most: int) -> int:
+        """How many roots of an account are open, counted up to `most`."""
+        return self._reader.queued(account_id, most)
+
+    async def stored_bytes(self, account_id: str) -> int:
+        """How many bytes the artifacts of an account have."""
+        return self._reader.stored_bytes(account_id)
 
     async def events(self, resource_id: str, *, after: int, limit: int = 1000) -> list[Row]:
         """The events of a resource, or of a job, numbered above `after`, in order."""
@@ -350,6 +369,21 @@ class Store:
             if self._crash is not None:
                 self._crash("after")
         return int(hit)
+
+    @property
+    def owner(self) -> str:
+        """The id of this opening of the store; another process can tell when it has gone."""
+        return self._owner.id
+
+    def has_gone(self, owner: str) -> bool:
+        """Whether the process of another owner has gone, as far as this machine can tell."""
+        return self._owner.is_dead(owner)
+
+    async def take_over(self, table: str, row_id: str, spec: str, new: str) -> bool:
+        """Put `new` in the place of a row's `spec`, unless another process was quicker."""
+        of = metadata.tables[table]
+        mine = of.update().where(of.c.id == row_id, of.c.spec == spec).values(spec=new)
+        return self._change(mine) > 0
 
     async def put_blob(self, sha256: str, data: bytes) -> None:
         """Store bytes under their SHA-256."""

@@ -37,6 +37,7 @@ class Writer:
 
     Attributes:
         committed: called on the loop with the events of each transaction, once it is durable.
+        timed: called with the seconds that each commit took, on the thread that made it.
     """
 
     def __init__(
@@ -46,11 +47,13 @@ class Writer:
         *,
         always_in_thread: bool,
         committed: Callable[[Sequence[Emit]], None],
+        timed: Callable[[float], None] | None = None,
     ) -> None:
         self._connection = connection
         self._owner = owner
         self._always_in_thread = always_in_thread
         self._committed = committed
+        self._timed = timed
         self._pending: list[Submission] = []
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="toolkit-writer")
         self._in_thread: asyncio.Task[None] | None = None
@@ -174,12 +177,15 @@ class Writer:
                 self._crash("before")
             started = time.perf_counter()
             run("COMMIT")
-            self._pace_s = 0.8 * self._pace_s + 0.2 * (time.perf_counter() - started)
+            took_s = time.perf_counter() - started
+            self._pace_s = 0.8 * self._pace_s + 0.2 * took_s
             if self._crash is not None:
                 self._crash("after")
         except BaseException:
             self._connection.rollback()
             raise
+        if self._timed is not None:
+            self._timed(took_s)
         # Between transactions only: what is numbered in one cannot be looked up before its end.
         if len(self._last_n) > NUMBERS_KEPT:
             for value in list(islice(self._last_n, len(self._last_n) - NUMBERS_KEPT // 2)):

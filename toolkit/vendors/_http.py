@@ -159,13 +159,18 @@ def retry_after(response: httpx.Response) -> float | None:
 
 
 def quoted(said: object, access: Access) -> str:
-    """At most `QUOTED` printable characters of a vendor's text, the key taken out."""
+    """At most `QUOTED` printable characters of a vendor's text, without the key.
+
+    The vendor's ids of the endpoint and the pod are taken out, too: they are nobody's to see.
+    """
     line = "".join(c if c.isprintable() else " " for c in said) if isinstance(said, str) else ""
     secret = access.secret
     if secret:
         line = line.replace(secret, "[key]")
     if len(secret) >= 12:  # echoed in part: its beginning, and whatever hides the rest
         line = re.sub(re.escape(secret[:8]) + r"\S*", "[key]", line)
+    for name, what in ((access.endpoint, "the endpoint"), (access.pod, "the pod")):
+        line = line.replace(name, what) if name else line
     return " ".join(line.split())[:QUOTED]
 
 

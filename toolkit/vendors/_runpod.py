@@ -2,8 +2,10 @@
 
 import re
 import secrets
+from collections.abc import Callable
 from contextlib import suppress
 from decimal import Decimal
+from typing import TypeVar
 
 import httpx
 
@@ -12,17 +14,21 @@ from toolkit.plugins import Access, Flow, Reply, VendorFault, send
 from toolkit.plugins.infrastructure import (
     EndpointCreation,
     EndpointDeletion,
+    EndpointListing,
     EndpointReading,
     EndpointState,
     GpuCatalog,
     GpuListing,
     GpuOffer,
+    Listing,
+    State,
 )
 from toolkit.vendors._http import Answer, Json, bearer, inner, number
 
 DEFAULT_IMAGE = "runpod/worker-sdxl:latest"
 _HIDDEN = "toolkit-hidden-"  # how the templates are called that go with their endpoint
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
+S = TypeVar("S", bound=State)
 
 
 def to(
@@ -46,6 +52,21 @@ def asked(
         said = answer.json()
         raise answer.failure(said.get("detail") or said.get("error") or said.get("title"))
     return answer
+
+
+def listed(
+    access: Access, path: str, name: str, read: Callable[[Json, Answer], S]
+) -> Flow[Listing[S]]:
+    """All that the account has of a kind; `name` is what the vendor wraps the list in.
+
+    Raises:
+        VendorFault: what the vendor says.
+    """
+    answer = yield from asked(access, "GET", path, host="api")
+    rows = answer.json().get(name)
+    items = rows if isinstance(rows, list) else []
+    states = tuple(read(row, answer) for row in items if isinstance(row, dict))
+    return Listing(items=states, vendor_request_id=answer.request_id)
 
 
 def segment(name: object) -> str:
@@ -90,7 +111,8 @@ def create_endpoint(operation: EndpointCreation, access: Access) -> Flow[Endpoin
         fields["networkVolumes"] = list(operation.volume_ids)
     try:
         answer = yield from asked(access, "POST", "/serverless", fields, host="api")
-        return _state(answer, template, hidden=operation.template_id is None)
+        hidden = operation.template_id is None
+        return _state(answer.json(), answer, template, hidden=hidden)
     except VendorFault:
         if operation.template_id is None:
             # The vendor keeps a template that is in use: an endpoint made after all stays whole.
@@ -107,10 +129,23 @@ def read_endpoint(operation: EndpointReading, access: Access) -> Flow[EndpointSt
     """
     path = f"/serverless/{segment(operation.vendor_id)}"
     answer = yield from asked(access, "GET", path, host="api")
-    template = answer.json().get("templateId")
+    said = answer.json()
+    template = said.get("templateId")
     if not isinstance(template, str):
-        return _state(answer, None, hidden=False)
-    return _state(answer, template, hidden=(yield from _is_hidden(template, access)))
+        return _state(said, answer, None)
+    return _state(said, answer, template, hidden=(yield from _is_hidden(template, access)))
+
+
+def list_endpoints(
+    operation: EndpointListing,  # noqa: ARG001
+    access: Access,
+) -> Flow[Listing[EndpointState]]:
+    """The account's endpoints.
+
+    Raises:
+        VendorFault: what the vendor says.
+    """
+    return (yield from listed(access, "/serverless", "endpoints", _state))
 
 
 def delete_endpoint(operation: EndpointDeletion, access: Access) -> Flow[Reply]:
@@ -190,8 +225,9 @@ def _is_hidden(template: str, access: Access) -> Flow[bool]:
     return str(answer.json().get("name")).startswith(_HIDDEN)
 
 
-def _state(answer: Answer, template: str | None, *, hidden: bool) -> EndpointState:
-    said = answer.json()
+def _state(
+    said: Json, answer: Answer, template: str | None = None, *, hidden: bool = False
+) -> EndpointState:
     workers, pools = inner(said, "workers"), inner(said, "gpu").get("pools")
     least, most = number(workers.get("min")), number(workers.get("max"))
     return EndpointState(
@@ -207,6 +243,11 @@ def _state(answer: Answer, template: str | None, *, hidden: bool) -> EndpointSta
 
 
 def deleted(access: Access, path: str) -> Flow[None]:
+    """Have something deleted; what is gone already counts as deleted.
+
+    Raises:
+        VendorFault: what the vendor says.
+    """
     try:
         yield from asked(access, "DELETE", path, host="api")
     except VendorFault as fault:

@@ -4,30 +4,33 @@ from decimal import Decimal
 
 from toolkit.plugins import Access, Flow, Reply, VendorFault
 from toolkit.plugins.infrastructure import (
+    Listing,
     PodAction,
     PodCreation,
+    PodListing,
     PodReading,
     PodState,
     PodStatus,
     TemplateCreation,
     TemplateDeletion,
     TemplateListing,
-    Templates,
     TemplateState,
     VolumeCreation,
     VolumeDeletion,
     VolumeListing,
-    Volumes,
     VolumeState,
 )
 from toolkit.vendors._http import Answer, Json, number
-from toolkit.vendors._runpod import DEFAULT_IMAGE, asked, bad, deleted, segment
+from toolkit.vendors._runpod import DEFAULT_IMAGE, asked, bad, deleted, listed, segment
 
 WORKER_PORT = 8000  # where the vendor's SDK serves work in a container, and the proxy leads to
 # What the default image is started with in a pod: as the SDK spells serving work by HTTP.
 SERVE_WORK = (
     f"python -u /rp_handler.py --rp_serve_api --rp_api_host 0.0.0.0 --rp_api_port {WORKER_PORT}"
 )
+
+# Where a volume appears in a pod: as on endpoints, so that an image finds it in either.
+MOUNTED_AT = "/runpod-volume"
 
 # What is not in here is new to this file, and on its way as far as anyone can tell.
 _STATUSES: dict[str, PodStatus] = {
@@ -49,19 +52,22 @@ def create_pod(operation: PodCreation, access: Access) -> Flow[PodState]:
     fields: Json = {
         "name": operation.name,
         "gpu": {"id": operation.gpu_id, "count": operation.gpu_count},
+        "ports": [f"{WORKER_PORT}/http"],
     }
     if operation.template_id is not None:
         fields["templateId"] = operation.template_id
     else:
         fields["image"] = operation.image or DEFAULT_IMAGE
-        fields["ports"] = [f"{WORKER_PORT}/http"]
     if not operation.image and operation.template_id is None:
         fields["args"] = SERVE_WORK
-    if operation.volume_ids:
-        fields["networkVolumes"] = list(operation.volume_ids)
+    if operation.volume_id is not None:
+        fields["mounts"] = {"network": [{"volumeId": operation.volume_id, "path": MOUNTED_AT}]}
+    if operation.data_center:
+        fields["dataCenterIds"] = [operation.data_center]
     if operation.env:
         fields["env"] = dict(operation.env)
-    return _pod((yield from asked(access, "POST", "/pods", fields, host="api")))
+    answer = yield from asked(access, "POST", "/pods", fields, host="api")
+    return _pod(answer.json(), answer)
 
 
 def read_pod(operation: PodReading, access: Access) -> Flow[PodState]:
@@ -71,7 +77,17 @@ def read_pod(operation: PodReading, access: Access) -> Flow[PodState]:
         VendorFault: what the vendor says; its status is 404 for one that is gone.
     """
     path = f"/pods/{segment(operation.vendor_id)}"
-    return _pod((yield from asked(access, "GET", path, host="api")))
+    answer = yield from asked(access, "GET", path, host="api")
+    return _pod(answer.json(), answer)
+
+
+def list_pods(operation: PodListing, access: Access) -> Flow[Listing[PodState]]:  # noqa: ARG001
+    """The account's machines.
+
+    Raises:
+        VendorFault: what the vendor says.
+    """
+    return (yield from listed(access, "/pods", "pods", _pod))
 
 
 def act_on_pod(operation: PodAction, access: Access) -> Flow[PodState]:
@@ -85,7 +101,8 @@ def act_on_pod(operation: PodAction, access: Access) -> Flow[PodState]:
         yield from deleted(access, f"/pods/{vendor_id}")
         return PodState(vendor_id=vendor_id, status="terminated")
     body = {"action": operation.action}
-    return _pod((yield from asked(access, "POST", f"/pods/{vendor_id}/action", body, host="api")))
+    answer = yield from asked(access, "POST", f"/pods/{vendor_id}/action", body, host="api")
+    return _pod(answer.json(), answer)
 
 
 def create_template(operation: TemplateCreation, access: Access) -> Flow[TemplateState]:
@@ -105,15 +122,16 @@ def create_template(operation: TemplateCreation, access: Access) -> Flow[Templat
     return _template(answer.json(), answer)
 
 
-def list_templates(operation: TemplateListing, access: Access) -> Flow[Templates]:  # noqa: ARG001
+def list_templates(
+    operation: TemplateListing,  # noqa: ARG001
+    access: Access,
+) -> Flow[Listing[TemplateState]]:
     """The account's templates.
 
     Raises:
         VendorFault: what the vendor says.
     """
-    answer = yield from asked(access, "GET", "/templates", host="api")
-    rows = [_template(row, answer) for row in _rows(answer, "templates")]
-    return Templates(templates=tuple(rows), vendor_request_id=answer.request_id)
+    return (yield from listed(access, "/templates", "templates", _template))
 
 
 def delete_template(operation: TemplateDeletion, access: Access) -> Flow[Reply]:
@@ -141,15 +159,16 @@ def create_volume(operation: VolumeCreation, access: Access) -> Flow[VolumeState
     return _volume(answer.json(), answer)
 
 
-def list_volumes(operation: VolumeListing, access: Access) -> Flow[Volumes]:  # noqa: ARG001
+def list_volumes(
+    operation: VolumeListing,  # noqa: ARG001
+    access: Access,
+) -> Flow[Listing[VolumeState]]:
     """The account's network volumes.
 
     Raises:
         VendorFault: what the vendor says.
     """
-    answer = yield from asked(access, "GET", "/network-volumes", host="api")
-    rows = [_volume(row, answer) for row in _rows(answer, "networkVolumes")]
-    return Volumes(volumes=tuple(rows), vendor_request_id=answer.request_id)
+    return (yield from listed(access, "/network-volumes", "networkVolumes", _volume))
 
 
 def delete_volume(operation: VolumeDeletion, access: Access) -> Flow[Reply]:
@@ -162,13 +181,7 @@ def delete_volume(operation: VolumeDeletion, access: Access) -> Flow[Reply]:
     return Reply(model="volume")
 
 
-def _rows(answer: Answer, name: str) -> list[Json]:
-    rows = answer.json().get(name)
-    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-
-
-def _pod(answer: Answer) -> PodState:
-    said = answer.json()
+def _pod(said: Json, answer: Answer) -> PodState:
     cost, status = number(said.get("cost")), said.get("status")
     if not isinstance(status, str):
         raise _no_state(answer)

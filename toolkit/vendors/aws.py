@@ -216,4 +216,5 @@ VENDOR = Vendor(
     base_urls={"api": BASE_URL},
     operations={TextRequest: text},
     models=models("aws"),
+    telemetry_name="aws.bedrock",
 )

@@ -153,4 +153,5 @@ VENDOR = Vendor(
     operations={TextRequest: text},
     models=models("google"),
     probe=probe,
+    telemetry_name="gcp.gemini",
 )

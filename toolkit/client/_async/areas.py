@@ -1,6 +1,6 @@
 """The `/v1` areas as attributes of the client: what can be created, read and listed in each."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -20,6 +20,7 @@ from toolkit.client._shown import (
 from toolkit.contract.account import Account, AccountCreated, ApiKey, KeyCreated
 from toolkit.contract.artifacts import Lineage
 from toolkit.contract.billing import Billing
+from toolkit.contract.catalog import CatalogModel, Gpu
 from toolkit.contract.connections import ConnectionTest
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.events import Event
@@ -54,15 +55,34 @@ class AsyncArea(Generic[H]):
 
     async def list(self, limit: int = 50, cursor: str | None = None) -> Collection[H]:
         """A page of them, newest first; its `next_cursor` leads to the next."""
-        params: dict[str, str | int] = {"limit": limit}
-        if cursor is not None:
-            params["cursor"] = cursor
+        params = _wire.page(limit, cursor)
         found = (await self._http.call("GET", f"/{self.handle.area}", params=params))["data"]
         items = [self._made(item) for item in found["items"]]
         return Collection(items, self.handle.area, found["next_cursor"])
 
+    async def iterate(self, page: int = 50) -> AsyncIterator[H]:
+        """All of them, newest first; a page is read when the one before is used up.
 
-class _Followed(AsyncArea[H]):
+        Iterating over the area itself does the same.
+
+        Args:
+            page: how many are read at once, 1 to 200.
+        """
+        found = await self.list(page)
+        while True:
+            for item in found:
+                yield item
+            if found.next_cursor is None:
+                return
+            found = await self.list(page, found.next_cursor)
+
+    def __aiter__(self) -> AsyncIterator[H]:
+        return self.iterate()
+
+
+class AsyncFollowed(AsyncArea[H]):
+    """An area of work that tells events and can be cancelled."""
+
     async def events(self, id: str, after: int = 0, wait_s: int = 0) -> list[Event]:  # noqa: A002
         """The events of one, numbered above `after`."""
         envelope = await self._http.call(
@@ -72,6 +92,12 @@ class _Followed(AsyncArea[H]):
             timeout_s=wait_s + 30.0,
         )
         return [Event.model_validate(item) for item in envelope["data"]["items"]]
+
+    async def cancel(self, id: str) -> H:  # noqa: A002
+        """End one; what has ended stays as it is."""
+        return self._made(
+            (await self._http.call("POST", f"/{self.handle.area}/{id}/cancel"))["data"]
+        )
 
 
 class AsyncCapabilities(AsyncArea[handles.AsyncCapability]):
@@ -153,7 +179,7 @@ class AsyncProviders:
         return Collection(shown, "providers")
 
 
-class AsyncRuns(_Followed[handles.AsyncRun]):
+class AsyncRuns(AsyncFollowed[handles.AsyncRun]):
     """`client.runs`."""
 
     handle = handles.AsyncRun
@@ -207,7 +233,7 @@ class AsyncRuns(_Followed[handles.AsyncRun]):
         return await self._posted(_wire.run_body(name, input, version, options, target))
 
 
-class AsyncJobs(_Followed[handles.AsyncJob]):
+class AsyncJobs(AsyncFollowed[handles.AsyncJob]):
     """`client.jobs`."""
 
     handle = handles.AsyncJob
@@ -236,7 +262,7 @@ class AsyncJobs(_Followed[handles.AsyncJob]):
         return await self._posted(body)
 
 
-class AsyncWorkflows(_Followed[handles.AsyncWorkflowRun]):
+class AsyncWorkflows(AsyncFollowed[handles.AsyncWorkflowRun]):
     """`client.workflows`."""
 
     handle = handles.AsyncWorkflowRun
@@ -286,7 +312,7 @@ class AsyncWorkflows(_Followed[handles.AsyncWorkflowRun]):
         )
 
 
-class AsyncTasks(_Followed[handles.AsyncTask]):
+class AsyncTasks(AsyncFollowed[handles.AsyncTask]):
     """`client.tasks`."""
 
     handle = handles.AsyncTask
@@ -373,7 +399,17 @@ class AsyncPlans(AsyncArea[handles.AsyncPlan]):
         return await self._posted({"objective": objective, "constraints": constraints})
 
 
-class AsyncEndpoints(AsyncArea[handles.AsyncEndpoint]):
+class _Rented(AsyncArea[H]):
+    async def delete(self, id: str) -> H:  # noqa: A002
+        """Have its vendor destroy it; nothing is billed for it from then on.
+
+        Raises:
+            RequestError: `NOT_FOUND`; `CONFLICT` when it is in use, or the vendor did not do it.
+        """
+        return self._made((await self._http.call("DELETE", f"/{self.handle.area}/{id}"))["data"])
+
+
+class AsyncEndpoints(_Rented[handles.AsyncEndpoint]):
     """`client.endpoints`."""
 
     handle = handles.AsyncEndpoint
@@ -385,44 +421,137 @@ class AsyncEndpoints(AsyncArea[handles.AsyncEndpoint]):
         gpu_ids: str | None = None,
         workers_min: int | None = None,
         workers_max: int | None = None,
+        storage_id: str | None = None,
+        template_id: str | None = None,
         image: str | None = None,
     ) -> handles.AsyncEndpoint:
-        """Create a serverless endpoint; what is left out has the contract's default."""
+        """Create a serverless endpoint; what is left out has the contract's default.
+
+        Args:
+            name: what to call it.
+            gpu_ids: a pool of the catalogue, such as `ADA_24`.
+            workers_min: how many workers it keeps.
+            workers_max: how many it may have.
+            storage_id: a volume to attach.
+            template_id: a shared template that is for endpoints.
+            image: the container to run when there is no template; an image worker by default.
+
+        Raises:
+            RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND`, `CONFLICT`.
+        """
         return await self._posted(
             _wire.without_none(
                 name=name,
                 gpu_ids=gpu_ids,
                 workers_min=workers_min,
                 workers_max=workers_max,
+                storage_id=storage_id,
+                template_id=template_id,
                 image=image,
             )
         )
 
-    async def delete(self, id: str) -> handles.AsyncEndpoint:  # noqa: A002
-        """Destroy an endpoint."""
-        return self._made((await self._http.call("DELETE", f"/endpoints/{id}"))["data"])
 
-
-class AsyncComputes(AsyncArea[handles.AsyncCompute]):
+class AsyncComputes(_Rented[handles.AsyncCompute]):
     """`client.compute`."""
 
     handle = handles.AsyncCompute
 
     async def create(
-        self, name: str, gpu_type: str, *, image: str | None = None
+        self,
+        name: str,
+        gpu_type: str,
+        *,
+        image: str | None = None,
+        storage_id: str | None = None,
+        template_id: str | None = None,
     ) -> handles.AsyncCompute:
         """Rent a GPU pod; it is billed by the hour until it is deleted.
 
         Args:
             name: what to call it.
             gpu_type: a GPU of the catalogue, such as `NVIDIA GeForce RTX 4090`.
-            image: the container to run; an image worker by default.
-        """
-        return await self._posted(_wire.without_none(name=name, gpu_type=gpu_type, image=image))
+            image: the container to run when there is no template; an image worker by default.
+            storage_id: a volume to mount; the pod is then where the volume is.
+            template_id: a shared template that is for pods.
 
-    async def delete(self, id: str) -> handles.AsyncCompute:  # noqa: A002
-        """Give a pod back."""
-        return self._made((await self._http.call("DELETE", f"/compute/{id}"))["data"])
+        Raises:
+            RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND`, `CONFLICT`.
+        """
+        return await self._posted(
+            _wire.without_none(
+                name=name,
+                gpu_type=gpu_type,
+                image=image,
+                storage_id=storage_id,
+                template_id=template_id,
+            )
+        )
+
+
+class AsyncStorages(_Rented[handles.AsyncStorage]):
+    """`client.storage`."""
+
+    handle = handles.AsyncStorage
+
+    async def create(
+        self, name: str, size_gb: int, *, data_center: str | None = None
+    ) -> handles.AsyncStorage:
+        """Rent a network volume; it is billed by its size until it is deleted.
+
+        Args:
+            name: what to call it.
+            size_gb: gigabytes, 10 to 4096.
+            data_center: where it is, such as `EU-RO-1`; the service chooses by default.
+
+        Raises:
+            RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`.
+        """
+        return await self._posted(
+            _wire.without_none(name=name, size_gb=size_gb, data_center=data_center)
+        )
+
+
+class AsyncTemplates(_Rented[handles.AsyncTemplate]):
+    """`client.templates`; lists leave out the hidden ones, which go with their endpoint."""
+
+    handle = handles.AsyncTemplate
+
+    async def create(
+        self, name: str, image: str, *, serverless: bool = True
+    ) -> handles.AsyncTemplate:
+        """Make a template to share.
+
+        Args:
+            name: what to call it.
+            image: the container.
+            serverless: whether endpoints run it; pods do otherwise.
+
+        Raises:
+            RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`.
+        """
+        return await self._posted({"name": name, "image": image, "serverless": serverless})
+
+
+class AsyncCatalog:
+    """`client.catalog`: what can be rented, and vendors' models, with list prices."""
+
+    def __init__(self, http: AsyncHttp) -> None:
+        self._http = http
+
+    async def gpus(self) -> Collection[Shown[Gpu]]:
+        """The GPUs of the cloud that is connected, by the id that a compute's `gpu_type` takes.
+
+        Raises:
+            RequestError: `CREDENTIALS_MISSING`.
+        """
+        found = (await self._http.call("GET", "/catalog/gpus"))["data"]["items"]
+        return Collection([Shown(Gpu.model_validate(item)) for item in found], "GPUs")
+
+    async def models(self) -> Collection[Shown[CatalogModel]]:
+        """Every vendor's models with their list prices."""
+        found = (await self._http.call("GET", "/catalog/models"))["data"]["items"]
+        return Collection([Shown(CatalogModel.model_validate(item)) for item in found], "models")
 
 
 class AsyncArtifacts(AsyncArea[handles.AsyncArtifact]):
@@ -436,6 +565,14 @@ class AsyncArtifacts(AsyncArea[handles.AsyncArtifact]):
         if artifact.record.size_bytes <= handles.SHOWN_BYTES:
             await artifact.content()
         return artifact
+
+    async def content(self, id: str) -> bytes:  # noqa: A002
+        """The bytes of one.
+
+        Raises:
+            RequestError: `NOT_FOUND`.
+        """
+        return (await self._http.send("GET", f"/artifacts/{id}/content")).content
 
     async def delete(self, id: str) -> handles.AsyncArtifact:  # noqa: A002
         """Delete one with its bytes.
@@ -474,25 +611,48 @@ class AsyncAccounts:
         """The caller's account."""
         return _wire.data_of(await self._http.call("GET", "/account"), Account)
 
-    async def keys(self) -> Collection[Shown[ApiKey]]:
-        """The account's keys: never the keys themselves."""
-        found = (await self._http.call("GET", "/account/keys"))["data"]["items"]
-        return Collection([Shown(ApiKey.model_validate(item)) for item in found], "keys")
+    async def keys(self, limit: int = 50, cursor: str | None = None) -> Collection[Shown[ApiKey]]:
+        """A page of the account's keys, newest first: never the keys themselves."""
+        params = _wire.page(limit, cursor)
+        found = (await self._http.call("GET", "/account/keys", params=params))["data"]
+        items = [Shown(ApiKey.model_validate(item)) for item in found["items"]]
+        return Collection(items, "keys", found["next_cursor"])
+
+    async def key(self, id: str) -> ApiKey:  # noqa: A002
+        """What is known of a key: never the key itself."""
+        return _wire.data_of(await self._http.call("GET", f"/account/keys/{id}"), ApiKey)
 
     async def create_key(
-        self, *, scopes: Sequence[str] | None = None, max_cost_usd_per_day: float | None = None
+        self,
+        *,
+        name: str | None = None,
+        scopes: Sequence[str] | None = None,
+        max_cost_usd_per_day: float | None = None,
     ) -> KeyCreated:
         """Make another key; it is shown this once.
 
         Args:
+            name: what it is for.
             scopes: `read`, `write`, `admin`; the first two by default.
             max_cost_usd_per_day: what all work asked for with it may cost in a day, by UTC.
         """
         body = _wire.without_none(
+            name=name,
             scopes=None if scopes is None else list(scopes),
             max_cost_usd_per_day=max_cost_usd_per_day,
         )
         return _wire.data_of(await self._http.call("POST", "/account/keys", json=body), KeyCreated)
+
+    async def rotate_key(self, id: str, *, overlap_s: int | None = None) -> KeyCreated:  # noqa: A002
+        """Make a key in the place of another; it is shown this once.
+
+        Args:
+            id: of the old one.
+            overlap_s: how long that is still good, in seconds; a day by default, 0 ends it at once.
+        """
+        body = _wire.without_none(overlap_s=overlap_s)
+        envelope = await self._http.call("POST", f"/account/keys/{id}/rotate", json=body)
+        return _wire.data_of(envelope, KeyCreated)
 
     async def revoke(self, id: str) -> ApiKey:  # noqa: A002
         """Make a key invalid at once."""

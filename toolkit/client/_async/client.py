@@ -1,8 +1,8 @@
 """The client itself."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import httpx
 
@@ -10,7 +10,11 @@ from toolkit.client import _wire
 from toolkit.client._async import areas
 from toolkit.client._async.http import AsyncHttp
 from toolkit.client._shown import RouteView
+from toolkit.contract.errors import not_found
+from toolkit.contract.events import Event
 from toolkit.contract.health import Health
+from toolkit.contract.ids import Prefix
+from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.contract.runs import Route
 
 
@@ -52,6 +56,9 @@ class AsyncClient:
         self.plans = areas.AsyncPlans(self._http)
         self.endpoints = areas.AsyncEndpoints(self._http)
         self.compute = areas.AsyncComputes(self._http)
+        self.storage = areas.AsyncStorages(self._http)
+        self.templates = areas.AsyncTemplates(self._http)
+        self.catalog = areas.AsyncCatalog(self._http)
         self.agents = areas.AsyncAgents(self._http)
         self.usage = areas.AsyncUsage(self._http)
         self.billing = areas.AsyncBillings(self._http)
@@ -85,6 +92,39 @@ class AsyncClient:
         )
         body = _wire.run_body(name, input, version, options)
         return RouteView(_wire.data_of(await self._http.call("POST", "/route", json=body), Route))
+
+    async def events(self, resource_id: str, after: int = 0) -> AsyncIterator[Event]:
+        """The events of a run, job, workflow or task as they come, until it is over.
+
+        None is left out and none comes twice; `after` goes on where an earlier reading ended.
+
+        Args:
+            resource_id: a `run_`, `job_`, `wfl_` or `tsk_` id.
+            after: the number of the last event that is known already.
+
+        Raises:
+            RequestError: `NOT_FOUND`.
+        """
+        followed: dict[str, areas.AsyncFollowed[Any]] = {
+            Prefix.RUN: self.runs,
+            Prefix.JOB: self.jobs,
+            Prefix.WORKFLOW: self.workflows,
+            Prefix.TASK: self.tasks,
+        }
+        area = followed.get(resource_id.partition("_")[0])
+        if area is None:
+            raise not_found("run, job, workflow or task", resource_id)
+        over = False
+        while not over:
+            found = await area.events(resource_id, after, _wire.LONG_POLL_S)
+            for event in found:
+                yield event
+                after = event.n
+            if not found or found[-1].terminal:
+                # A workflow that is retried goes on after an end; and what ended while nothing
+                # was told may still have its last event to tell.
+                status = (await area.get(resource_id)).status
+                over = status in FINAL_STATUSES and not await area.events(resource_id, after)
 
     async def health(self) -> Health:
         """Whether the service is there, and how busy."""

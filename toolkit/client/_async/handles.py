@@ -21,7 +21,9 @@ from toolkit.contract import (
     jobs,
     plans,
     runs,
+    storage,
     tasks,
+    templates,
     workflows,
 )
 from toolkit.contract.base import ErrorInfo
@@ -34,7 +36,7 @@ from toolkit.display.svg import workflow_svg
 
 R = TypeVar("R", bound=BaseModel)
 J = TypeVar("J", bound=jobs.Job)
-S = TypeVar("S", endpoints.Endpoint, compute.Compute)
+S = TypeVar("S", bound=endpoints.Infrastructure)
 SHOWN_BYTES = 4 * 1024 * 1024
 
 
@@ -376,6 +378,18 @@ class AsyncCompute(_Infrastructure[compute.Compute]):
     """A GPU pod."""
 
     kind, area, model = "Compute", "compute", compute.Compute
+
+
+class AsyncStorage(_Infrastructure[storage.Storage]):
+    """A network volume."""
+
+    kind, area, model = "Storage", "storage", storage.Storage
+
+
+class AsyncTemplate(_Infrastructure[templates.Template]):
+    """A template."""
+
+    kind, area, model = "Template", "templates", templates.Template
 
 
 class AsyncConnection(AsyncHandle[connections.Connection]):

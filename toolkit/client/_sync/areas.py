@@ -1,7 +1,7 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
 """The `/v1` areas as attributes of the client: what can be created, read and listed in each."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -21,6 +21,7 @@ from toolkit.client._sync.http import Http
 from toolkit.contract.account import Account, AccountCreated, ApiKey, KeyCreated
 from toolkit.contract.artifacts import Lineage
 from toolkit.contract.billing import Billing
+from toolkit.contract.catalog import CatalogModel, Gpu
 from toolkit.contract.connections import ConnectionTest
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.events import Event
@@ -55,15 +56,34 @@ class Area(Generic[H]):
 
     def list(self, limit: int = 50, cursor: str | None = None) -> Collection[H]:
         """A page of them, newest first; its `next_cursor` leads to the next."""
-        params: dict[str, str | int] = {"limit": limit}
-        if cursor is not None:
-            params["cursor"] = cursor
+        params = _wire.page(limit, cursor)
         found = (self._http.call("GET", f"/{self.handle.area}", params=params))["data"]
         items = [self._made(item) for item in found["items"]]
         return Collection(items, self.handle.area, found["next_cursor"])
 
+    def iterate(self, page: int = 50) -> Iterator[H]:
+        """All of them, newest first; a page is read when the one before is used up.
 
-class _Followed(Area[H]):
+        Iterating over the area itself does the same.
+
+        Args:
+            page: how many are read at once, 1 to 200.
+        """
+        found = self.list(page)
+        while True:
+            for item in found:
+                yield item
+            if found.next_cursor is None:
+                return
+            found = self.list(page, found.next_cursor)
+
+    def __iter__(self) -> Iterator[H]:
+        return self.iterate()
+
+
+class Followed(Area[H]):
+    """An area of work that tells events and can be cancelled."""
+
     def events(self, id: str, after: int = 0, wait_s: int = 0) -> list[Event]:  # noqa: A002
         """The events of one, numbered above `after`."""
         envelope = self._http.call(
@@ -73,6 +93,10 @@ class _Followed(Area[H]):
             timeout_s=wait_s + 30.0,
         )
         return [Event.model_validate(item) for item in envelope["data"]["items"]]
+
+    def cancel(self, id: str) -> H:  # noqa: A002
+        """End one; what has ended stays as it is."""
+        return self._made((self._http.call("POST", f"/{self.handle.area}/{id}/cancel"))["data"])
 
 
 class Capabilities(Area[handles.Capability]):
@@ -150,7 +174,7 @@ class Providers:
         return Collection(shown, "providers")
 
 
-class Runs(_Followed[handles.Run]):
+class Runs(Followed[handles.Run]):
     """`client.runs`."""
 
     handle = handles.Run
@@ -204,7 +228,7 @@ class Runs(_Followed[handles.Run]):
         return self._posted(_wire.run_body(name, input, version, options, target))
 
 
-class Jobs(_Followed[handles.Job]):
+class Jobs(Followed[handles.Job]):
     """`client.jobs`."""
 
     handle = handles.Job
@@ -233,7 +257,7 @@ class Jobs(_Followed[handles.Job]):
         return self._posted(body)
 
 
-class Workflows(_Followed[handles.WorkflowRun]):
+class Workflows(Followed[handles.WorkflowRun]):
     """`client.workflows`."""
 
     handle = handles.WorkflowRun
@@ -281,7 +305,7 @@ class Workflows(_Followed[handles.WorkflowRun]):
         return self._made((self._http.call("POST", f"/workflows/{id}/fork", json=body))["data"])
 
 
-class Tasks(_Followed[handles.Task]):
+class Tasks(Followed[handles.Task]):
     """`client.tasks`."""
 
     handle = handles.Task
@@ -366,7 +390,17 @@ class Plans(Area[handles.Plan]):
         return self._posted({"objective": objective, "constraints": constraints})
 
 
-class Endpoints(Area[handles.Endpoint]):
+class _Rented(Area[H]):
+    def delete(self, id: str) -> H:  # noqa: A002
+        """Have its vendor destroy it; nothing is billed for it from then on.
+
+        Raises:
+            RequestError: `NOT_FOUND`; `CONFLICT` when it is in use, or the vendor did not do it.
+        """
+        return self._made((self._http.call("DELETE", f"/{self.handle.area}/{id}"))["data"])
+
+
+class Endpoints(_Rented[handles.Endpoint]):
     """`client.endpoints`."""
 
     handle = handles.Endpoint
@@ -378,42 +412,131 @@ class Endpoints(Area[handles.Endpoint]):
         gpu_ids: str | None = None,
         workers_min: int | None = None,
         workers_max: int | None = None,
+        storage_id: str | None = None,
+        template_id: str | None = None,
         image: str | None = None,
     ) -> handles.Endpoint:
-        """Create a serverless endpoint; what is left out has the contract's default."""
+        """Create a serverless endpoint; what is left out has the contract's default.
+
+        Args:
+            name: what to call it.
+            gpu_ids: a pool of the catalogue, such as `ADA_24`.
+            workers_min: how many workers it keeps.
+            workers_max: how many it may have.
+            storage_id: a volume to attach.
+            template_id: a shared template that is for endpoints.
+            image: the container to run when there is no template; an image worker by default.
+
+        Raises:
+            RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND`, `CONFLICT`.
+        """
         return self._posted(
             _wire.without_none(
                 name=name,
                 gpu_ids=gpu_ids,
                 workers_min=workers_min,
                 workers_max=workers_max,
+                storage_id=storage_id,
+                template_id=template_id,
                 image=image,
             )
         )
 
-    def delete(self, id: str) -> handles.Endpoint:  # noqa: A002
-        """Destroy an endpoint."""
-        return self._made((self._http.call("DELETE", f"/endpoints/{id}"))["data"])
 
-
-class Computes(Area[handles.Compute]):
+class Computes(_Rented[handles.Compute]):
     """`client.compute`."""
 
     handle = handles.Compute
 
-    def create(self, name: str, gpu_type: str, *, image: str | None = None) -> handles.Compute:
+    def create(
+        self,
+        name: str,
+        gpu_type: str,
+        *,
+        image: str | None = None,
+        storage_id: str | None = None,
+        template_id: str | None = None,
+    ) -> handles.Compute:
         """Rent a GPU pod; it is billed by the hour until it is deleted.
 
         Args:
             name: what to call it.
             gpu_type: a GPU of the catalogue, such as `NVIDIA GeForce RTX 4090`.
-            image: the container to run; an image worker by default.
-        """
-        return self._posted(_wire.without_none(name=name, gpu_type=gpu_type, image=image))
+            image: the container to run when there is no template; an image worker by default.
+            storage_id: a volume to mount; the pod is then where the volume is.
+            template_id: a shared template that is for pods.
 
-    def delete(self, id: str) -> handles.Compute:  # noqa: A002
-        """Give a pod back."""
-        return self._made((self._http.call("DELETE", f"/compute/{id}"))["data"])
+        Raises:
+            RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND`, `CONFLICT`.
+        """
+        return self._posted(
+            _wire.without_none(
+                name=name,
+                gpu_type=gpu_type,
+                image=image,
+                storage_id=storage_id,
+                template_id=template_id,
+            )
+        )
+
+
+class Storages(_Rented[handles.Storage]):
+    """`client.storage`."""
+
+    handle = handles.Storage
+
+    def create(self, name: str, size_gb: int, *, data_center: str | None = None) -> handles.Storage:
+        """Rent a network volume; it is billed by its size until it is deleted.
+
+        Args:
+            name: what to call it.
+            size_gb: gigabytes, 10 to 4096.
+            data_center: where it is, such as `EU-RO-1`; the service chooses by default.
+
+        Raises:
+            RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`.
+        """
+        return self._posted(_wire.without_none(name=name, size_gb=size_gb, data_center=data_center))
+
+
+class Templates(_Rented[handles.Template]):
+    """`client.templates`; lists leave out the hidden ones, which go with their endpoint."""
+
+    handle = handles.Template
+
+    def create(self, name: str, image: str, *, serverless: bool = True) -> handles.Template:
+        """Make a template to share.
+
+        Args:
+            name: what to call it.
+            image: the container.
+            serverless: whether endpoints run it; pods do otherwise.
+
+        Raises:
+            RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`.
+        """
+        return self._posted({"name": name, "image": image, "serverless": serverless})
+
+
+class Catalog:
+    """`client.catalog`: what can be rented, and vendors' models, with list prices."""
+
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    def gpus(self) -> Collection[Shown[Gpu]]:
+        """The GPUs of the cloud that is connected, by the id that a compute's `gpu_type` takes.
+
+        Raises:
+            RequestError: `CREDENTIALS_MISSING`.
+        """
+        found = (self._http.call("GET", "/catalog/gpus"))["data"]["items"]
+        return Collection([Shown(Gpu.model_validate(item)) for item in found], "GPUs")
+
+    def models(self) -> Collection[Shown[CatalogModel]]:
+        """Every vendor's models with their list prices."""
+        found = (self._http.call("GET", "/catalog/models"))["data"]["items"]
+        return Collection([Shown(CatalogModel.model_validate(item)) for item in found], "models")
 
 
 class Artifacts(Area[handles.Artifact]):
@@ -427,6 +550,14 @@ class Artifacts(Area[handles.Artifact]):
         if artifact.record.size_bytes <= handles.SHOWN_BYTES:
             artifact.content()
         return artifact
+
+    def content(self, id: str) -> bytes:  # noqa: A002
+        """The bytes of one.
+
+        Raises:
+            RequestError: `NOT_FOUND`.
+        """
+        return (self._http.send("GET", f"/artifacts/{id}/content")).content
 
     def delete(self, id: str) -> handles.Artifact:  # noqa: A002
         """Delete one with its bytes.
@@ -463,25 +594,48 @@ class Accounts:
         """The caller's account."""
         return _wire.data_of(self._http.call("GET", "/account"), Account)
 
-    def keys(self) -> Collection[Shown[ApiKey]]:
-        """The account's keys: never the keys themselves."""
-        found = (self._http.call("GET", "/account/keys"))["data"]["items"]
-        return Collection([Shown(ApiKey.model_validate(item)) for item in found], "keys")
+    def keys(self, limit: int = 50, cursor: str | None = None) -> Collection[Shown[ApiKey]]:
+        """A page of the account's keys, newest first: never the keys themselves."""
+        params = _wire.page(limit, cursor)
+        found = (self._http.call("GET", "/account/keys", params=params))["data"]
+        items = [Shown(ApiKey.model_validate(item)) for item in found["items"]]
+        return Collection(items, "keys", found["next_cursor"])
+
+    def key(self, id: str) -> ApiKey:  # noqa: A002
+        """What is known of a key: never the key itself."""
+        return _wire.data_of(self._http.call("GET", f"/account/keys/{id}"), ApiKey)
 
     def create_key(
-        self, *, scopes: Sequence[str] | None = None, max_cost_usd_per_day: float | None = None
+        self,
+        *,
+        name: str | None = None,
+        scopes: Sequence[str] | None = None,
+        max_cost_usd_per_day: float | None = None,
     ) -> KeyCreated:
         """Make another key; it is shown this once.
 
         Args:
+            name: what it is for.
             scopes: `read`, `write`, `admin`; the first two by default.
             max_cost_usd_per_day: what all work asked for with it may cost in a day, by UTC.
         """
         body = _wire.without_none(
+            name=name,
             scopes=None if scopes is None else list(scopes),
             max_cost_usd_per_day=max_cost_usd_per_day,
         )
         return _wire.data_of(self._http.call("POST", "/account/keys", json=body), KeyCreated)
+
+    def rotate_key(self, id: str, *, overlap_s: int | None = None) -> KeyCreated:  # noqa: A002
+        """Make a key in the place of another; it is shown this once.
+
+        Args:
+            id: of the old one.
+            overlap_s: how long that is still good, in seconds; a day by default, 0 ends it at once.
+        """
+        body = _wire.without_none(overlap_s=overlap_s)
+        envelope = self._http.call("POST", f"/account/keys/{id}/rotate", json=body)
+        return _wire.data_of(envelope, KeyCreated)
 
     def revoke(self, id: str) -> ApiKey:  # noqa: A002
         """Make a key invalid at once."""

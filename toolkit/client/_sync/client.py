@@ -1,9 +1,9 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
 """The client itself."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import httpx
 
@@ -11,7 +11,11 @@ from toolkit.client import _wire
 from toolkit.client._shown import RouteView
 from toolkit.client._sync import areas
 from toolkit.client._sync.http import Http
+from toolkit.contract.errors import not_found
+from toolkit.contract.events import Event
 from toolkit.contract.health import Health
+from toolkit.contract.ids import Prefix
+from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.contract.runs import Route
 
 
@@ -53,6 +57,9 @@ class Client:
         self.plans = areas.Plans(self._http)
         self.endpoints = areas.Endpoints(self._http)
         self.compute = areas.Computes(self._http)
+        self.storage = areas.Storages(self._http)
+        self.templates = areas.Templates(self._http)
+        self.catalog = areas.Catalog(self._http)
         self.agents = areas.Agents(self._http)
         self.usage = areas.Usage(self._http)
         self.billing = areas.Billings(self._http)
@@ -86,6 +93,39 @@ class Client:
         )
         body = _wire.run_body(name, input, version, options)
         return RouteView(_wire.data_of(self._http.call("POST", "/route", json=body), Route))
+
+    def events(self, resource_id: str, after: int = 0) -> Iterator[Event]:
+        """The events of a run, job, workflow or task as they come, until it is over.
+
+        None is left out and none comes twice; `after` goes on where an earlier reading ended.
+
+        Args:
+            resource_id: a `run_`, `job_`, `wfl_` or `tsk_` id.
+            after: the number of the last event that is known already.
+
+        Raises:
+            RequestError: `NOT_FOUND`.
+        """
+        followed: dict[str, areas.Followed[Any]] = {
+            Prefix.RUN: self.runs,
+            Prefix.JOB: self.jobs,
+            Prefix.WORKFLOW: self.workflows,
+            Prefix.TASK: self.tasks,
+        }
+        area = followed.get(resource_id.partition("_")[0])
+        if area is None:
+            raise not_found("run, job, workflow or task", resource_id)
+        over = False
+        while not over:
+            found = area.events(resource_id, after, _wire.LONG_POLL_S)
+            for event in found:
+                yield event
+                after = event.n
+            if not found or found[-1].terminal:
+                # A workflow that is retried goes on after an end; and what ended while nothing
+                # was told may still have its last event to tell.
+                status = (area.get(resource_id)).status
+                over = status in FINAL_STATUSES and not area.events(resource_id, after)
 
     def health(self) -> Health:
         """Whether the service is there, and how busy."""

@@ -9,6 +9,7 @@ from toolkit.contract.account import (
     ApiKey,
     KeyCreate,
     KeyCreated,
+    KeyRotate,
 )
 from toolkit.contract.errors import ErrorCode
 from toolkit.server.auth import Admin, Reader, TheEngine
@@ -33,7 +34,9 @@ router = APIRouter(prefix="/account", tags=["account"])
 )
 async def create(request: Request, engine: TheEngine) -> Response:
     """Open an account; its key is shown this once."""
-    return one(await engine.accounts.create(await read_model(request, AccountCreate)), 201)
+    body = await read_model(request, AccountCreate)
+    address = request.client.host if request.client else ""
+    return one(await engine.accounts.sign_up(body, address), 201)
 
 
 @router.get("", dependencies=[Depends(no_query)], **described("account_read", Account))
@@ -42,11 +45,11 @@ async def read(engine: TheEngine, caller: Reader) -> Response:
     return one(await engine.accounts.me(caller.account_id))
 
 
-@router.get("/keys", **described("account_keys", ApiKey, listed=True, query=PAGED))
+@router.get("/keys", **described("account_keys_list", ApiKey, listed=True, query=PAGED))
 async def keys(request: Request, engine: TheEngine, caller: Admin) -> Response:
     """List keys: their last four characters only."""
     query = page_query(request)
-    return page(await engine.accounts.keys(caller.account_id, query.limit, query.before), query)
+    return page(await engine.keys.list(caller.account_id, query.limit, query.before), query)
 
 
 @router.post(
@@ -56,15 +59,41 @@ async def keys(request: Request, engine: TheEngine, caller: Admin) -> Response:
 )
 async def create_key(request: Request, engine: TheEngine, caller: Admin) -> Response:
     """Make another key, with its scopes and what it may spend in a day; it is shown this once."""
-    body = await read_model(request, KeyCreate)
-    return one(await engine.accounts.create_key(caller.account_id, body), 201)
+    return one(await engine.keys.create(caller, await read_model(request, KeyCreate)), 201)
+
+
+@router.get(
+    "/keys/{id}",
+    dependencies=[Depends(no_query)],
+    **described("account_keys_read", ApiKey, errors=[ErrorCode.NOT_FOUND]),
+)
+async def read_key(id: str, engine: TheEngine, caller: Admin) -> Response:  # noqa: A002
+    """Read what is known of a key: its last four characters only."""
+    return one(await engine.keys.get(caller.account_id, id))
+
+
+@router.post(
+    "/keys/{id}/rotate",
+    dependencies=[Depends(no_query)],
+    **described(
+        "account_keys_rotate",
+        KeyCreated,
+        status=201,
+        body=KeyRotate,
+        errors=[ErrorCode.NOT_FOUND, ErrorCode.CONFLICT],
+    ),
+)
+async def rotate(id: str, request: Request, engine: TheEngine, caller: Admin) -> Response:  # noqa: A002
+    """Make a key in the place of another, which is good for a while yet; it is shown this once."""
+    body = await read_model(request, KeyRotate)
+    return one(await engine.keys.rotate(caller, id, body), 201)
 
 
 @router.delete(
     "/keys/{id}",
     dependencies=[Depends(no_query)],
-    **described("account_keys_revoke", ApiKey, errors=[ErrorCode.NOT_FOUND]),
+    **described("account_keys_delete", ApiKey, errors=[ErrorCode.NOT_FOUND]),
 )
 async def revoke(id: str, engine: TheEngine, caller: Admin) -> Response:  # noqa: A002
     """Revoke a key at once."""
-    return one(await engine.accounts.revoke(caller.account_id, id))
+    return one(await engine.keys.revoke(caller.account_id, id))

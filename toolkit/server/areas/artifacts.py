@@ -1,14 +1,16 @@
 """`/v1/artifacts`."""
 
-import json
 from typing import Any
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from toolkit.contract.artifacts import Artifact, Lineage
-from toolkit.contract.errors import Detail, ErrorCode, RequestError
+from toolkit.contract.artifacts import MEDIA_TYPES, Artifact, Lineage
+from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.server.auth import Reader, TheEngine, Writer
+from toolkit.server.body import Sizes, check_json
 from toolkit.server.envelope import one, page
+from toolkit.server.errors import error_response
+from toolkit.server.forms import refused
 from toolkit.server.openapi import PAGED, described
 from toolkit.server.paging import no_query, page_query
 from toolkit.server.uploads import byte_range, media_type_of, read_upload
@@ -23,12 +25,31 @@ UPLOAD: dict[str, Any] = {
                 "type": "object",
                 "required": ["file"],
                 "properties": {
-                    "file": {"type": "string", "format": "binary"},
-                    "metadata": {"type": "string", "description": "a JSON object"},
+                    "file": {"type": "string", "format": "binary", "minLength": 1},
+                    "metadata": {"type": "object", "description": "as JSON"},
                 },
+                "additionalProperties": False,
             }
         }
     },
+}
+RANGE: dict[str, Any] = {
+    "name": "Range",
+    "in": "header",
+    "description": "one range of bytes; all others are passed over",
+    "schema": {"type": "string"},
+    "example": "bytes=0-99",
+}
+_PART = {"Content-Range": {"required": True, "schema": {"type": "string", "pattern": "^bytes "}}}
+_WHOLE = {
+    name: {"required": True, "schema": {"type": "string"}}
+    for name in ("Accept-Ranges", "Content-Disposition", "Content-Security-Policy", "ETag")
+}
+_CONTENT: dict[str, Any] = {media_type: {} for media_type in MEDIA_TYPES}
+BYTES: dict[int | str, dict[str, Any]] = {
+    200: {"description": "the bytes", "content": _CONTENT, "headers": _WHOLE},
+    206: {"description": "a range of them", "content": _CONTENT, "headers": _WHOLE | _PART},
+    416: {"description": ErrorCode.INVALID_REQUEST.name, "headers": _PART},
 }
 _create = described(
     "artifacts_create",
@@ -38,9 +59,8 @@ _create = described(
 )
 _create["openapi_extra"]["requestBody"] = UPLOAD
 _content = described("artifacts_content", None, errors=[ErrorCode.NOT_FOUND])
-_content["responses"][200] = {"description": "the bytes", "content": {"*/*": {}}}
-_content["responses"][206] = {"description": "a range of the bytes", "content": {"*/*": {}}}
-_content["responses"][416] = {"description": "a range that is not there"}
+_content["responses"] |= BYTES
+_content["openapi_extra"]["parameters"] = [RANGE]
 
 
 @router.post("", dependencies=[Depends(no_query)], **_create)
@@ -48,15 +68,9 @@ async def create(request: Request, engine: TheEngine, caller: Writer) -> Respons
     """Upload one as multipart, in the field `file`; its type is told from its bytes."""
     data, described_by = await read_upload(request, engine.settings.upload_limit_bytes)
     try:
-        metadata = json.loads(described_by or "{}")
-    except ValueError:
-        metadata = None
-    if not isinstance(metadata, dict):
-        raise RequestError(
-            ErrorCode.INVALID_REQUEST,
-            "The upload cannot be read.",
-            details=[Detail("metadata", "is not a JSON object")],
-        )
+        metadata = check_json((described_by or "{}").encode(), Sizes.of(engine.settings))
+    except (RequestError, UnicodeEncodeError):
+        raise refused("metadata", "is not a JSON object that can be kept") from None
     artifact = await engine.artifacts.create(caller.account_id, data, media_type_of(data), metadata)
     return one(artifact, 201)
 
@@ -115,8 +129,9 @@ async def content(id: str, request: Request, engine: TheEngine, caller: Reader) 
         return Response(data, 200, headers, media_type=artifact.media_type)
     start, end = wanted
     if start >= end:
-        headers["Content-Range"] = f"bytes */{artifact.size_bytes}"
-        return Response(b"", 416, headers)
+        error = RequestError(ErrorCode.INVALID_REQUEST, "Ask for a range within the bytes.")
+        headers = {"Content-Range": f"bytes */{artifact.size_bytes}"}
+        return error_response(error, request.state.request_id, status=416, headers=headers)
     headers["Content-Range"] = f"bytes {start}-{end - 1}/{artifact.size_bytes}"
     data = await engine.artifacts.content(caller.account_id, id, start, end)
     return Response(data, 206, headers, media_type=artifact.media_type)

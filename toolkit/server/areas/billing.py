@@ -2,14 +2,20 @@
 
 from fastapi import APIRouter, Request, Response
 
-from toolkit.contract.billing import Billing
+from toolkit.contract.billing import MONTH_PATTERN, Billing
 from toolkit.server.auth import Reader, TheEngine
 from toolkit.server.envelope import one
-from toolkit.server.openapi import described
+from toolkit.server.openapi import Query, described
 from toolkit.server.paging import billing_query
 
-router = APIRouter(prefix="/billing", tags=["usage"])
-MONTH = (("month", "as 2026-11; the present one by default"),)
+router = APIRouter(prefix="/billing", tags=["billing"])
+MONTH = (
+    Query(
+        "month",
+        "as 2026-11, by UTC; the present one by default",
+        {"type": "string", "pattern": MONTH_PATTERN},
+    ),
+)
 
 
 @router.get("", **described("billing_read", Billing, query=MONTH))

@@ -20,7 +20,7 @@ router = APIRouter(prefix="/providers/connections", tags=["connections"])
     "",
     dependencies=[Depends(no_query)],
     **described(
-        "connections_create",
+        "providers_connections_create",
         Connection,
         status=201,
         body=ConnectionCreate,
@@ -33,7 +33,7 @@ async def create(request: Request, engine: TheEngine, caller: Writer) -> Respons
     return one(await engine.connections.create(caller.account_id, body), 201)
 
 
-@router.get("", **described("connections_list", Connection, listed=True, query=PAGED))
+@router.get("", **described("providers_connections_list", Connection, listed=True, query=PAGED))
 async def list_page(request: Request, engine: TheEngine, caller: Reader) -> Response:
     """List them, newest first."""
     query = page_query(request)
@@ -43,7 +43,7 @@ async def list_page(request: Request, engine: TheEngine, caller: Reader) -> Resp
 @router.get(
     "/{id}",
     dependencies=[Depends(no_query)],
-    **described("connections_read", Connection, errors=[ErrorCode.NOT_FOUND]),
+    **described("providers_connections_read", Connection, errors=[ErrorCode.NOT_FOUND]),
 )
 async def read(id: str, engine: TheEngine, caller: Reader) -> Response:  # noqa: A002
     """Read one."""
@@ -53,7 +53,7 @@ async def read(id: str, engine: TheEngine, caller: Reader) -> Response:  # noqa:
 @router.post(
     "/{id}/test",
     dependencies=[Depends(no_query)],
-    **described("connections_test", ConnectionTest, errors=[ErrorCode.NOT_FOUND]),
+    **described("providers_connections_test", ConnectionTest, errors=[ErrorCode.NOT_FOUND]),
 )
 async def test(id: str, engine: TheEngine, caller: Writer) -> Response:  # noqa: A002
     """Say whether the pointer resolves, and whether the vendor takes the key."""
@@ -63,7 +63,7 @@ async def test(id: str, engine: TheEngine, caller: Writer) -> Response:  # noqa:
 @router.delete(
     "/{id}",
     dependencies=[Depends(no_query)],
-    **described("connections_delete", Connection, errors=[ErrorCode.NOT_FOUND]),
+    **described("providers_connections_delete", Connection, errors=[ErrorCode.NOT_FOUND]),
 )
 async def delete(id: str, engine: TheEngine, caller: Writer) -> Response:  # noqa: A002
     """Forget a connection."""

@@ -24,7 +24,7 @@ router = APIRouter(prefix="/endpoints", tags=["endpoints"])
         Endpoint,
         status=201,
         body=EndpointCreate,
-        errors=[ErrorCode.NOT_FOUND, ErrorCode.CREDENTIALS_MISSING],
+        errors=[ErrorCode.NOT_FOUND, ErrorCode.CONFLICT, ErrorCode.CREDENTIALS_MISSING],
     ),
 )
 async def create(request: Request, engine: TheEngine, caller: Writer) -> Response:
@@ -53,7 +53,11 @@ async def read(id: str, engine: TheEngine, caller: Reader) -> Response:  # noqa:
 @router.delete(
     "/{id}",
     dependencies=[Depends(no_query)],
-    **described("endpoints_delete", Endpoint, errors=[ErrorCode.NOT_FOUND, ErrorCode.CONFLICT]),
+    **described(
+        "endpoints_delete",
+        Endpoint,
+        errors=[ErrorCode.NOT_FOUND, ErrorCode.CONFLICT, ErrorCode.CREDENTIALS_MISSING],
+    ),
 )
 async def delete(id: str, engine: TheEngine, caller: Writer) -> Response:  # noqa: A002
     """Destroy an endpoint."""

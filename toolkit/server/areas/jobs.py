@@ -28,6 +28,7 @@ router = APIRouter(prefix="/jobs", tags=["jobs"])
         Job,
         status=202,
         body=JobCreate,
+        holds=True,
         errors=[
             ErrorCode.NOT_FOUND,
             ErrorCode.CREDENTIALS_MISSING,

@@ -17,7 +17,7 @@ router = APIRouter(prefix="/route", tags=["runs"])
     "",
     dependencies=[Depends(no_query)],
     **described(
-        "route",
+        "route_create",
         Route,
         body=RunCreate,
         errors=[

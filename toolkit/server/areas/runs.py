@@ -28,6 +28,7 @@ router = APIRouter(prefix="/runs", tags=["runs"])
         Run,
         status=202,
         body=RunCreate,
+        holds=True,
         errors=[
             ErrorCode.NOT_FOUND,
             ErrorCode.CREDENTIALS_MISSING,

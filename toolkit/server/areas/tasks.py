@@ -28,6 +28,7 @@ router = APIRouter(prefix="/tasks", tags=["tasks"])
         Task,
         status=202,
         body=TaskCreate,
+        holds=True,
         errors=[ErrorCode.NOT_FOUND],
     ),
 )
@@ -81,7 +82,7 @@ async def resume(id: str, engine: TheEngine, caller: Writer) -> Response:  # noq
     "/{id}/reviews",
     dependencies=[Depends(no_query)],
     **described(
-        "tasks_review",
+        "tasks_reviews_create",
         Task,
         body=ReviewCreate,
         errors=[ErrorCode.NOT_FOUND, ErrorCode.CONFLICT],

@@ -2,17 +2,23 @@
 
 from fastapi import APIRouter, Request, Response
 
-from toolkit.contract.usage import UsageLine
+from toolkit.contract.usage import DEFAULT_GROUPS, USAGE_GROUPS, UsageLine
 from toolkit.server.auth import Reader, TheEngine
 from toolkit.server.envelope import page
-from toolkit.server.openapi import described
+from toolkit.server.openapi import Query, described
 from toolkit.server.paging import usage_query
 
 router = APIRouter(prefix="/usage", tags=["usage"])
+GROUPED = "^({0})(,({0}))*$".format("|".join(USAGE_GROUPS))
+DAY = {"type": "string", "format": "date"}
 SPANNED = (
-    ("from", "the first day, as 2026-11-20; 30 days up to `to` by default"),
-    ("to", "the last day; today by default"),
-    ("group_by", "of day, capability, provider (the default), connection and agent, by commas"),
+    Query("from", "the first day, by UTC; 30 days up to `to` by default", DAY),
+    Query("to", "the last day; today by default", DAY),
+    Query(
+        "group_by",
+        "of day, capability, provider (the default), connection and agent, by commas",
+        {"type": "string", "pattern": GROUPED, "default": ",".join(DEFAULT_GROUPS)},
+    ),
 )
 
 

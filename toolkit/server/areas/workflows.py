@@ -28,6 +28,7 @@ router = APIRouter(prefix="/workflows", tags=["workflows"])
         Workflow,
         status=202,
         body=WorkflowCreate,
+        holds=True,
         errors=[
             ErrorCode.NOT_FOUND,
             ErrorCode.INVALID_WORKFLOW,

@@ -1,0 +1,16 @@
+"""What the rule of `shell.yaml` finds, and what it leaves alone."""
+
+import asyncio
+import os
+import subprocess
+
+
+async def run(command: str) -> None:
+    # ruleid: no-shell
+    subprocess.run(command, shell=True)
+    # ruleid: no-shell
+    os.system(command)
+    # ruleid: no-shell
+    await asyncio.create_subprocess_shell(command)
+    # ok: no-shell
+    subprocess.run(["ruff", command])

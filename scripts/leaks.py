@@ -1,0 +1,59 @@
+"""Look for secrets in what git keeps, but for those that are known to be none.
+
+`python scripts/leaks.py` writes down what is found as known, `--check` only says what is new and
+exits with 1. Lines are not compared: what is known may move about in its file.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from detect_secrets import SecretsCollection
+from detect_secrets.settings import default_settings
+
+ROOT = Path(__file__).parent.parent
+BASELINE = ROOT / ".secrets.baseline"
+# Tests give every secret a name that says so; what looks like a real one is looked for there too.
+NAMED = "Secret Keyword"
+
+
+def found() -> dict[str, list[str]]:
+    """The kinds and hashes of what looks like a secret, by file."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],  # noqa: S607
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    secrets = SecretsCollection(root=str(ROOT))
+    with default_settings():
+        secrets.scan_files(*(name for name in listed.stdout.split("\n") if name))
+    kept: dict[str, list[str]] = {}
+    for name, secret in secrets:
+        if name == BASELINE.name or (name.startswith("tests/") and secret.type == NAMED):
+            continue
+        kept.setdefault(name, []).append(f"{secret.type}: {secret.secret_hash}")
+    return {name: sorted(set(hashes)) for name, hashes in sorted(kept.items())}
+
+
+def main() -> int:
+    """Write the baseline, or check against it."""
+    present = found()
+    if "--check" not in sys.argv:
+        BASELINE.write_text(json.dumps(present, indent=1) + "\n", encoding="utf-8")
+        return 0
+    known = json.loads(BASELINE.read_text(encoding="utf-8"))
+    new = {
+        (name, entry.partition(":")[0])
+        for name, entries in present.items()
+        for entry in set(entries) - set(known.get(name, []))
+    }
+    for name, kind in sorted(new):
+        print(f"{name}: {kind}; if it is none, run python scripts/leaks.py")
+    return 1 if new else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,158 @@
+"""The commands, each on the engine in its own process and on a server."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from tests.conftest import Server
+from tests.contract.conftest import signed_up
+from toolkit.cli import app
+
+Invoke = Callable[..., Result]
+CARD = ["composition.layout", "title=Tea", "width:=300", "height:=200"]
+WORKFLOW = """
+name: card
+nodes:
+  - {id: first, capability: composition.layout, input: {title: Tea, width: 300, height: 200}}
+  - {id: second, capability: composition.layout, input: {title: Two, width: 300, height: 200},
+     depends_on: [first]}
+"""
+
+
+@pytest.fixture(params=["embedded", "served"])
+def toolkit(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Invoke:
+    """The command line, on one of the two places that it can speak to."""
+    monkeypatch.chdir(tmp_path)
+    where: list[str] = ["--sandbox"]
+    if request.param == "served":
+        server: Server = request.getfixturevalue("server")
+        key = signed_up(server.url)._http._client.headers["authorization"].removeprefix("Bearer ")
+        monkeypatch.setenv("TOOLKIT_BASE_URL", server.url)
+        monkeypatch.setenv("TOOLKIT_API_KEY", key)
+        where = []
+
+    def invoke(*line: str, **options: Any) -> Result:
+        return CliRunner().invoke(app, [*line, *where], catch_exceptions=False, **options)
+
+    return invoke
+
+
+def test_a_run_is_followed_listed_and_saved(toolkit: Invoke, tmp_path: Path) -> None:
+    """Given a run, then its id leads to its record, its events, its artifact and the list."""
+    made = toolkit("run", *CARD, "--json")
+    run = json.loads(made.stdout)
+    assert json.loads(toolkit("runs", "show", run["id"], "--json").stdout)["id"] == run["id"]
+    followed = toolkit("runs", "events", run["id"], "--follow", "--json").stdout.splitlines()
+    assert json.loads(followed[-1])["type"] == "run.completed"
+    assert [json.loads(line)["n"] for line in followed] == list(range(1, len(followed) + 1))
+    assert run["id"] in toolkit("runs").stdout
+    saved = toolkit("artifacts", "save", run["artifact_id"], "card.png")
+    assert saved.stdout.strip() == "card.png"
+    piped = toolkit("artifacts", "save", run["artifact_id"], "-")
+    assert piped.stdout_bytes == (tmp_path / "card.png").read_bytes()
+
+
+def test_work_that_nobody_waits_for_is_picked_up_by_its_id(toolkit: Invoke) -> None:
+    """Given `--no-wait`, then the id is all that is printed, and `wait` shows the end."""
+    run_id = toolkit("runs", "create", *CARD, "--no-wait").stdout.strip()
+    done = toolkit("runs", "wait", run_id, "--quiet")
+    assert "✓ completed" in done.stdout
+    assert done.stderr == ""
+    assert "✓ completed" in toolkit("runs", "cancel", run_id).stdout
+
+
+def test_a_list_says_when_there_are_more(toolkit: Invoke) -> None:
+    """Given more than were asked for, then a hint says so, and `--all` shows them all."""
+    ids = [
+        json.loads(toolkit("plans", "create", "A card about tea", "--json").stdout)["id"]
+        for _ in range(3)
+    ]
+    some = toolkit("plans", "list", "--limit", "2", "--json")
+    assert [plan["id"] for plan in json.loads(some.stdout)] == ids[:0:-1]
+    assert "--all" in some.stderr
+    everything = toolkit("plans", "list", "--all", "--json")
+    assert [plan["id"] for plan in json.loads(everything.stdout)] == ids[::-1]
+    assert everything.stderr == ""
+    assert toolkit("endpoints").stderr == "There are none.\n"
+
+
+def test_a_workflow_is_run_from_a_file_and_forked(toolkit: Invoke, tmp_path: Path) -> None:
+    """Given a file, then its workflow is run and saved; a fork of it keeps what stays equal."""
+    (tmp_path / "card.yaml").write_text(WORKFLOW, encoding="utf-8")
+    done = toolkit("workflow", "run", "card.yaml", "--json", "--out", "made")
+    first = json.loads(done.stdout)
+    assert (tmp_path / "made" / "second.png").is_file()
+    shown = toolkit("workflows", "fork", first["id"], "second", "title=Three")
+    assert shown.stdout.count("✓ completed") == 3
+    again = toolkit("workflows", "run", "-", "--quiet", "--json", input=WORKFLOW)
+    assert json.loads(again.stdout)["status"] == "completed"
+
+
+def test_input_comes_from_a_file_and_the_line(toolkit: Invoke, tmp_path: Path) -> None:
+    """Given a file and fields, then the fields win."""
+    given = {"title": "Tea", "width": 300, "height": 200}
+    (tmp_path / "card.json").write_text(json.dumps(given), encoding="utf-8")
+    made = toolkit("run", "composition.layout", "width:=400", "--input", "card.json", "--quiet")
+    shown = json.loads(made.stdout)
+    assert (shown["width"], shown["height"]) == (400, 200)
+
+
+def test_a_capability_is_shown(toolkit: Invoke) -> None:
+    """Given a name, then its facts are shown, and its schemas with --json."""
+    assert "Generate text" in toolkit("capabilities", "show", "llm.generate").stdout
+    whole = json.loads(toolkit("capabilities", "show", "llm.generate@1", "--json").stdout)
+    assert "objective" in whole["input_schema"]["properties"]
+
+
+def test_a_plan_does_nothing(toolkit: Invoke) -> None:
+    """Given `--plan-only`, then the nodes are shown and there is no task."""
+    shown = toolkit("task", "A social card about tea", "--plan-only")
+    assert "composition.layout" in shown.stdout
+    assert json.loads(toolkit("tasks", "--json").stdout) == []
+
+
+def test_a_connection_comes_and_goes(toolkit: Invoke) -> None:
+    """Given a pointer, then it can be made, tried by its vendor, and forgotten."""
+    made = toolkit("connections", "create", "openai", "OPENAI_API_KEY", "--json")
+    assert toolkit("connections", "test", "openai").exit_code == 0
+    made_id = json.loads(made.stdout)["id"]
+    assert json.loads(toolkit("connections", "delete", made_id, "--json").stdout)["deleted"] is True
+
+
+def test_a_key_comes_and_goes(toolkit: Invoke) -> None:
+    """Given a new key, then it is shown once, listed without itself, and revoked."""
+    made = json.loads(toolkit("keys", "create", "--scope", "read", "--json").stdout)
+    assert made["api_key"] not in toolkit("keys", "list", "--json").stdout
+    assert "revoked at" in toolkit("keys", "revoke", made["id"]).stdout
+
+
+def test_a_route_is_explained(toolkit: Invoke) -> None:
+    """Given a capability, then each vendor is listed with why it was kept or dropped."""
+    shown = toolkit("route", "llm.generate", "objective=One line on tea", "--optimize-for", "cost")
+    assert "minimax" in shown.stdout
+    assert "reason" in shown.stdout
+
+
+def test_an_agent_is_registered_and_run(toolkit: Invoke) -> None:
+    """Given an objective with a parameter, then a run fills it in, and a person may judge it."""
+    toolkit("agents", "create", "card-maker", "A social card about {topic}", "--json")
+    made = json.loads(toolkit("agents", "list", "--json").stdout)[0]
+    assert made["parameters"] == ["topic"]
+    for provider, variable in (("minimax", "MINIMAX_API_KEY"), ("openai", "OPENAI_API_KEY")):
+        toolkit("connections", "create", provider, variable)
+    run = json.loads(toolkit("agents", "run", "card-maker", "topic=tea", "--json").stdout)
+    assert run["status"] == "completed"
+    task = json.loads(toolkit("tasks", "list", "--json").stdout)[0]
+    judged = toolkit("tasks", "review", task["id"], "fail", "--issue", "It is green.")
+    assert "It is green." in judged.stdout
+    lineage = toolkit("artifacts", "lineage", run["artifact_id"]).stdout
+    assert "composition.layout" in lineage
+    assert "minimax" in toolkit("usage", "--by", "provider").stdout
+    assert "platform" in toolkit("billing").stdout
+    assert json.loads(toolkit("agents", "delete", made["id"], "--json").stdout)["deleted"] is True

@@ -1,0 +1,156 @@
+"""Reading on: all pages of a list, all events of some work, and answers that got lost."""
+
+import json
+import socketserver
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+
+import httpx
+import pytest
+
+from tests.client.test_client import AT, KEY, RUN, Service, envelope, events
+from toolkit.client import AsyncClient, Client
+from toolkit.contract.errors import RequestError, ServiceError
+
+DONE = {**RUN, "status": "completed", "output": {"text": "x"}}
+
+
+def page(*ids: str, cursor: str | None = None) -> httpx.Response:
+    """A page of runs."""
+    data = {"items": [{**RUN, "id": i} for i in ids], "count": len(ids), "next_cursor": cursor}
+    return httpx.Response(200, json={"data": data})
+
+
+def test_all_pages_are_read_as_they_are_needed() -> None:
+    """Given three pages, then a page is asked for only when the one before is used up."""
+    service = Service(page("run_1", "run_2", cursor="b"), page("run_3", cursor="c"), page("run_4"))
+    runs = service.client().runs.iterate(2)
+    assert [run.id for run in islice(runs, 2)] == ["run_1", "run_2"]
+    assert len(service.seen) == 1
+    assert [run.id for run in runs] == ["run_3", "run_4"]
+    assert [dict(r.url.params) for r in service.seen] == [
+        {"limit": "2"}, {"limit": "2", "cursor": "b"}, {"limit": "2", "cursor": "c"},
+    ]  # fmt: skip
+
+
+async def test_an_area_is_iterated_over() -> None:
+    """Given either client, then the area itself yields what is on all pages."""
+    assert [run.id for run in Service(page("run_1", cursor="b"), page("run_2")).client().runs] == [
+        "run_1", "run_2",
+    ]  # fmt: skip
+    transport = httpx.MockTransport(Service(page("run_1", cursor="b"), page("run_2")))
+    async with AsyncClient("http://service.test", KEY, transport=transport) as client:
+        assert [run.id async for run in client.runs] == ["run_1", "run_2"]
+
+
+def test_events_are_read_to_the_end() -> None:
+    """Given work under way and a poll that breaks off, then each event comes once, in order."""
+    service = Service(
+        events("run.queued", "run.running"),
+        httpx.ReadError("a dropped poll"),
+        events(),
+        envelope(RUN),
+        events("run.completed", first=3),
+        envelope(DONE),
+        events(),
+    )
+    found = [(event.n, event.type) for event in service.client().events("run_1")]
+    assert found == [(1, "run.queued"), (2, "run.running"), (3, "run.completed")]
+    polls = [r.url.params["after"] for r in service.seen if r.url.path.endswith("/events")]
+    assert polls == ["0", "2", "2", "2", "3"]
+    assert service.answers == []
+
+
+def test_events_after_the_last_are_none() -> None:
+    """Given the number of the last event, then there is nothing more and no poll without end."""
+    service = Service(events(), envelope(DONE), events())
+    assert list(service.client().events("run_1", after=3)) == []
+
+
+def test_events_go_on_after_an_end_that_was_none() -> None:
+    """Given a workflow that failed and was retried, then the events of the retry come too."""
+    wfl = {"id": "wfl_1", "name": "w", "nodes": [], "created_at": AT}
+
+    def told(kind: str, n: int) -> httpx.Response:
+        item = {"n": n, "resource_id": "wfl_1", "type": kind, "at": AT, "data": {"id": "wfl_1"}}
+        return httpx.Response(200, json={"data": {"items": [item], "count": 1}})
+
+    service = Service(
+        told("workflow.failed", 1),
+        envelope({**wfl, "status": "running"}),
+        told("workflow.completed", 2),
+        envelope({**wfl, "status": "completed"}),
+        events(),
+    )
+    assert [event.n for event in service.client().events("wfl_1")] == [1, 2]
+
+
+def test_only_work_has_events() -> None:
+    """Given the id of something else, then it is refused before anything is asked."""
+    service = Service()
+    with pytest.raises(RequestError, match="NOT_FOUND"):
+        list(service.client().events("art_1"))
+    assert service.seen == []
+
+
+def test_an_id_is_enough_to_cancel() -> None:
+    """Given the id of work, then it is cancelled without being read first."""
+    service = Service(envelope({**RUN, "status": "cancelled"}))
+    assert service.client().runs.cancel("run_1").status == "cancelled"
+    assert [(r.method, r.url.path) for r in service.seen] == [("POST", "/v1/runs/run_1/cancel")]
+
+
+@contextmanager
+def dropping(drops: int, answer: bytes) -> Iterator[tuple[str, list[bytes]]]:
+    """A server that reads requests whole and hangs up on the first; its URL, and what it read."""
+    seen: list[bytes] = []
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            head = b""
+            while not head.endswith(b"\r\n\r\n"):
+                head += self.rfile.readline()
+            lines = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n")[1:-2])
+            self.rfile.read(int(lines.get(b"content-length", 0)))
+            seen.append(lines.get(b"idempotency-key", b""))
+            if len(seen) > drops:
+                self.wfile.write(answer)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}", seen
+        server.shutdown()
+
+
+@pytest.fixture
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("toolkit.client._wire.backoff_s", lambda attempt, error: 0.0)
+
+
+def answered(data: dict[str, object]) -> bytes:
+    """An answer as it is on the wire."""
+    body = json.dumps({"id": data["id"], "data": data}).encode()
+    return b"HTTP/1.1 202 Accepted\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s" % (
+        len(body), body,
+    )  # fmt: skip
+
+
+@pytest.mark.usefixtures("_at_once")
+def test_a_connection_that_is_lost_costs_no_second_run() -> None:
+    """Given a server that hangs up after it read the request, then it is sent again as the same."""
+    with dropping(2, answered(RUN)) as (url, seen), Client(url, KEY) as client:
+        assert client.runs.create("llm.generate", {"objective": "x"}).id == "run_1"
+    assert len(seen) == 3
+    assert len(set(seen)) == 1
+    assert len(seen[0]) == 32
+
+
+@pytest.mark.usefixtures("_at_once")
+def test_what_is_told_a_single_time_is_not_asked_for_again() -> None:
+    """Given a lost answer to a request for a key, then none is made in secret beside it."""
+    refused = pytest.raises(ServiceError, match="could not be reached")
+    with dropping(1, answered(RUN)) as (url, seen), Client(url, KEY) as client, refused:
+        client.account.create_key()
+    assert seen == [b""]

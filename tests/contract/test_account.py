@@ -1,0 +1,146 @@
+"""Keys: made, rotated, revoked and listed; what each may do, and hand out."""
+
+from datetime import timedelta
+
+import pytest
+
+from toolkit.client import Client
+from toolkit.contract.account import LONGEST_OVERLAP_S, OVERLAP_S
+from toolkit.contract.base import now
+from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.engine import keys
+
+ASKED = {"objective": "One line on tides", "max_tokens": 64}
+
+
+def with_key(client: Client, api_key: str) -> Client:
+    """The same service, with another key."""
+    return Client(client._http.url, api_key, transport=client._http._transport)
+
+
+def refusal(client: Client, api_key: str) -> ErrorCode | None:
+    """Why a key does not work; none if it does."""
+    with with_key(client, api_key) as caller:
+        try:
+            caller.account.get()
+        except RequestError as error:
+            return error.code
+    return None
+
+
+def spent_out(spender: Client) -> int:
+    """How many runs a key can have before nothing is left of its allowance."""
+    done = 0
+    while True:
+        try:
+            spender.runs.create("llm.generate", ASKED).wait()
+        except RequestError as error:
+            if error.code is ErrorCode.BUDGET_EXCEEDED:
+                return done
+            raise
+        done += 1
+
+
+def test_a_rotated_key_is_good_for_a_while(bare: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given a key, when it is rotated, then both work, and after the overlap the new one alone."""
+    made = bare.account.create_key(name="ci", scopes=["read"], max_cost_usd_per_day=2.0)
+    new = bare.account.rotate_key(made.id)
+    assert (new.name, new.scopes, new.max_cost_usd_per_day) == ("ci", ["read"], 2.0)
+    assert (new.rotated_from, new.expires_at) == (made.id, None)
+    assert refusal(bare, made.api_key) is None
+    assert refusal(bare, new.api_key) is None
+    old = bare.account.key(made.id)
+    assert old.expires_at == new.created_at + timedelta(seconds=OVERLAP_S)
+    assert (old.rotated_to, old.revoked_at) == (new.id, None)
+    monkeypatch.setattr(keys, "now", lambda: now() + timedelta(seconds=OVERLAP_S))
+    assert refusal(bare, made.api_key) is ErrorCode.UNAUTHENTICATED
+    assert refusal(bare, new.api_key) is None
+
+
+def test_a_rotation_without_overlap_and_a_revocation_are_at_once(bare: Client) -> None:
+    """Given no overlap, then the old key is refused in the very next request."""
+    made = bare.account.create_key(scopes=["read"])
+    new = bare.account.rotate_key(made.id, overlap_s=0)
+    assert refusal(bare, made.api_key) is ErrorCode.UNAUTHENTICATED
+    assert refusal(bare, new.api_key) is None
+    bare.account.revoke(new.id)
+    assert refusal(bare, new.api_key) is ErrorCode.UNAUTHENTICATED
+
+
+def test_keys_are_told_once(bare: Client) -> None:
+    """Given keys, then what is listed and read has their last four characters, and no more."""
+    made = bare.account.create_key(name="ci")
+    new = bare.account.rotate_key(made.id)
+    shown = [bare.account.key(made.id), bare.account.key(new.id)]
+    shown += [key.record for key in list(bare.account.keys())]
+    for record in shown:
+        text = record.model_dump_json()
+        assert made.api_key not in text
+        assert new.api_key not in text
+        assert keys.digest_of(made.api_key) not in text
+    assert shown[1].last4 == new.api_key[-4:]
+    assert shown[1].prefix == "sk_live_"
+
+
+def test_what_cannot_be_rotated(bare: Client) -> None:
+    """Given a key that was rotated, one that was revoked and one that is none, then it is said."""
+    first = bare.account.create_key()
+    second = bare.account.rotate_key(first.id)
+    bare.account.revoke(second.id)
+    for key_id, code, says in (
+        (first.id, ErrorCode.CONFLICT, second.id),
+        (second.id, ErrorCode.CONFLICT, "revoked"),
+        ("key_01m7xrhddbvq3n2zjx4fe01326", ErrorCode.NOT_FOUND, "no key"),
+    ):
+        with pytest.raises(RequestError, match=says) as refused:
+            bare.account.rotate_key(key_id)
+        assert refused.value.code is code
+    with pytest.raises(RequestError) as refused:
+        bare.account.rotate_key(first.id, overlap_s=LONGEST_OVERLAP_S + 1)
+    assert refused.value.code is ErrorCode.INVALID_REQUEST
+
+
+def test_no_key_hands_out_more_than_it_has(bare: Client) -> None:
+    """Given a key for keys alone, then it makes none that reads, nor rotates one to have it."""
+    other = bare.account.create_key(scopes=["read", "write"])
+    with with_key(bare, bare.account.create_key(scopes=["admin"]).api_key) as warden:
+        assert warden.account.create_key(scopes=["admin"]).scopes == ["admin"]
+        for attempt in (
+            lambda: warden.account.create_key(scopes=["admin", "read"]),
+            lambda: warden.account.rotate_key(other.id),
+        ):
+            with pytest.raises(RequestError) as refused:
+                attempt()
+            assert refused.value.code is ErrorCode.FORBIDDEN
+        warden.account.revoke(other.id)
+
+
+def test_no_key_gets_out_of_its_allowance(bare: Client) -> None:
+    """Given an allowance, then its key makes no others and rotates no others, but for itself."""
+    rich = bare.account.create_key(scopes=["admin"])
+    made = bare.account.create_key(scopes=["admin"], max_cost_usd_per_day=1.0)
+    with with_key(bare, made.api_key) as poor:
+        for attempt in (
+            lambda: poor.account.create_key(scopes=["admin"]),
+            lambda: poor.account.create_key(scopes=["admin"], max_cost_usd_per_day=0.5),
+            lambda: poor.account.rotate_key(rich.id),
+        ):
+            with pytest.raises(RequestError, match="allowance") as refused:
+                attempt()
+            assert refused.value.code is ErrorCode.FORBIDDEN
+        assert poor.account.rotate_key(made.id).max_cost_usd_per_day == 1.0
+
+
+def test_rotating_does_not_fill_the_allowance_again(client: Client) -> None:
+    """Given a key that has spent its day's allowance, then those it is rotated to have too."""
+    expected = client.route("llm.generate", ASKED).record.estimated_cost_usd
+    assert expected
+    made = client.account.create_key(max_cost_usd_per_day=expected * 1.2)
+    second = client.account.rotate_key(made.id)
+    third = client.account.rotate_key(second.id)
+    done = {}
+    for key in (made, second, third):
+        with with_key(client, key.api_key) as spender:
+            done[key.id] = spent_out(spender)
+    assert done.pop(made.id) >= 1
+    assert set(done.values()) == {0}

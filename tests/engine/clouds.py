@@ -1,0 +1,28 @@
+"""A vendor cloud that outlives the engines that use it, as the real ones do."""
+
+import httpx
+from starlette.applications import Starlette
+
+from toolkit.engine import Engine, Registry
+from toolkit.opening import _Mounted, _sandboxed
+from toolkit.sandbox import SANDBOX_KEYS, VENDOR_PATHS
+from toolkit.sandbox.runpod import Account
+from toolkit.secrets import MappingResolver
+from toolkit.settings import Settings
+
+
+async def opened_on(cloud: Starlette, settings: Settings) -> Engine:
+    """An engine on a cloud that others are on, too."""
+    registry = Registry.load()
+    return await Engine.open(
+        _sandboxed(settings, registry, VENDOR_PATHS),
+        transport=_Mounted(httpx.ASGITransport(cloud)),
+        resolver=MappingResolver(SANDBOX_KEYS),
+        registry=registry,
+    )
+
+
+def names(cloud: Starlette) -> dict[str, list[str]]:
+    """What there is at the GPU cloud: the names of each kind that has any."""
+    items = cloud.state.sandbox.shelf(Account).items
+    return {kind: [str(one["name"]) for one in of.values()] for kind, of in items.items() if of}

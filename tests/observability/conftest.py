@@ -1,0 +1,93 @@
+"""A served engine that is watched in every way, and what was seen."""
+
+import io
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import pytest
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from toolkit.engine import Engine
+from toolkit.local import open_engine
+from toolkit.observability import Watch
+from toolkit.observability.logs import Logs, piped
+from toolkit.observability.metrics import Metrics
+from toolkit.observability.traces import Traces
+from toolkit.sandbox import Faults
+from toolkit.server import create_app
+from toolkit.settings import Settings
+
+SECRET_WORDS = "the lighthouse keeper's unsent letter"
+CHAIN = {
+    "name": "a letter",
+    "nodes": [
+        {"id": "text", "capability": "llm.generate", "input": {"objective": SECRET_WORDS}},
+        {"id": "voice", "capability": "speech.generate", "depends_on": ["text"], "input": {}},
+    ],
+}
+
+
+@dataclass
+class Watched:
+    """A caller with a key and a vendor, and all that an operator sees of it."""
+
+    http: httpx.AsyncClient
+    engine: Engine
+    metrics: Metrics
+    faults: Faults
+    stream: io.StringIO
+    exporter: InMemorySpanExporter
+    headers: dict[str, str] = field(default_factory=dict)
+
+    async def send(self, method: str, path: str, **options: Any) -> httpx.Response:
+        """Send a request with the key."""
+        headers = {**self.headers, **options.pop("headers", {})}
+        return await self.http.request(method, path, headers=headers, **options)
+
+    async def chain(self, **headers: str) -> dict[str, Any]:
+        """Run two nodes to their end."""
+        waiting = {"Prefer": "wait=20", **headers}
+        answer = await self.send("POST", "/v1/workflows", json=CHAIN, headers=waiting)
+        return dict(answer.json()["data"])
+
+    def lines(self, event: str) -> list[dict[str, Any]]:
+        """The log lines of one kind."""
+        lines = [json.loads(line) for line in self.stream.getvalue().splitlines()]
+        return [line for line in lines if line["event"] == event]
+
+    def value(self, name: str, **labels: str) -> float:
+        """A metric as it stands."""
+        return self.metrics.registry.get_sample_value(f"toolkit_{name}", labels) or 0.0
+
+    def spans(self) -> dict[str, ReadableSpan]:
+        """The spans that have ended, by name."""
+        return {span.name: span for span in self.exporter.get_finished_spans()}
+
+
+@pytest.fixture
+async def watched(settings: Settings) -> AsyncIterator[Watched]:
+    """A signed-up caller with one vendor, of a sandbox engine that is watched."""
+    stream, exporter, faults = io.StringIO(), InMemorySpanExporter(), Faults()
+    with piped(stream, "json", "info"):
+        metrics = Metrics()
+        watch = Watch(Logs(), metrics, [Traces(SimpleSpanProcessor(exporter))])
+        engine = await open_engine(settings, faults=faults, observer=watch)
+        await watch.attach(engine)
+        transport = httpx.ASGITransport(create_app(engine, watch), raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://service.test") as http:
+            seen = Watched(http, engine, metrics, faults, stream, exporter)
+            made = await http.post("/v1/account", json={"email": "ada@example.org"})
+            seen.headers = {"Authorization": f"Bearer {made.json()['data']['api_key']}"}
+            pointer = {
+                "provider": "minimax",
+                "connection_type": "environment",
+                "secret_ref": "MINIMAX_API_KEY",
+            }
+            await seen.send("POST", "/v1/providers/connections", json=pointer)
+            yield seen
+        await engine.close(0)

@@ -1,0 +1,165 @@
+"""What is written to the log, and what never is."""
+
+import io
+import json
+import logging
+import subprocess
+import sys
+
+import pytest
+
+from tests.observability.conftest import SECRET_WORDS, Watched
+from toolkit.observability.logs import piped
+from toolkit.observability.redaction import redact
+
+
+async def test_a_request_is_one_line(watched: Watched) -> None:
+    """Given requests of every kind, then each is one line, told by its route and not its path."""
+    before = len(watched.lines("request"))
+    query = {"secret": "sk-abcdefghijklmnop"}
+    answers = [
+        await watched.send("GET", "/v1/runs/run_01m7zbdfb0f6pwzs6wqy6wy62s"),
+        await watched.send("GET", "/v1/nothing/here", params=query),
+        await watched.send("DELETE", "/v1/runs"),
+        await watched.send("BREW", "/v1/runs"),
+        await watched.http.get("/v1/health"),
+    ]
+    lines = watched.lines("request")[before:]
+    assert [(line["method"], line["route"], line["status"]) for line in lines] == [
+        ("GET", "/v1/runs/{id}", 404),
+        ("GET", "unknown", 404),
+        ("DELETE", "/v1/runs", 405),
+        ("OTHER", "/v1/runs", 405),
+        ("GET", "/v1/health", 200),
+    ]
+    for answer, line in zip(answers, lines, strict=True):
+        assert line["request_id"] == answer.headers["x-request-id"]
+        assert line["bytes_out"] == len(answer.content)
+        assert line["duration_ms"] >= 0
+    assert lines[0]["account_id"].startswith("acc_")
+    assert lines[0]["key_id"].startswith("key_")
+    assert "account_id" not in lines[-1]
+
+
+async def test_a_replayed_answer_has_its_line(watched: Watched) -> None:
+    """Given a request sent twice with a key, then both are told alike: the second has no route."""
+    run = {"target": "capability", "name": "llm.generate", "input": {"objective": "Tea"}}
+    for _ in range(2):
+        await watched.send("POST", "/v1/runs", json=run, headers={"Idempotency-Key": "once"})
+    first, second = watched.lines("request")[-2:]
+    for name in ("route", "status", "account_id", "key_id", "bytes_out"):
+        assert first[name] == second[name]
+
+
+async def test_a_job_is_one_line(watched: Watched) -> None:
+    """Given a workflow that ended, then each of its jobs has told whose it was and what it cost."""
+    workflow = await watched.chain()
+    lines = {line["node_id"]: line for line in watched.lines("job")}
+    assert set(lines) == {"text", "voice"}
+    for line in lines.values():
+        assert line["workflow_id"] == workflow["id"]
+        assert line["account_id"].startswith("acc_")
+        assert (line["provider"], line["status"], line["attempts"]) == ("minimax", "completed", 1)
+        assert line["model"]
+        assert line["latency_ms"] >= 0
+        assert "error_code" not in line
+    assert sum(line["cost_usd"] for line in lines.values()) == pytest.approx(
+        workflow["cost_incurred_usd"]
+    )
+
+
+async def test_a_job_that_failed_says_by_which_code(watched: Watched) -> None:
+    """Given a vendor that refuses, then the line has the code, and not the vendor's words."""
+    watched.faults.fail("minimax", status=400)
+    await watched.chain()
+    (line,) = watched.lines("job")
+    assert (line["status"], line["error_code"]) == ("failed", "PROVIDER_REJECTED")
+    assert line["level"] == "warning"
+
+
+async def test_nothing_said_is_logged(watched: Watched) -> None:
+    """Given all of the above, then no line has a prompt, an address, a key or a query."""
+    await watched.chain(**{"User-Agent": "spy/1.0"})
+    await watched.send("GET", "/v1/runs", params={"cursor": "spying"})
+    text = watched.stream.getvalue()
+    key = watched.headers["Authorization"].removeprefix("Bearer ")
+    for forbidden in (SECRET_WORDS, "ada@", key, "spy", "sandbox-minimax", "a letter"):
+        assert forbidden not in text
+
+
+async def test_our_own_fault_is_told_without_its_words(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a fault of ours, then the request's line and the fault's share an id, and no text."""
+
+    def broken(_name: str) -> None:
+        raise ValueError(SECRET_WORDS)
+
+    monkeypatch.setattr(watched.engine.capabilities, "get", broken)
+    answer = await watched.send("GET", "/v1/capabilities/llm.generate")
+    assert answer.status_code == 500
+    line = watched.lines("request")[-1]
+    assert (line["status"], line["level"]) == (500, "error")
+    (told,) = watched.lines(f"{line['request_id']} failed")
+    assert told["exception"] == "ValueError"
+    assert any(frame.endswith(" broken") for frame in told["frames"])
+    assert SECRET_WORDS not in watched.stream.getvalue()
+
+
+def test_every_logger_goes_through_the_pipeline() -> None:
+    """Given lines of libraries, then they have the same form and lose what looks like a key."""
+    stream = io.StringIO()
+    with piped(stream, "json", "info"):
+        logging.getLogger("uvicorn.error").warning("Bearer abcdefgh was sent by %s", "a@b.example")
+        logging.getLogger("toolkit.engine").info("forged\n\x1b[31mline")
+        logging.getLogger("httpx").info("GET https://vendor.example/?key=1")
+    told, forged = map(json.loads, stream.getvalue().splitlines())
+    assert told["event"] == "[redacted] was sent by [redacted]"
+    assert (told["logger"], told["level"]) == ("uvicorn.error", "warning")
+    assert forged["event"] == "forged\\n\\x1b[31mline"
+
+
+def test_lines_are_for_people_on_a_terminal() -> None:
+    """Given a terminal, then lines are text in colours; elsewhere they are JSON."""
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    for stream, is_json in ((Terminal(), False), (io.StringIO(), True)):
+        with piped(stream, "auto", "info"):
+            logging.getLogger("toolkit").info("started")
+        assert stream.getvalue().startswith("{") is is_json
+        assert ("\x1b[" in stream.getvalue()) is not is_json
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("sk-abc123", "[redacted]"),
+        ("key=AIzaSyA1234567", "key=[redacted]"),
+        ("'Authorization': 'Basic YWRhOng='", "'Authorization': '[redacted]'"),
+        ("x" * 40, "[redacted]"),
+        ("job_01m7zbdfb0f6pwzs6wqy6wy62s", "job_01m7zbdfb0f6pwzs6wqy6wy62s"),
+        ("toolkit/engine/runner.py:120 execute", "toolkit/engine/runner.py:120 execute"),
+        ("/v1/workflows/{id}/retry", "/v1/workflows/{id}/retry"),
+    ],
+)
+def test_what_looks_like_a_secret_is_left_out(text: str, kept: str) -> None:
+    """Given a text, when it is redacted, then keys are gone and ids and routes are not."""
+    assert redact(text) == kept
+
+
+def test_an_embedded_engine_is_silent_and_loads_none_of_this() -> None:
+    """Given a notebook's engine, then no handler is there and no telemetry library is imported."""
+    code = """
+import logging, sys, tempfile
+from toolkit import Client
+with Client.local(tempfile.mkdtemp(), sandbox=True) as client:
+    client.runs.create("llm.generate", {"objective": "Tea"}).wait()
+names = ("structlog", "prometheus_client", "opentelemetry.sdk", "toolkit.observability")
+print([name for name in names if name in sys.modules], logging.getLogger().handlers)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[] []\n"
+    assert done.stderr == ""

@@ -1,0 +1,107 @@
+"""What Prometheus is shown."""
+
+import asyncio
+import re
+from pathlib import Path
+
+import httpx
+import pytest
+from prometheus_client import CollectorRegistry
+
+from tests.observability.conftest import CHAIN, Watched
+from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.observability.scraping import scraped
+
+PAGE = (Path(__file__).parents[2] / "docs" / "observability.md").read_text(encoding="utf-8")
+ROW = re.compile(r"^\| `(toolkit_\w+)` \|([^|]*)\|", re.M)
+
+
+async def test_the_page_lists_what_there_is(watched: Watched) -> None:
+    """Given that everything has happened once, then the page has each metric with its labels."""
+    await watched.chain()
+    shown = {
+        family.name + ("_total" if family.type == "counter" else ""): {
+            label for sample in family.samples for label in sample.labels if label != "le"
+        }
+        for family in watched.metrics.registry.collect()
+    }
+    listed = {name: set(re.findall(r"`(\w+)`", labels)) for name, labels in ROW.findall(PAGE)}
+    assert listed == shown
+
+
+async def test_requests_are_counted_by_route(watched: Watched) -> None:
+    """Given paths and methods that nobody serves, then all of them are under one label."""
+    for number in range(20):
+        await watched.send("GET", f"/v1/secret-{number}")
+        await watched.send(f"BREW{number}", "/v1/runs")
+    assert watched.value("http_requests_total", method="GET", route="unknown", status="404") == 20
+    assert (
+        watched.value("http_requests_total", method="OTHER", route="/v1/runs", status="405") == 20
+    )
+    assert watched.value("http_request_duration_seconds_count", method="GET", route="unknown") == 20
+    assert watched.value("http_requests_in_progress") == 0
+
+
+async def test_jobs_calls_and_dollars_are_counted(watched: Watched) -> None:
+    """Given a workflow that ended, then its jobs, calls, cost and commits are counted."""
+    workflow = await watched.chain()
+    for capability in ("llm.generate@1", "speech.generate@1"):
+        labels = {"capability": capability, "provider": "minimax", "status": "completed"}
+        assert watched.value("jobs_total", **labels) == 1
+        assert watched.value("job_queue_seconds_count", capability=capability) == 1
+    assert watched.value("vendor_calls_total", provider="minimax", outcome="completed") == 2
+    assert watched.value("cost_dollars_total", provider="minimax") == pytest.approx(
+        workflow["cost_incurred_usd"]
+    )
+    assert watched.value("store_commit_seconds_count") > 3
+    assert watched.value("jobs_running") == watched.value("jobs_waiting") == 0
+
+
+async def test_a_vendor_that_is_down_shows(watched: Watched) -> None:
+    """Given a vendor that fails until its breaker opens, then outcomes and breaker say so."""
+    assert watched.value("connections", provider="minimax", breaker="open") == 0
+    watched.faults.fail("minimax", status=503)
+    run = {"target": "capability", "name": "llm.generate", "input": {"objective": "Tea"}}
+    for _ in range(2):
+        await watched.send("POST", "/v1/runs", json=run, headers={"Prefer": "wait=1"})
+    labels = {"provider": "minimax", "outcome": "PROVIDER_UNAVAILABLE"}
+    assert watched.value("vendor_calls_total", **labels) == 5
+    assert watched.value("connections", provider="minimax", breaker="open") == 1
+
+
+async def test_what_is_under_way_is_shown(watched: Watched) -> None:
+    """Given a vendor that takes its time, then the job and the stream that follows it are there."""
+    watched.faults.latency("minimax", mean_ms=100)
+    accepted = (await watched.send("POST", "/v1/workflows", json=CHAIN)).json()["data"]
+    following = asyncio.create_task(
+        watched.send(
+            "GET",
+            f"/v1/workflows/{accepted['id']}/events",
+            headers={"Accept": "text/event-stream"},
+        )
+    )
+    for _ in range(20):
+        await asyncio.sleep(0.01)
+        if watched.value("event_streams_open") and watched.value("jobs_running"):
+            break
+    assert watched.value("event_streams_open") == watched.value("jobs_running") == 1
+    await following
+    assert watched.value("event_streams_open") == watched.value("jobs_running") == 0
+
+
+async def test_the_port_shows_metrics_and_nothing_else() -> None:
+    """Given the port, then `/metrics` is all there is on it, and a taken one is refused."""
+    async with (
+        scraped(CollectorRegistry(), "127.0.0.1", 0) as url,
+        httpx.AsyncClient(trust_env=False) as http,
+    ):
+        assert (await http.get(url)).status_code == 200
+        assert (await http.post(url)).status_code == 405
+        for path in ("/", "/v1/health", "/metrics/"):
+            assert (await http.get(httpx.URL(url).copy_with(path=path))).status_code in (307, 404)
+        taken = httpx.URL(url).port
+        assert taken is not None
+        with pytest.raises(ServiceError) as caught:
+            async with scraped(CollectorRegistry(), "127.0.0.1", taken):
+                pass
+    assert caught.value.code is ErrorCode.UNAVAILABLE

@@ -1,0 +1,122 @@
+"""What the page for operators says, held against the settings and a real nginx."""
+
+import os
+import re
+import shutil
+import socket
+import ssl
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.conftest import Server
+from toolkit.settings import Settings
+
+PAGE = (Path(__file__).parent.parent / "docs" / "self-hosting.md").read_text(encoding="utf-8")
+NGINX = shutil.which("nginx")
+CARD = {"target": "capability", "name": "composition.layout", "input": {"title": "Tea"}}
+
+
+def test_the_limits_are_as_the_page_says() -> None:
+    """Given the page's table, then each setting is there, and its default is as told."""
+    rows = re.findall(r"^\| `(\w+)` \| (\d+) \|", PAGE, re.M)
+    assert len(rows) == 20
+    told = {name: float(default) for name, default in rows}
+    assert told == {name: float(getattr(Settings(), name)) for name in told}
+
+
+def test_every_setting_the_page_names_is_one() -> None:
+    """Given a name that is called a setting, then it is, and each option is one of `serve`."""
+    from typer.main import get_command
+
+    from toolkit.cli import app
+
+    named = set(re.findall(r"setting\s+`(\w+)`", PAGE)) | set(
+        re.findall(r"TOOLKIT_([A-Z_]+)=", PAGE)
+    )
+    assert len(named) >= 3
+    assert {name.lower() for name in named} <= set(Settings.model_fields)
+    commands = get_command(app).commands  # type: ignore[attr-defined]
+    known = [commands["serve"], commands["account"].commands["create"]]
+    options = {option for command in known for param in command.params for option in param.opts}
+    assert set(re.findall(r"(--[a-z][a-z-]*)", PAGE)) <= options
+
+
+@pytest.fixture
+def proxied(settings: Settings, tmp_path: Path) -> Iterator[httpx.Client]:
+    """A caller of a server behind nginx, set up as the page says."""
+    server = Server(settings)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
+    made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+    made += [
+        "-nodes",
+        "-days",
+        "1",
+        "-subj",
+        "/CN=toolkit",
+        "-addext",
+        "subjectAltName=IP:127.0.0.1",
+    ]
+    made += ["-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(made, check=True, capture_output=True)
+    (block,) = re.findall(r"^```nginx\n(.*?)^```", PAGE, re.M | re.S)
+    for said, here in (
+        ("127.0.0.1:8000", server.url.removeprefix("http://")),
+        ("listen 443", f"listen 127.0.0.1:{port}"),
+        ("/etc/ssl/toolkit.pem", str(certificate)),
+        ("/etc/ssl/toolkit.key", str(key)),
+    ):
+        assert block.count(said) == 1
+        block = block.replace(said, here)
+    folders = "".join(
+        f"{name}_temp_path {tmp_path}/{name};\n"
+        for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    # Workers that give up root could not write to a folder of this test.
+    user = "user root;" if os.geteuid() == 0 else ""
+    config = tmp_path / "nginx.conf"
+    config.write_text(
+        f"{user} daemon off; pid {tmp_path}/pid; error_log stderr; worker_processes 1;\n"
+        f"events {{}}\nhttp {{ access_log off;\n{folders}{block}}}\n"
+    )
+    nginx = subprocess.Popen(
+        [str(NGINX), "-p", str(tmp_path), "-c", str(config)], stderr=subprocess.DEVNULL
+    )
+    trusted = ssl.create_default_context(cafile=str(certificate))
+    base = f"https://127.0.0.1:{port}"
+    with httpx.Client(base_url=base, verify=trusted, trust_env=False) as http:
+        until = time.monotonic() + 10
+        while True:
+            try:
+                http.get("/v1/health")
+                break
+            except httpx.ConnectError:
+                assert time.monotonic() < until
+                time.sleep(0.02)
+        yield http
+    nginx.terminate()
+    nginx.wait(10)
+    server.close()
+
+
+@pytest.mark.skipif(NGINX is None, reason="nginx is not installed")
+def test_it_is_served_behind_nginx(proxied: httpx.Client) -> None:
+    """Given the page's nginx, then requests, uploads, long polls and streams come through it."""
+    signed_up = proxied.post("/v1/account", json={"email": "ada@example.org"})
+    proxied.headers["Authorization"] = f"Bearer {signed_up.json()['data']['api_key']}"
+    waited = proxied.post("/v1/runs", json=CARD, headers={"Prefer": "wait=10"})
+    assert waited.json()["status"] == "completed"
+    events = f"/v1/runs/{waited.json()['id']}/events"
+    assert proxied.get(f"{events}?after=0&wait=5").json()["data"]["count"] >= 3
+    large = {"file": ("large.bin", b"\x00\x01" * (5 * 1024 * 1024))}
+    assert proxied.post("/v1/artifacts", files=large, timeout=30).status_code == 201
+    with proxied.stream("GET", events, headers={"Accept": "text/event-stream"}) as stream:
+        assert stream.headers["content-type"].startswith("text/event-stream")
+        assert "run.completed" in "".join(stream.iter_text())

@@ -1,0 +1,334 @@
+"""The routes, the client, the command line and the reference are one surface.
+
+Nothing here is declared: every method of the client and every command is carried out against a
+service that notes which operation each request is, and answers as its OpenAPI document says.
+"""
+
+import inspect
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from toolkit.cli import app
+from toolkit.client import AsyncClient, Client, Workflow
+from toolkit.local import EngineThread
+from toolkit.server import create_app
+from toolkit.settings import Settings
+
+ROOT = Path(__file__).parent.parent
+ID = "run_x"
+WORKFLOW = Workflow("w")
+WORKFLOW.add("a", "llm.generate", objective="x")
+
+# What the methods of the client are given that need more than the id of a resource.
+ARGUMENTS: dict[str, tuple[Any, ...]] = {
+    "account.create": ("ada@example.org",),
+    "agents.create": ("card-maker", "A card about {topic}"),
+    "artifacts.upload": (b"bytes",),
+    "compute.create": ("easel", "NVIDIA GeForce RTX 4090"),
+    "connections.connect": ("text",),
+    "connections.create": ("openai", "environment", "OPENAI_API_KEY"),
+    "events": (ID,),
+    "jobs.create": ("image", "cmp_x", {}),
+    "plans.create": ("a card",),
+    "route": ("llm.generate", {}),
+    "runs.create": ("llm.generate", {}),
+    "storage.create": ("disk", 10),
+    "tasks.create": ("a card",),
+    "tasks.review": ("tsk_x", "pass"),
+    "templates.create": ("worker", "example/worker:1"),
+    "workflows.create": (WORKFLOW.to_dict(),),
+    "workflows.fork": ("wfl_x", "a"),
+    "workflows.submit": (WORKFLOW,),
+}
+# Where a method is not named as its operation is (see `named`).
+NAMED = {
+    ("GET", "/v1/account/keys"): "account.keys",  # keys belong to the account
+    ("POST", "/v1/account/keys"): "account.create_key",
+    ("GET", "/v1/account/keys/{id}"): "account.key",
+    ("POST", "/v1/account/keys/{id}/rotate"): "account.rotate_key",
+    ("DELETE", "/v1/account/keys/{id}"): "account.revoke",
+    ("POST", "/v1/artifacts"): "artifacts.upload",  # a file is not made of fields
+    ("GET", "/v1/health"): "health",  # of the service itself
+    ("POST", "/v1/route"): "route",
+    ("POST", "/v1/tasks/{id}/reviews"): "tasks.review",
+}
+# What commands are given that need more than the id of a resource.
+LINES: dict[str, list[str]] = {
+    "account open": ["ada@example.org"],
+    "agents create": ["card-maker", "A card about {topic}"],
+    "agents run": ["card-maker", "topic=tea"],
+    "artifacts save": [ID, "made.bin"],
+    "artifacts upload": ["workflow.yaml"],
+    "capabilities show": ["llm.generate"],
+    "compute create": ["easel", "NVIDIA GeForce RTX 4090"],
+    "connections connect": ["text"],
+    "connections create": ["openai", "OPENAI_API_KEY"],
+    "connections test": ["prv_x"],
+    "jobs create": ["image", "cmp_x"],
+    "plans create": ["a card"],
+    "route": ["llm.generate", "objective=x"],
+    "run": ["llm.generate", "objective=x"],
+    "runs create": ["llm.generate", "objective=x"],
+    "storage create": ["disk", "10"],
+    "task": ["a card"],
+    "tasks create": ["a card"],
+    "tasks review": ["tsk_x", "pass"],
+    "templates create": ["worker", "example/worker:1"],
+    "workflows fork": ["wfl_x", "a"],
+    "workflows run": ["workflow.yaml"],
+}
+# The commands that ask nothing of a service.
+HERE = {
+    "account create": "makes an account on a data directory, as its operator",
+    "backup": "copies a data directory",
+    "demo": "runs a notebook",
+    "doctor": "examines a data directory",
+    "prune": "takes old work out of a data directory",
+    "serve": "is the service",
+}
+
+
+@pytest.fixture(scope="module")
+def document(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    """What the service says of its routes."""
+    thread = EngineThread(Settings(data_dir=tmp_path_factory.mktemp("surface"), sandbox=True))
+    yield create_app(thread.engine).openapi()
+    thread.close(0)
+
+
+@pytest.fixture(scope="module")
+def operations(document: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    """Method and path of every operation, by its id."""
+    return {
+        operation["operationId"]: (method.upper(), path)
+        for path, described in document["paths"].items()
+        for method, operation in described.items()
+    }
+
+
+class Service:
+    """Answers every operation with an example of its own schema, and notes which they were."""
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        self.schemas = document["components"]["schemas"]
+        self.routes = [
+            (re.compile(re.sub(r"\{\w+\}", "[^/]+", path)), method.upper(), path, operation)
+            # The fewer parameters a path has, the more exactly it is meant.
+            for path, described in sorted(document["paths"].items(), key=lambda p: p[0].count("{"))
+            for method, operation in described.items()
+        ]
+        self.seen: set[str] = set()
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        """Answer one request."""
+        path, operation = self.route(request.method, request.url.path)
+        self.seen.add(operation["operationId"])
+        status, answer = next((s, a) for s, a in operation["responses"].items() if s[0] == "2")
+        schema = answer["content"].get("application/json")
+        if schema is None:
+            return httpx.Response(int(status), content=b"bytes")
+        body = self.example(schema["schema"])
+        if path.endswith("/events"):
+            body["data"]["items"] = []
+        return httpx.Response(int(status), json=body)
+
+    def route(self, method: str, asked: str) -> tuple[str, dict[str, Any]]:
+        """The path and the operation that a request is."""
+        for pattern, offered, path, operation in self.routes:
+            if method == offered and pattern.fullmatch(asked):
+                return path, operation
+        raise AssertionError(f"There is no route {method} {asked}.")
+
+    def example(self, schema: dict[str, Any], name: str = "") -> Any:
+        """Something that a schema allows: work is completed, and what may be null is."""
+        if "$ref" in schema:
+            return self.example(self.schemas[schema["$ref"].rpartition("/")[2]])
+        if "anyOf" in schema:
+            kinds = [kind for kind in schema["anyOf"] if kind.get("type") != "null"]
+            return None if len(kinds) < len(schema["anyOf"]) else self.example(kinds[0])
+        if "enum" in schema:
+            return "completed" if "completed" in schema["enum"] else schema["enum"][0]
+        if "examples" in schema:
+            return schema["examples"][0]
+        if "const" in schema:
+            return schema["const"]
+        if name.endswith("_at"):
+            return "2026-11-20T08:00:00.000Z"
+        if schema.get("type") == "object":
+            return {k: self.example(v, k) for k, v in schema.get("properties", {}).items()}
+        if schema.get("type") == "array":
+            return [self.example(schema["items"])]
+        return {"string": "text", "integer": 1, "number": 1.0, "boolean": True}.get(
+            schema.get("type", ""), {}
+        )
+
+
+def methods(kind: type[Client] | type[AsyncClient]) -> dict[str, inspect.Signature]:
+    """The public methods of a client and of its areas, such as `runs.create`."""
+    found = {}
+    client = kind("http://service.test", "sk_live_x")
+    areas = {name: value for name, value in vars(client).items() if not name.startswith("_")}
+    for prefix, owner in [("", kind), *((f"{name}.", type(area)) for name, area in areas.items())]:
+        for name, function in inspect.getmembers(owner, inspect.isfunction):
+            if not name.startswith("_") and name not in ("close", "aclose"):
+                found[prefix + name] = inspect.signature(function)
+    return found
+
+
+METHODS = methods(Client)
+
+
+def arguments(name: str) -> tuple[Any, ...]:
+    """What a method is called with here."""
+    if name in ARGUMENTS:
+        return ARGUMENTS[name]
+    needed = [
+        p.name for p in list(METHODS[name].parameters.values())[1:]
+        if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+    ]  # fmt: skip
+    assert needed in ([], ["id"]), f"Add a row for client.{name} to ARGUMENTS in {__file__}."
+    return (ID,) * len(needed)
+
+
+def sent(document: dict[str, Any], name: str) -> set[str]:
+    """The operations that a method of the client asks for."""
+    service = Service(document)
+    with Client("http://service.test", "k", transport=httpx.MockTransport(service)) as client:
+        method: Any = client
+        for part in name.split("."):
+            method = getattr(method, part)
+        answer = method(*arguments(name))
+        if inspect.isgenerator(answer):
+            list(answer)
+    return service.seen
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_of_the_client_has_its_route(document: dict[str, Any], name: str) -> None:
+    """Given a method, when it is called, then what it sends is a route, and is answered."""
+    assert sent(document, name), f"client.{name} asks the service for nothing."
+
+
+def named(operation: str) -> str:
+    """The method of an operation: `area_verb` is `area.verb`, by the last area that is named.
+
+    What is read by its id is got; `catalog_gpus_list` is `catalog.gpus`.
+    """
+    areas = {name.partition(".")[0] for name in METHODS if "." in name}
+    words = operation.split("_")
+    at = max((i for i, word in enumerate(words[:-1]) if word in areas), default=0)
+    verb = "_".join(words[at + 1 :])
+    return f"{words[at]}.{'get' if verb == 'read' else re.sub('_(list|read)$', '', verb)}"
+
+
+def test_every_operation_has_its_method(
+    document: dict[str, Any], operations: dict[str, tuple[str, str]]
+) -> None:
+    """Given the routes, then each is what the method of its name sends."""
+    missing = []
+    for operation, route in operations.items():
+        name = NAMED.get(route) or named(operation)
+        if name not in METHODS or operation not in sent(document, name):
+            missing.append(f"client.{name} that sends {' '.join(route)} ({operation})")
+    assert not missing, f"Add to toolkit/client/_async/areas.py: {'; '.join(missing)}."
+    stale = set(NAMED) - set(operations.values())
+    assert not stale, f"Take out of NAMED in {__file__}: {stale}."
+
+
+def test_both_clients_have_the_same_methods() -> None:
+    """Given the two clients, then methods, parameters, defaults and types are the same."""
+    spelled = {name: str(signature) for name, signature in METHODS.items()}
+    assert spelled == {
+        name: re.sub(r"_async\b", "_sync", str(signature)).replace("Async", "")
+        for name, signature in methods(AsyncClient).items()
+    }
+
+
+def commands() -> dict[str, Any]:
+    """Every command that does something, such as `runs cancel`."""
+    found: dict[str, Any] = {}
+
+    def walk(command: Any, path: str) -> None:
+        if not hasattr(command, "commands"):
+            found[path] = command
+            return
+        for name, below in command.commands.items():
+            if not below.hidden:
+                walk(below, f"{path} {name}".strip())
+
+    walk(get_command(app), "")
+    return found
+
+
+COMMANDS = commands()
+
+
+def asked(document: dict[str, Any], name: str, monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """The operations that a command asks for."""
+    needed = [parameter.name for parameter in COMMANDS[name].params if parameter.required]
+    known = name in LINES or needed in ([], ["id"])
+    assert known, f"Add a row for `toolkit {name}` to LINES in {__file__}."
+    service = Service(document)
+
+    def connected(where: object) -> Client:
+        return Client("http://service.test", "k", transport=httpx.MockTransport(service))
+
+    monkeypatch.setattr("toolkit.cli.options.connected", connected)
+    line = [*name.split(), *LINES.get(name, [ID] * len(needed))]
+    done = CliRunner().invoke(app, line, catch_exceptions=False)
+    assert done.exit_code == 0 or name == "connections test", done.output
+    return service.seen
+
+
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - set(HERE)))
+def test_a_command_has_its_routes(
+    document: dict[str, Any], name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Given a command, when it is carried out, then what it asks for is answered and shown."""
+    monkeypatch.chdir(tmp_path)
+    Path("workflow.yaml").write_text("name: w\nnodes: []\n", encoding="utf-8")
+    assert asked(document, name, monkeypatch), f"`toolkit {name}` asks for nothing: see HERE."
+
+
+def test_every_operation_has_its_command(
+    document: dict[str, Any],
+    operations: dict[str, tuple[str, str]],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """Given the routes, then each can be reached from a shell."""
+    monkeypatch.chdir(tmp_path)
+    Path("workflow.yaml").write_text("name: w\nnodes: []\n", encoding="utf-8")
+    reached = [asked(document, name, monkeypatch) for name in COMMANDS if name not in HERE]
+    missing = set(operations) - set().union(*reached)
+    assert not missing, f"Add to toolkit/cli/areas a command for each of {sorted(missing)}."
+    assert set(HERE) <= set(COMMANDS)
+
+
+def test_the_tables_of_this_test_are_current() -> None:
+    """Given the samples, then there is none for what is no longer there."""
+    assert set(ARGUMENTS) <= set(METHODS)
+    assert set(LINES) <= set(COMMANDS)
+
+
+def test_the_reference_is_current(operations: dict[str, tuple[str, str]]) -> None:
+    """Given the generator, when it checks, then nothing is stale, and nothing is left out."""
+    command = [sys.executable, str(ROOT / "scripts" / "reference.py"), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    pages = {
+        name: (ROOT / "docs" / "reference" / f"{name}.md").read_text(encoding="utf-8")
+        for name in ("http", "client", "cli")
+    }
+    assert [o for o in operations if f"`{o}`" not in pages["http"]] == []
+    assert [m for m in METHODS if f"`client.{m}(" not in pages["client"]] == []
+    assert [c for c in COMMANDS if f"`toolkit {c}" not in pages["cli"]] == []

@@ -1,0 +1,47 @@
+"""The `toolkit` command: one module a group in `areas`, and what stands alone beside them."""
+
+import pkgutil
+import sys
+from importlib import import_module
+
+import typer
+
+from toolkit import upkeep
+from toolkit.batch.cli import batch
+from toolkit.cli import alone, areas
+from toolkit.cli.areas import runs, tasks, workflows
+from toolkit.cli.demo import demo
+from toolkit.cli.errors import EXIT_CODES, exit_code, report
+from toolkit.cli.serve import serve
+from toolkit.contract.errors import ToolkitError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Ask for capabilities, not vendors.",
+    epilog="Exit codes: " + ", ".join(f"{code} {why}" for code, why in EXIT_CODES.items()) + ".",
+)
+
+app.command(rich_help_panel="Work")(runs.run)
+app.command(rich_help_panel="Work")(tasks.task)
+app.command(rich_help_panel="Work")(alone.route)
+app.command(rich_help_panel="Here")(batch)
+app.command(rich_help_panel="Here")(demo)
+app.command(rich_help_panel="Here")(serve)
+app.command(rich_help_panel="Here")(upkeep.doctor)
+app.command(rich_help_panel="Here")(upkeep.backup)
+app.command(rich_help_panel="Here")(upkeep.prune)
+app.command(rich_help_panel="The service")(alone.health)
+for _module in pkgutil.iter_modules(areas.__path__):
+    _area = import_module(f"{areas.__name__}.{_module.name}").app
+    app.add_typer(_area, name=_module.name, rich_help_panel="The service")
+app.add_typer(workflows.app, name="workflow", hidden=True)  # as one says it of a single one
+
+
+def main() -> None:
+    """Run the command line; an error is one line on stderr and an exit code."""
+    try:
+        app()
+    except (ToolkitError, OSError) as error:
+        report(error, as_json="--json" in sys.argv)
+        sys.exit(exit_code(error))

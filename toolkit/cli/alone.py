@@ -1,0 +1,39 @@
+"""What can be asked of a service without an area around it."""
+
+from toolkit.cli import options
+from toolkit.cli.given import parsed
+from toolkit.cli.options import on_service
+from toolkit.cli.output import Shell
+
+CANDIDATES = ("provider", "model", "score", "estimated_cost_usd", "latency_p50_ms", "reason")
+
+
+@on_service
+def route(
+    shell: Shell,
+    name: options.Name,
+    fields: options.Fields = None,
+    given: options.Given = None,
+    optimize_for: options.Optimize = None,
+    provider: options.Provider = None,
+    endpoint_id: options.OnEndpoint = None,
+    compute_id: options.OnCompute = None,
+    max_cost_usd: options.MaxCost = None,
+) -> None:
+    """Show who would serve a run, and why; nothing is spent."""
+    chosen = shell.client.route(
+        name,
+        parsed(fields or [], given),
+        optimize_for=optimize_for,
+        provider=provider,
+        endpoint_id=endpoint_id,
+        compute_id=compute_id,
+        max_cost_usd=max_cost_usd,
+    )
+    shell.show(chosen, "candidates", CANDIDATES)
+
+
+@on_service
+def health(shell: Shell) -> None:
+    """Say whether the service is there, and how busy."""
+    shell.show(shell.client.health())

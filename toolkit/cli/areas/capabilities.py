@@ -1,0 +1,35 @@
+"""`toolkit capabilities`."""
+
+from typing import Any
+
+from toolkit.cli import options
+from toolkit.cli.options import on_service
+from toolkit.cli.output import Shell
+from toolkit.cli.verbs import group
+
+app = group("What can be asked for.")
+
+
+@app.command("list")
+@on_service
+def list_them(shell: Shell) -> None:
+    """List what can be asked for, and who serves it."""
+    shell.table(
+        shell.client.capabilities.list(), ("capability", "title", "served_by", "yields"), _row
+    )
+
+
+def _row(record: dict[str, Any]) -> dict[str, Any]:
+    vendors = record["source"]["routing"]["allowed_connections"]
+    name = f"{record['id']}@{record['version']}"
+    return {**record, "capability": name, "served_by": vendors or "this machine"}
+
+
+@app.command()
+@on_service
+def show(shell: Shell, name: options.Name) -> None:
+    """Show one, with the schemas of its input and output."""
+    capability = shell.client.capabilities.get(name)
+    shell.show(capability)
+    if not shell.as_json:
+        shell.note("The whole schemas: --json.")

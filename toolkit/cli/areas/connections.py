@@ -1,0 +1,100 @@
+"""`toolkit connections`."""
+
+from typing import Annotated
+
+import typer
+
+from toolkit.cli import complete
+from toolkit.cli.options import on_service
+from toolkit.cli.output import Shell
+from toolkit.cli.verbs import deletes, group, reads
+from toolkit.contract.errors import ErrorCode, RequestError
+
+app = group("The vendors you have keys for; keys stay where they are.")
+reads(app, "connections", ("id", "provider", "connection_type", "secret_ref", "created_at"))
+deletes(app, "connections")
+
+Vendor = Annotated[str, typer.Argument(help="A vendor.", autocompletion=complete.providers)]
+
+
+@app.command()
+@on_service
+def create(
+    shell: Shell,
+    provider: Vendor,
+    secret_ref: Annotated[str, typer.Argument(help="The name of the variable, or of the secret.")],
+    connection_type: Annotated[
+        str, typer.Option("--type", help="environment or aws_secrets_manager.")
+    ] = "environment",
+) -> None:
+    """Register a pointer to a secret: its name, never its value."""
+    shell.show(shell.client.connections.create(provider, connection_type, secret_ref))
+
+
+@app.command()
+@on_service
+def connect(
+    shell: Shell,
+    providers: Annotated[
+        list[str], typer.Argument(help="Vendors.", autocompletion=complete.providers)
+    ],
+) -> None:
+    """Register the conventional variables of vendors."""
+    made = shell.client.connections.connect(*providers)
+    shell.table(made, ("id", "provider", "secret_ref"))
+
+
+@app.command()
+@on_service
+def discover(
+    shell: Shell,
+    connect: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Connect this vendor; repeatable, or `all`.", autocompletion=complete.providers
+        ),
+    ] = None,
+) -> None:
+    """Show which conventional variables are set here, and connect those you name."""
+    found = shell.client.connections.discover()
+    fresh = [row.record.provider for row in found if row.record.set and not row.record.connected]
+    wanted = fresh if connect == ["all"] else connect or []
+    if wanted:
+        shell.client.connections.connect(*wanted)
+        found = shell.client.connections.discover()
+    shell.table(found, ("provider", "variable", "set", "connected"))
+    if fresh and not wanted:
+        shell.note(f"Next: toolkit connections discover --connect {fresh[0]}")
+
+
+@app.command()
+@on_service
+def test(
+    shell: Shell,
+    connection: Annotated[
+        str,
+        typer.Argument(help="A connected vendor, or an id.", autocompletion=complete.providers),
+    ],
+) -> None:
+    """Say whether a pointer resolves and the vendor takes the key; costs nothing."""
+    result = shell.client.connections.test(_id_of(shell, connection))
+    if shell.as_json:
+        shell.show(result)
+    else:
+        print(repr(result)[1:-1])
+    if not result.ok:
+        raise typer.Exit(1)
+
+
+def _id_of(shell: Shell, name: str) -> str:
+    """The id of the newest connection to a vendor; an id is its own.
+
+    Raises:
+        RequestError: `NOT_FOUND`.
+    """
+    if name.startswith("prv_"):
+        return name
+    for connection in shell.client.connections:
+        if connection.record.provider == name:
+            return connection.id
+    raise RequestError(ErrorCode.NOT_FOUND, f"`{name}` is not connected.")

@@ -1,0 +1,38 @@
+"""`toolkit endpoints`."""
+
+from typing import Annotated
+
+import typer
+
+from toolkit.cli.options import on_service
+from toolkit.cli.output import Shell
+from toolkit.cli.verbs import deletes, group, reads
+
+app = group("Serverless GPU endpoints: billed by the second, nothing while idle.")
+reads(app, "endpoints", ("id", "name", "status", "gpu_ids", "workers_max", "created_at"))
+deletes(app, "endpoints")
+
+
+@app.command()
+@on_service
+def create(
+    shell: Shell,
+    name: Annotated[str | None, typer.Argument(help="What to call it.")] = None,
+    gpu_ids: Annotated[str | None, typer.Option(help="The pool of GPUs, such as ADA_24.")] = None,
+    workers_min: Annotated[int | None, typer.Option(min=0, help="Kept ready.")] = None,
+    workers_max: Annotated[int | None, typer.Option(min=1, help="At most.")] = None,
+    image: Annotated[str | None, typer.Option(help="The container to run.")] = None,
+    storage_id: Annotated[str | None, typer.Option(help="A volume to attach.")] = None,
+    template_id: Annotated[str | None, typer.Option(help="A shared template.")] = None,
+) -> None:
+    """Create a serverless endpoint."""
+    made = shell.client.endpoints.create(
+        name,
+        gpu_ids=gpu_ids,
+        workers_min=workers_min,
+        workers_max=workers_max,
+        image=image,
+        storage_id=storage_id,
+        template_id=template_id,
+    )
+    shell.show(made)

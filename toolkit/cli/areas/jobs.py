@@ -1,0 +1,44 @@
+"""`toolkit jobs`."""
+
+from typing import Annotated
+
+import typer
+
+from toolkit.cli import options
+from toolkit.cli.given import parsed
+from toolkit.cli.options import on_service
+from toolkit.cli.output import Shell
+from toolkit.cli.verbs import follows, group, reads
+from toolkit.cli.work import started, waited
+
+app = group("What executes a capability: for a run, for a workflow's node, or on your own compute.")
+reads(
+    app,
+    "jobs",
+    ("id", "capability", "status", "provider", "cost_usd", "latency_ms", "created_at"),
+    "attempts",
+    ("n", "provider", "model", "status", "cost_usd", "started_at", "ended_at"),
+)
+follows(app, "jobs")
+
+
+@app.command()
+@on_service
+def create(
+    shell: Shell,
+    type: Annotated[str, typer.Argument(help="What to do, such as image.")],  # noqa: A002
+    compute_id: Annotated[str, typer.Argument(help="The cmp_ id to do it on.")],
+    fields: options.Fields = None,
+    given: options.Given = None,
+    max_cost_usd: options.MaxCost = None,
+    no_wait: options.NoWait = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Have a job done on a compute of one's own."""
+    work = shell.client.jobs.create(
+        type, compute_id, parsed(fields or [], given), max_cost_usd=max_cost_usd
+    )
+    if no_wait:
+        started(shell, work)
+    else:
+        shell.show(waited(shell, "jobs", work, quiet))

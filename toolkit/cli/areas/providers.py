@@ -1,0 +1,15 @@
+"""`toolkit providers`."""
+
+from toolkit.cli.options import on_service
+from toolkit.cli.output import Shell
+from toolkit.cli.verbs import group
+
+app = group("The vendors that there are.")
+
+
+@app.command("list")
+@on_service
+def list_them(shell: Shell) -> None:
+    """List the vendor catalogue."""
+    columns = ("id", "label", "title", "capabilities", "conventional_variable", "connected")
+    shell.table(shell.client.providers.list(), columns)

@@ -1,0 +1,31 @@
+"""`toolkit usage`."""
+
+from typing import Annotated
+
+import typer
+
+from toolkit.cli.options import on_service
+from toolkit.cli.output import Shell
+from toolkit.cli.verbs import group
+
+FIGURES = ("jobs", "failed", "cached", "calls", "unpriced_calls", "cost_usd", "latency_ms")
+NAMED = {"connection": "connection_id", "agent": "agent_id"}
+
+app = group("What was used, and what it cost.")
+
+
+@app.command("list")
+@on_service
+def list_them(
+    shell: Shell,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(help="Of day, capability, provider, connection, agent; repeatable."),
+    ] = None,
+    first: Annotated[str | None, typer.Option(help="The first day, such as 2026-11-01.")] = None,
+    last: Annotated[str | None, typer.Option(help="The last day.")] = None,
+) -> None:
+    """Sum up what was used, in the last 30 days if no others are named."""
+    groups = by or ["day", "capability", "provider"]
+    lines = shell.client.usage.list(groups, first=first, last=last)
+    shell.table(lines, (*(NAMED.get(name, name) for name in groups), *FIGURES))

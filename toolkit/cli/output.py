@@ -1,0 +1,130 @@
+"""What a command has in hand: the client, and how to show what it answers."""
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from toolkit.client import Client
+    from toolkit.client._shown import Shown
+
+    Thing: TypeAlias = Shown[Any] | BaseModel
+
+A_LINE = 10_000  # columns, where a program reads: one row is one line
+_CONTROLS = {code: f"\\u{code:04x}" for code in (*range(32), *range(127, 160))}
+_UNESCAPED = {code: shown for code, shown in _CONTROLS.items() if code > 31}
+
+
+def tame(text: str) -> str:
+    """A text of vendors' on one line, without what would command the terminal.
+
+    >>> tame("a\\x1b[2Jb")
+    'a\\\\u001b[2Jb'
+    """
+    return text.translate(_CONTROLS)
+
+
+@dataclass(frozen=True)
+class Shell:
+    """A client, and the way its answers are shown: results on stdout, the rest on stderr."""
+
+    client: "Client"
+    as_json: bool = False
+
+    def show(self, thing: "Thing", rows: str = "", columns: Sequence[str] = ()) -> None:
+        """Print one thing: its facts, and below them one of its lists.
+
+        Args:
+            thing: a handle, or a record.
+            rows: which of its lists of records to show; the others are for `--json`.
+            columns: of that list.
+        """
+        record = _recorded(thing)
+        if self.as_json:
+            self.print_json(record)
+            return
+        facts = [(name, value) for name, value in record.items() if not _is_rows(value)]
+        _print_table([], [(name.replace("_", " "), _cell(name, value)) for name, value in facts])
+        listed = record.get(rows)
+        if isinstance(listed, list) and listed:
+            print()
+            _print_rows(listed, columns)
+
+    def table(
+        self,
+        things: "Iterable[Thing]",
+        columns: Sequence[str],
+        row: Callable[[dict[str, Any]], dict[str, Any]] = dict,
+    ) -> None:
+        """Print several things, one a row.
+
+        Args:
+            things: handles, or records.
+            columns: names of fields.
+            row: makes of a record what the columns name.
+        """
+        records = [_recorded(thing) for thing in things]
+        if self.as_json:
+            self.print_json(records)
+        elif records:
+            _print_rows([row(record) for record in records], columns)
+        else:
+            self.note("There are none.")
+
+    def print_json(self, value: object, indent: int | None = 2) -> None:
+        """Print a value as JSON."""
+        text = json.dumps(value, indent=indent, ensure_ascii=False)
+        print(text.translate(_UNESCAPED), flush=True)
+
+    def note(self, text: str) -> None:
+        """Tell the reader something that is no result."""
+        print(tame(text), file=sys.stderr, flush=True)
+
+
+def _recorded(thing: "Thing") -> dict[str, Any]:
+    from pydantic import BaseModel
+
+    if isinstance(thing, BaseModel):
+        return thing.model_dump(mode="json", by_alias=True)
+    return thing.to_dict()
+
+
+def _is_rows(value: object) -> bool:
+    """Whether a fact is left out of text: it is empty, or a list of records."""
+    empty = value is None or value == [] or value == {} or value == ""
+    return empty or (isinstance(value, list) and isinstance(value[0], Mapping))
+
+
+def _print_rows(records: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
+    _print_table(
+        columns, [[_cell(name, record.get(name)) for name in columns] for record in records]
+    )
+
+
+def _cell(name: str, value: object) -> str:
+    from toolkit.display.text import cell
+
+    return tame("yes" if value is True else "no" if value is False else cell(name, value))
+
+
+def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, show_header=bool(head), pad_edge=False)
+    for name in head:
+        # A row is a line; what does not fit is cut short, but for what one copies.
+        whole = max(len(row[head.index(name)]) for row in rows) if name == "id" else None
+        table.add_column(name.replace("_", " "), no_wrap=True, min_width=whole)
+    for row in rows:
+        # As `Text`, what stands in brackets is no markup.
+        table.add_row(*(Text(cell, overflow=None if head else "fold") for cell in row))
+    console = Console(width=None if sys.stdout.isatty() else A_LINE)
+    with console.capture() as drawn:
+        console.print(table)
+    print("\n".join(line.rstrip() for line in drawn.get().splitlines()))

@@ -1,0 +1,121 @@
+"""`toolkit serve`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from toolkit.contract.errors import ErrorCode, RequestError
+
+if TYPE_CHECKING:
+    from toolkit.sandbox import Faults
+    from toolkit.settings import Settings
+
+
+def serve(
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 picks one.")] = 8000,
+    data_dir: Annotated[Path, typer.Option(help="Where everything is kept.")] = Path(".toolkit"),
+    sandbox: Annotated[
+        bool, typer.Option("--sandbox", help="Simulated vendors: no keys, no bills.")
+    ] = False,
+    allow_env: Annotated[
+        list[str] | None,
+        typer.Option(help="A variable that `environment` pointers may name; repeatable."),
+    ] = None,
+    allow_secret: Annotated[
+        list[str] | None,
+        typer.Option(help="A name in AWS Secrets Manager that pointers may name; repeatable."),
+    ] = None,
+    faults: Annotated[
+        Path | None, typer.Option(help="What goes wrong in the sandbox: a TOML file of [[fault]].")
+    ] = None,
+    closed_signup: Annotated[
+        bool, typer.Option("--closed-signup", help="Accounts are made by `toolkit account create`.")
+    ] = False,
+    trust_proxy: Annotated[
+        list[str] | None, typer.Option(help="The address of a proxy in front; repeatable.")
+    ] = None,
+    cors_origin: Annotated[
+        list[str] | None, typer.Option(help="A web page's origin that may ask; repeatable.")
+    ] = None,
+    log_format: Annotated[
+        Literal["auto", "json", "text"], typer.Option(help="Of log lines, on stderr.")
+    ] = "auto",
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"], typer.Option(help="Of log lines.")
+    ] = "info",
+    metrics_port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Where Prometheus finds /metrics.")
+    ] = None,
+    metrics_host: Annotated[str, typer.Option(help="The address of that port.")] = "127.0.0.1",
+    otel_endpoint: Annotated[
+        str | None, typer.Option(help="The base URL of an OpenTelemetry collector, for traces.")
+    ] = None,
+) -> None:
+    """Serve the /v1 contract until SIGTERM or Ctrl-C."""
+    import asyncio
+
+    from toolkit.local import open_engine
+    from toolkit.observability import Watching, watching
+    from toolkit.server.serve import serve as serve_engine
+
+    settings = _settings(
+        data_dir=data_dir,
+        closed_signup=closed_signup or None,
+        trust_proxy=trust_proxy,
+        cors_origins=cors_origin,
+    )
+    script = _script(faults)
+    update: dict[str, object] = {
+        "sandbox": sandbox or faults is not None or settings.sandbox,
+        "allow_secrets": settings.allow_secrets | frozenset(allow_secret or ()),
+    }
+    settings = settings.model_copy(update=update)
+    allowed = settings.allow_env | frozenset(allow_env or ())
+    asked = Watching(log_format, log_level, metrics_host, metrics_port, otel_endpoint)
+
+    async def run() -> None:
+        async with watching(asked) as watch:
+            engine = await open_engine(settings, allow_env=allowed, faults=script, observer=watch)
+            await watch.attach(engine)
+
+            def ready(url: str) -> None:
+                watch.started(url)
+                _say_ready(url)
+
+            await serve_engine(engine, host, port, on_ready=ready, observer=watch)
+
+    asyncio.run(run())
+
+
+def _settings(**given: Any) -> "Settings":
+    """The settings with what was given here; what was not is as set elsewhere.
+
+    Raises:
+        RequestError: `INVALID_REQUEST` for a value that none can have.
+    """
+    from pydantic import ValidationError
+
+    from toolkit.settings import Settings
+
+    try:
+        return Settings(**{name: value for name, value in given.items() if value is not None})
+    except ValidationError as error:
+        said = "; ".join(f"{fault['loc'][0]}: {fault['msg']}" for fault in error.errors())
+        raise RequestError(ErrorCode.INVALID_REQUEST, f"Correct the settings: {said}.") from None
+
+
+def _script(path: Path | None) -> "Faults | None":
+    if path is None:
+        return None
+    from toolkit.sandbox import Faults
+
+    try:
+        return Faults.load(path)
+    except (OSError, ValueError) as error:
+        raise RequestError(ErrorCode.INVALID_REQUEST, str(error)) from None
+
+
+def _say_ready(url: str) -> None:
+    print(f"Serving /v1 on {url} (OpenAPI: {url}/openapi.json). Stop with Ctrl-C.", flush=True)

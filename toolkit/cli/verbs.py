@@ -1,0 +1,109 @@
+"""The commands that areas have in common, made for an area by its name on the client."""
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from toolkit.cli.options import Quiet, on_service
+from toolkit.cli.output import Shell, tame
+from toolkit.cli.work import waited
+
+Id = Annotated[str, typer.Argument(metavar="ID", help="The id that it was given.")]
+Limit = Annotated[int, typer.Option(min=1, help="How many to show, the newest first.")]
+All = Annotated[bool, typer.Option("--all", help="Show all there are.")]
+MOST = 200  # to a page
+
+
+class _Area(TyperGroup):
+    """A group whose name alone does what its first command does, which is to list or to show."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the command there where none is named."""
+        if not args or (args[0].startswith("-") and args[0] != "--help"):
+            args = [next(iter(self.commands)), *args]
+        return super().parse_args(ctx, args)
+
+
+def group(help: str) -> typer.Typer:  # noqa: A002 - typer's word
+    """The commands of an area; the first one added is what the area's name alone does."""
+    return typer.Typer(cls=_Area, help=help)
+
+
+def reads(
+    app: typer.Typer, area: str, columns: Sequence[str], rows: str = "", of: Sequence[str] = ()
+) -> None:
+    """`list` and `show`.
+
+    Args:
+        app: the group.
+        area: its name on the client.
+        columns: of the list.
+        rows: the list of records that `show` prints below the facts.
+        of: the columns of those.
+    """
+
+    @app.command("list")
+    @on_service
+    def list_them(shell: Shell, limit: Limit = 20, everything: All = False) -> None:
+        """List them, newest first."""
+        found = getattr(shell.client, area).iterate(MOST if everything else min(limit + 1, MOST))
+        things: list[Any] = list(found if everything else islice(found, limit + 1))
+        more = not everything and len(things) > limit
+        shell.table(things[:limit] if more else things, columns)
+        if more:
+            shell.note("There are more: --all, or a higher --limit.")
+
+    @app.command()
+    @on_service
+    def show(shell: Shell, id: Id) -> None:  # noqa: A002 - the contract's word
+        """Show one."""
+        shell.show(getattr(shell.client, area).get(id), rows, of)
+
+
+def deletes(app: typer.Typer, area: str) -> None:
+    """`delete`."""
+
+    @app.command()
+    @on_service
+    def delete(shell: Shell, id: Id) -> None:  # noqa: A002
+        """Delete one; what it was is printed."""
+        shell.show(getattr(shell.client, area).delete(id))
+
+
+def follows(app: typer.Typer, area: str) -> None:
+    """`wait`, `cancel` and `events`."""
+
+    @app.command()
+    @on_service
+    def wait(shell: Shell, id: Id, quiet: Quiet = False) -> None:  # noqa: A002
+        """Wait until one is over, with progress on stderr, and show it."""
+        shell.show(waited(shell, area, getattr(shell.client, area).get(id), quiet))
+
+    @app.command()
+    @on_service
+    def cancel(shell: Shell, id: Id) -> None:  # noqa: A002
+        """End one; what has ended stays as it is."""
+        shell.show(getattr(shell.client, area).cancel(id))
+
+    @app.command()
+    @on_service
+    def events(
+        shell: Shell,
+        id: Id,  # noqa: A002
+        after: Annotated[int, typer.Option(min=0, help="From the one after this number.")] = 0,
+        follow: Annotated[
+            bool, typer.Option("--follow", "-f", help="Go on with new ones until it is over.")
+        ] = False,
+    ) -> None:
+        """Print what happened to one, a line an event; with --json, a JSON object a line."""
+        from toolkit.display.text import event_line
+
+        area_of = getattr(shell.client, area)
+        for event in shell.client.events(id, after) if follow else area_of.events(id, after):
+            if shell.as_json:
+                shell.print_json(event.model_dump(mode="json"), indent=None)
+            else:
+                print(event.n, tame(event_line(event)), flush=True)

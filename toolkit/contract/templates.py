@@ -1,0 +1,32 @@
+"""Templates: a container that endpoints or pods run, shared or of one endpoint alone."""
+
+from pydantic import Field
+
+from toolkit.contract.base import Request
+from toolkit.contract.endpoints import Infrastructure
+
+
+class TemplateCreate(Request):
+    """`POST /v1/templates`.
+
+    Attributes:
+        image: the container.
+        serverless: whether endpoints run it; pods do otherwise.
+    """
+
+    name: str = Field(min_length=1, max_length=191)
+    image: str = Field(min_length=1, max_length=512)
+    serverless: bool = True
+
+
+class Template(Infrastructure):
+    """A template.
+
+    Attributes:
+        image: the container; empty where the GPU cloud's own image worker runs.
+        hidden: it was made for one endpoint, and goes with it; lists leave it out.
+    """
+
+    image: str
+    serverless: bool = True
+    hidden: bool = False

@@ -1,0 +1,100 @@
+"""What an endpoint or a pod is made with: a volume and a template of the same account."""
+
+import json
+from dataclasses import dataclass, field
+
+from toolkit.contract.errors import Detail, ErrorCode, RequestError
+from toolkit.contract.storage import Storage
+from toolkit.contract.templates import Template
+from toolkit.engine.core import Core
+from toolkit.store import Row
+
+
+@dataclass(slots=True)
+class Attachments:
+    """A volume and a template, as the vendor names them.
+
+    Attributes:
+        data_center: where the volume is.
+        named: our ids of both, by the vendor's.
+    """
+
+    volume_id: str | None = None
+    data_center: str = ""
+    template_id: str | None = None
+    named: dict[str, str] = field(default_factory=dict)
+
+
+async def attach(
+    core: Core,
+    account_id: str,
+    storage_id: str | None,
+    template_id: str | None,
+    *,
+    serverless: bool,
+) -> Attachments:
+    """Look up what a request names.
+
+    Args:
+        core: the engine's parts.
+        account_id: whose request.
+        storage_id: a volume of the account, if any.
+        template_id: a template of the account, if any.
+        serverless: whether it is for an endpoint, and not a pod.
+
+    Raises:
+        RequestError: `NOT_FOUND`; `CONFLICT` for what is not ready; `INVALID_REQUEST` for a
+            template of the other kind, or one that belongs to an endpoint.
+    """
+    found = Attachments()
+    if storage_id is not None:
+        row = await _ready(core, "storage", account_id, storage_id)
+        found.volume_id = str(row["vendor_id"])
+        found.data_center = Storage.model_validate_json(str(row["doc"])).data_center
+        found.named[found.volume_id] = storage_id
+    if template_id is not None:
+        row = await _ready(core, "template", account_id, template_id)
+        template = Template.model_validate_json(str(row["doc"]))
+        if template.hidden or template.serverless != serverless:
+            why = "belongs to one endpoint" if template.hidden else "is for the other kind"
+            raise RequestError(
+                ErrorCode.INVALID_REQUEST,
+                f"Use a shared template that is for {'endpoints' if serverless else 'pods'}.",
+                details=[Detail("template_id", why)],
+            )
+        found.template_id = str(row["vendor_id"])
+        found.named[found.template_id] = template_id
+    return found
+
+
+async def check_unused(core: Core, account_id: str, field: str, named: str) -> None:
+    """Refuse when a living endpoint or compute of an account has something.
+
+    Args:
+        core: the engine's parts.
+        account_id: whose.
+        field: how a record names it: `storage_id` or `template_id`.
+        named: its id.
+
+    Raises:
+        RequestError: `CONFLICT`, which names who uses it.
+    """
+    for table in ("endpoints", "compute"):
+        for row in await core.store.find(table, account_id=account_id):
+            never_made = row["status"] == "failed" and row["vendor_id"] is None
+            if row["status"] == "deleted" or never_made:
+                continue
+            if json.loads(row["doc"]).get(field) == named:
+                raise RequestError(
+                    ErrorCode.CONFLICT, f"`{row['id']}` uses it: delete that one first."
+                )
+
+
+async def _ready(core: Core, word: str, account_id: str, named: str) -> Row:
+    table = {"storage": "storage", "template": "templates"}[word]
+    row = await core.owned(table, word, account_id, named)
+    if row["status"] != "ready":
+        raise RequestError(
+            ErrorCode.CONFLICT, f"`{named}` is {row['status']}: use one that is ready."
+        )
+    return row

@@ -1,0 +1,115 @@
+"""The catalogue: the GPUs of the connected cloud, kept for a few minutes, and vendors' models."""
+
+import time
+
+from toolkit.contract.catalog import CatalogModel, Gpu
+from toolkit.contract.errors import Detail, ErrorCode, RequestError, ServiceError, WorkError
+from toolkit.engine.core import Core
+from toolkit.plugins import VendorFault
+from toolkit.plugins.infrastructure import GpuListing, GpuOffer
+
+KEPT_S = 300.0
+KEY_TROUBLE = (ErrorCode.PROVIDER_AUTH_FAILED, ErrorCode.SECRET_UNRESOLVED)
+NAMED = 12  # of what the catalogue has, in the message that refuses what it has not
+
+
+class Catalog:
+    """`/v1/catalog`."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._kept: dict[str, tuple[float, tuple[GpuOffer, ...]]] = {}
+
+    async def gpus(self, account_id: str) -> list[Gpu]:
+        """The GPUs of the cloud that the account has connected, with list prices.
+
+        Raises:
+            RequestError: `CREDENTIALS_MISSING`, also for a key that the cloud does not take.
+            ServiceError: `UNAVAILABLE` when it did not answer.
+        """
+        vendor, _ = await self._core.cloud(account_id, GpuListing.kind)
+        try:
+            offers = await self._offers(account_id)
+        except (VendorFault, WorkError) as error:
+            if error.code in KEY_TROUBLE:
+                raise RequestError(ErrorCode.CREDENTIALS_MISSING, error.message) from None
+            raise ServiceError(
+                ErrorCode.UNAVAILABLE,
+                f"The catalogue cannot be read now: {error.message}",
+                retry_after=error.retry_after,
+            ) from None
+        return [_gpu(vendor.id, offer) for offer in offers]
+
+    def models(self) -> list[CatalogModel]:
+        """Every vendor's models with their list prices."""
+        return [
+            CatalogModel(
+                id=f"{vendor.id}/{model.kind}/{model.id}",
+                provider=vendor.id,
+                model=model.id,
+                kind=model.kind,
+                default=model.default,
+                quality=model.quality,
+                prices_usd={unit: float(usd) for unit, usd in model.prices.items()},
+                as_of=model.as_of,
+                source=model.source,
+            )
+            for vendor in self._core.registry.vendors.values()
+            for model in vendor.models
+        ]
+
+    async def check_gpu(self, account_id: str, gpu_type: str) -> None:
+        """Refuse a GPU that the catalogue has not; nothing, where it cannot be read.
+
+        Raises:
+            RequestError: `INVALID_REQUEST`, `CREDENTIALS_MISSING`.
+        """
+        known = {offer.id for offer in await self._offers_if_any(account_id)}
+        _check("gpu_type", gpu_type, known)
+
+    async def check_pool(self, account_id: str, pool: str) -> None:
+        """Refuse a pool that the catalogue has not; nothing, where it cannot be read.
+
+        Raises:
+            RequestError: `INVALID_REQUEST`, `CREDENTIALS_MISSING`.
+        """
+        known = {offer.pool for offer in await self._offers_if_any(account_id) if offer.pool}
+        _check("gpu_ids", pool, known)
+
+    async def _offers_if_any(self, account_id: str) -> tuple[GpuOffer, ...]:
+        try:
+            return await self._offers(account_id)
+        except (VendorFault, WorkError):
+            return ()  # whoever creates something is told by the cloud itself
+
+    async def _offers(self, account_id: str) -> tuple[GpuOffer, ...]:
+        vendor, connection = await self._core.cloud(account_id, GpuListing.kind)
+        at, offers = self._kept.get(connection.id, (0.0, ()))
+        if not offers or time.monotonic() - at > KEPT_S:
+            offers = (await self._core.ask(vendor, connection, GpuListing())).gpus
+            now = time.monotonic()
+            fresh = {key: kept for key, kept in self._kept.items() if now - kept[0] <= KEPT_S}
+            self._kept = {**fresh, connection.id: (now, offers)}
+        return offers
+
+
+def _check(field: str, value: str, known: set[str]) -> None:
+    if known and value not in known:
+        names = sorted(known)
+        some = ", ".join(names[:NAMED]) + (", …" if len(names) > NAMED else "")
+        raise RequestError(
+            ErrorCode.INVALID_REQUEST,
+            "Choose one of the GPU catalogue (GET /v1/catalog/gpus).",
+            details=[Detail(field, f"is none of {some}")],
+        )
+
+
+def _gpu(provider: str, offer: GpuOffer) -> Gpu:
+    return Gpu(
+        id=offer.id,
+        provider=provider,
+        name=offer.name,
+        pool=offer.pool,
+        memory_gb=offer.memory_gb,
+        prices_per_hour_usd={tier: float(usd) for tier, usd in offer.usd_per_hour.items()},
+    )

@@ -1,0 +1,192 @@
+"""API keys: made, rotated and revoked; a key is shown once and kept as its SHA-256."""
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from toolkit.contract.account import ApiKey, KeyCreate, KeyCreated, KeyRotate, Scope
+from toolkit.contract.base import now, rfc3339
+from toolkit.contract.errors import ErrorCode, RequestError, not_found
+from toolkit.contract.ids import Prefix, new_id
+from toolkit.store import Insert, Store, Update
+
+KEY_PREFIX = "sk_live_"
+ALL_SCOPES: tuple[Scope, ...] = ("read", "write", "admin")
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who sent a request, and what the key allows.
+
+    Attributes:
+        purse: what the key's spending is counted under, for one with an allowance.
+    """
+
+    account_id: str
+    key_id: str
+    scopes: frozenset[Scope]
+    purse: str | None = None
+
+
+def fresh_key() -> str:
+    """A key that nobody has: 256 random bits."""
+    return KEY_PREFIX + secrets.token_urlsafe(32)
+
+
+def digest_of(key: str) -> str:
+    """What a key is kept and found by."""
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+async def find_key(store: Store, digest: str) -> tuple[str, ApiKey]:
+    """The account and record of the key that has a digest.
+
+    Raises:
+        RequestError: `UNAUTHENTICATED` for an unknown, revoked or expired one, all alike.
+    """
+    rows = await store.find("api_keys", digest=digest)
+    if not rows or not hmac.compare_digest(str(rows[0]["digest"]), digest):
+        raise RequestError(ErrorCode.UNAUTHENTICATED)
+    key = ApiKey.model_validate_json(str(rows[0]["doc"]))
+    if _ended(key):
+        raise RequestError(ErrorCode.UNAUTHENTICATED)
+    return str(rows[0]["account_id"]), key
+
+
+def new_key(
+    account_id: str,
+    scopes: Sequence[Scope] = ALL_SCOPES,
+    a_day: float | None = None,
+    name: str | None = None,
+) -> tuple[str, Insert, ApiKey]:
+    """A key, its row, and its record."""
+    key = fresh_key()
+    record = ApiKey(
+        id=new_id(Prefix.KEY),
+        name=name,
+        last4=key[-4:],
+        scopes=list(scopes),
+        max_cost_usd_per_day=a_day,
+        created_at=now(),
+    )
+    return key, _inserted(account_id, key, record), record
+
+
+class Keys:
+    """`/v1/account/keys`."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def list(self, account_id: str, limit: int, before: str | None) -> list[ApiKey]:
+        """A page of the account's keys, newest first: never the keys themselves."""
+        rows = await self._store.page("api_keys", account_id, limit=limit, before=before)
+        return [ApiKey.model_validate_json(str(row["doc"])) for row in rows]
+
+    async def get(self, account_id: str, key_id: str) -> ApiKey:
+        """One key, but not the key itself.
+
+        Raises:
+            RequestError: `NOT_FOUND`.
+        """
+        row = await self._store.get("api_keys", key_id)
+        if row is None or row["account_id"] != account_id:
+            raise not_found("key", key_id)
+        return ApiKey.model_validate_json(str(row["doc"]))
+
+    async def create(self, maker: Principal, request: KeyCreate) -> KeyCreated:
+        """Make another key for the maker's account; it is shown this once.
+
+        Raises:
+            RequestError: `FORBIDDEN` for a scope that the maker's key lacks, and for a maker's key
+                with an allowance, which would have a second one so.
+        """
+        scopes = [scope for scope in ALL_SCOPES if scope in request.scopes]
+        _check_scopes(maker, scopes)
+        if maker.purse is not None:
+            raise RequestError(
+                ErrorCode.FORBIDDEN, "A key with an allowance makes no others: use one without."
+            )
+        key, inserted, record = new_key(
+            maker.account_id, scopes, request.max_cost_usd_per_day, request.name
+        )
+        await self._store.write([inserted])
+        return KeyCreated(**dict(record), api_key=key)
+
+    async def rotate(self, maker: Principal, key_id: str, request: KeyRotate) -> KeyCreated:
+        """Make a key that is like another and comes in its place; it is shown this once.
+
+        Both spend from one allowance, as long as the old one is still good and after.
+
+        Raises:
+            RequestError: `NOT_FOUND`; `CONFLICT` for one that has ended or was rotated before;
+                `FORBIDDEN` for one that can do more than the maker's.
+        """
+        old = await self.get(maker.account_id, key_id)
+        if old.rotated_to is not None:
+            raise RequestError(
+                ErrorCode.CONFLICT, f"It was rotated to `{old.rotated_to}`: rotate that one."
+            )
+        if _ended(old):
+            raise RequestError(ErrorCode.CONFLICT, "It was revoked: make a new key.")
+        _check_scopes(maker, old.scopes)
+        if maker.purse not in (None, old.purse):
+            raise RequestError(
+                ErrorCode.FORBIDDEN, "A key with an allowance rotates itself: use one without."
+            )
+        key = fresh_key()
+        record = ApiKey(
+            id=new_id(Prefix.KEY),
+            name=old.name,
+            last4=key[-4:],
+            scopes=old.scopes,
+            max_cost_usd_per_day=old.max_cost_usd_per_day,
+            created_at=now(),
+            rotated_from=old.id,
+            allowance_of=old.purse,
+        )
+        old.rotated_to = record.id
+        old.expires_at = record.created_at + timedelta(seconds=request.overlap_s)
+        changed = Update("api_keys", old.id, {"doc": old.model_dump_json()})
+        await self._store.write([_inserted(maker.account_id, key, record), changed])
+        return KeyCreated(**dict(record), api_key=key)
+
+    async def revoke(self, account_id: str, key_id: str) -> ApiKey:
+        """Make a key invalid at once.
+
+        Raises:
+            RequestError: `NOT_FOUND`.
+        """
+        key = await self.get(account_id, key_id)
+        if key.revoked_at is None:
+            key.revoked_at = now()
+            values = {"revoked_at": rfc3339(key.revoked_at), "doc": key.model_dump_json()}
+            await self._store.write([Update("api_keys", key_id, values)])
+        return key
+
+
+def _ended(key: ApiKey) -> bool:
+    return key.revoked_at is not None or (key.expires_at is not None and key.expires_at <= now())
+
+
+def _check_scopes(maker: Principal, scopes: Sequence[Scope]) -> None:
+    """Refuse to hand out what the maker does not have."""
+    if not maker.scopes.issuperset(scopes):
+        raise RequestError(
+            ErrorCode.FORBIDDEN, "A key can hand out no scope that it lacks: use one that has it."
+        )
+
+
+def _inserted(account_id: str, key: str, record: ApiKey) -> Insert:
+    row: dict[str, object] = {
+        "id": record.id,
+        "account_id": account_id,
+        "digest": digest_of(key),
+        "revoked_at": None,
+        "created_at": rfc3339(record.created_at),
+        "doc": record.model_dump_json(),
+    }
+    return Insert("api_keys", row)

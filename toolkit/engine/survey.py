@@ -1,0 +1,121 @@
+"""What is at GPU clouds and not in a data directory, and the reverse: what `doctor` looks at."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from toolkit.contract.connections import Connection
+from toolkit.contract.errors import ToolkitError
+from toolkit.engine.compute import Computes
+from toolkit.engine.endpoints import Endpoints
+from toolkit.engine.reach import Reach
+from toolkit.engine.stock import Stock
+from toolkit.engine.storage import Storages
+from toolkit.engine.templates import Templates
+from toolkit.plugins import Vendor, VendorFault
+from toolkit.plugins.infrastructure import PodState, State
+from toolkit.store import Row
+from toolkit.store.doctor import Finding
+
+KINDS: tuple[type[Stock[Any, Any]], ...] = (Endpoints, Computes, Templates, Storages)
+_REFERENCE = re.compile(r"(?:ep|cmp|tpl|sto)_[0-7][0-9a-hjkmnp-tv-z]{25}")
+_BILLED = {"endpoints", "compute", "storage"}  # templates cost nothing, and people keep their own
+
+
+async def survey(reach: Reach, kept: Mapping[str, Sequence[Row]]) -> list[Finding]:
+    """Compare what is at the connected GPU clouds with what is kept here; nothing is changed.
+
+    Args:
+        reach: the way to vendors.
+        kept: the rows of `connections`, and of the table of each kind.
+    """
+    found: list[Finding] = []
+    for vendor, connection, ids in _places(reach, kept["connections"]):
+        try:
+            for kind in KINDS:
+                if kind.listing.kind in vendor.infrastructure:
+                    listed = await reach.ask(vendor, connection, kind.listing)
+                    found += _compared(vendor.id, kind, listed.items, kept[kind.table], ids)
+        except (VendorFault, ToolkitError) as error:
+            found.append(
+                Finding(
+                    f"What is at {vendor.id} could not be looked at by `{connection.secret_ref}`:"
+                    f" {error.message}",
+                    serious=False,
+                )
+            )
+    return found
+
+
+def _places(
+    reach: Reach, rows: Sequence[Row]
+) -> Iterator[tuple[Vendor, Connection, frozenset[str]]]:
+    """Each GPU cloud once for each pointer to it, with the connections of that pointer."""
+    read = [(row, Connection.model_validate_json(str(row["doc"]))) for row in rows]
+    pointers = {_pointer(one): one for row, one in read if not row["deleted"]}
+    for pointer, connection in pointers.items():
+        vendor = reach.registry.vendors.get(connection.provider)
+        if vendor is not None and any(kind.listing.kind in vendor.infrastructure for kind in KINDS):
+            ids = frozenset(one.id for _, one in read if _pointer(one) == pointer)
+            yield vendor, connection, ids
+
+
+def _pointer(connection: Connection) -> tuple[str, str, str]:
+    return connection.provider, connection.connection_type, connection.secret_ref
+
+
+def _compared(
+    vendor: str,
+    kind: type[Stock[Any, Any]],
+    items: Sequence[State],
+    rows: Sequence[Row],
+    connections: frozenset[str],
+) -> Iterator[Finding]:
+    """What is there and not here, and what is here and not there."""
+    real = [row for row in rows if not json.loads(row["spec"]).get("sandbox")]
+    by_vendor_id = {row["vendor_id"]: row for row in real if row["vendor_id"]}
+    by_reference = {json.loads(r["spec"]).get("endpoint_id", r["id"]): r for r in real}
+    there = [one for one in items if not _is_over(one)]
+    for one in there:
+        match = _REFERENCE.search(one.name)
+        row = by_vendor_id.get(one.vendor_id)
+        if row is None and match is not None:
+            row = by_reference.get(match.group())
+        if row is not None:
+            yield from _both(vendor, row, one)
+        elif match is not None:
+            yield Finding(
+                f"`{one.name}` at {vendor} was made from another data directory: delete it there"
+                " if that one is gone.",
+                serious=False,
+            )
+        elif kind.table in _BILLED:
+            yield Finding(
+                f"`{one.name}` at {vendor} was not made by the toolkit: delete it there if nobody"
+                " needs it.",
+                serious=False,
+            )
+    present = {one.vendor_id for one in there}
+    for row in real:
+        living = row["status"] in ("creating", "ready") and row["connection_id"] in connections
+        if living and row["vendor_id"] and row["vendor_id"] not in present:
+            yield Finding(
+                f"`{row['id']}` is {row['status']} here and not at {vendor} any more: delete it"
+                " here.",
+                serious=False,
+            )
+
+
+def _both(vendor: str, row: Row, one: State) -> Iterator[Finding]:
+    """What is there, and was given up here."""
+    given_up = row["status"] == "failed" and row["vendor_id"] is None
+    if row["status"] == "deleted" or given_up:
+        yield Finding(
+            f"`{row['id']}` is {row['status']} here and still at {vendor}, where it may be billed:"
+            f" delete `{one.name}` there."
+        )
+
+
+def _is_over(one: State) -> bool:
+    return isinstance(one, PodState) and one.status == "terminated"

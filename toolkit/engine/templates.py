@@ -1,0 +1,102 @@
+"""Templates: shared ones, and the hidden ones that go with the endpoint they were made for.
+
+A hidden template is recorded together with its endpoint, and made and deleted with it; the
+vendor's name of it carries the endpoint's id.
+"""
+
+import json
+
+from toolkit.contract.base import now
+from toolkit.contract.connections import Connection
+from toolkit.contract.endpoints import Endpoint, InfrastructureStatus
+from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.contract.ids import Prefix, new_id
+from toolkit.contract.templates import Template, TemplateCreate
+from toolkit.engine.attachments import check_unused
+from toolkit.engine.rented import vendor_name
+from toolkit.engine.stock import Stock
+from toolkit.plugins.infrastructure import (
+    TemplateCreation,
+    TemplateDeletion,
+    TemplateListing,
+    TemplateState,
+)
+from toolkit.store import Insert, Row, Update
+
+
+class Templates(Stock[Template, TemplateState]):
+    """`/v1/templates`; lists leave the hidden ones out, which can be read by their id."""
+
+    table = "templates"
+    word = "template"
+    record = Template
+    creation = TemplateCreation
+    listing = TemplateListing()
+
+    async def create(self, account_id: str, request: TemplateCreate) -> Template:
+        """Make a template to share.
+
+        Raises:
+            RequestError: `CREDENTIALS_MISSING`.
+        """
+        template = Template(id=new_id(Prefix.TEMPLATE), created_at=now(), **request.model_dump())
+        creation = TemplateCreation(
+            name=vendor_name(template), image=template.image, serverless=template.serverless
+        )
+        await self._create(account_id, template, creation)
+        return template
+
+    def hide(self, account_id: str, endpoint: Endpoint, connection: Connection) -> Insert:
+        """The hidden template of an endpoint that is to be made, to be written with it."""
+        template = Template(
+            id=new_id(Prefix.TEMPLATE),
+            created_at=endpoint.created_at,
+            name=endpoint.name,
+            image=endpoint.image,
+            hidden=True,
+        )
+        endpoint.template_id = template.id
+        return self._inserted(account_id, template, connection, endpoint_id=endpoint.id)
+
+    async def hidden(self, template_id: str | None) -> Row | None:
+        """The row of a template, if it is a hidden one."""
+        row = await self._core.store.get(self.table, template_id) if template_id else None
+        return row if row is not None and self._read(row).hidden else None
+
+    def follow(
+        self, row: Row, status: InfrastructureStatus, vendor_id: str | None = None
+    ) -> Update:
+        """What becomes of a hidden template together with its endpoint.
+
+        Args:
+            row: the template's.
+            status: of the endpoint: the template of one that failed is looked for and deleted.
+            vendor_id: the vendor's id of the template, where it is known by now.
+        """
+        template, known = self._read(row), vendor_id or row["vendor_id"]
+        if status == "ready" and known is None:
+            status = "creating"  # it is looked for
+        elif status == "failed" or (status == "deleted" and known is None):
+            status = "deleting"
+        template.status, template.deleted = status, status == "deleted"
+        values = {"status": status, "vendor_id": known, "doc": template.model_dump_json()}
+        return Update(self.table, template.id, values)
+
+    async def _deletion(self, record: Template, vendor_id: str) -> TemplateDeletion:  # noqa: ARG002
+        return TemplateDeletion(vendor_id=vendor_id)
+
+    def _is_left(self, row: Row) -> bool:
+        return self._reference(row) not in self._core.making and super()._is_left(row)
+
+    def _is_listed(self, record: Template) -> bool:
+        return not record.hidden
+
+    def _reference(self, row: Row) -> str:
+        return str(json.loads(row["spec"]).get("endpoint_id", row["id"]))
+
+    async def _check_deletable(self, account_id: str, record: Template) -> None:
+        if record.hidden:
+            raise RequestError(
+                ErrorCode.CONFLICT, "It is hidden: it goes when its endpoint is deleted."
+            )
+        await check_unused(self._core, account_id, "template_id", record.id)

@@ -1,0 +1,192 @@
+"""Log lines: one for each request, one for each job that ended, and the server's start and stop.
+
+Every logger of the process goes through the same pipeline, uvicorn's and the libraries' too.
+"""
+
+import logging
+import time
+import traceback
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
+from typing import Any, Literal, TextIO
+
+import structlog
+
+from toolkit.contract.jobs import FINAL_STATUSES
+from toolkit.engine.telemetry import Span, Unobserved
+from toolkit.engine.work import Work
+from toolkit.observability.redaction import redact
+from toolkit.server.telemetry import Exchange
+
+LogFormat = Literal["auto", "json", "text"]
+LogLevel = Literal["debug", "info", "warning", "error"]
+Line = MutableMapping[str, Any]
+
+_OURS = "toolkit"
+
+
+class Logs(Unobserved):
+    """Writes a line at the end of each request and each job."""
+
+    def __init__(self) -> None:
+        self._log = structlog.wrap_logger(
+            logging.getLogger("toolkit.served"),
+            wrapper_class=structlog.stdlib.BoundLogger,
+            processors=[
+                structlog.stdlib.filter_by_level,
+                *_common(),
+                structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+            ],
+        )
+
+    def tell(self, event: str, **fields: object) -> None:
+        """Write a line of the server's own."""
+        self._log.info(event, **fields)
+
+    @contextmanager
+    def request(self, exchange: Exchange) -> Iterator[None]:
+        """Around one exchange."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._log.log(
+                logging.ERROR if exchange.status >= 500 else logging.INFO,
+                "request",
+                method=exchange.method,
+                route=exchange.route,
+                status=exchange.status,
+                duration_ms=round((time.perf_counter() - began) * 1000, 1),
+                bytes_out=exchange.bytes_out,
+                request_id=exchange.request_id,
+                account_id=exchange.account_id,
+                key_id=exchange.key_id,
+            )
+
+    def job(self, work: Work) -> Span:
+        """Around a job."""
+        return self._job(work)
+
+    @contextmanager
+    def _job(self, work: Work) -> Iterator[None]:
+        try:
+            yield
+        finally:
+            # What was left to be resumed has not ended; whoever resumes it tells of its end.
+            if work.job.status in FINAL_STATUSES:
+                level = logging.WARNING if work.job.status == "failed" else logging.INFO
+                self._log.log(level, "job", **_of(work))
+
+
+def _of(work: Work) -> dict[str, object]:
+    job = work.job
+    return {
+        "job_id": job.id,
+        "run_id": job.run_id,
+        "workflow_id": job.workflow_id,
+        "node_id": job.node_id,
+        "account_id": work.account_id,
+        "key_id": work.lease.key_id,
+        "capability": job.capability,
+        "provider": job.provider,
+        "model": job.model,
+        "status": job.status,
+        "error_code": job.error.code if job.error is not None else None,
+        "cost_usd": job.cost_incurred_usd,
+        "latency_ms": job.latency_ms,
+        "queue_ms": job.queue_ms,
+        "attempts": len(job.attempts),
+        "cached": job.cached,
+    }
+
+
+@contextmanager
+def piped(stream: TextIO, form: LogFormat, level: LogLevel) -> Iterator[None]:
+    """Have every logger write to a stream in one form; as before once this is left.
+
+    Args:
+        stream: where lines go.
+        form: `auto` is text on a terminal and JSON elsewhere.
+        level: of our own lines; of libraries only warnings are shown.
+    """
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(_formatter(stream, form))
+    root, ours = logging.getLogger(), logging.getLogger(_OURS)
+    before = root.handlers[:], root.level, ours.level
+    root.handlers = [handler]
+    root.setLevel(max(logging.WARNING, _number(level)))
+    ours.setLevel(_number(level))
+    logging.captureWarnings(True)
+    try:
+        yield
+    finally:
+        logging.captureWarnings(False)
+        root.handlers = before[0]
+        root.setLevel(before[1])
+        ours.setLevel(before[2])
+
+
+def _number(level: LogLevel) -> int:
+    return logging.getLevelNamesMapping()[level.upper()]
+
+
+def _formatter(stream: TextIO, form: LogFormat) -> logging.Formatter:
+    terminal = stream.isatty()
+    as_json = form == "json" or (form == "auto" and not terminal)
+    renderer: Any = (
+        structlog.processors.JSONRenderer(default=str)
+        if as_json
+        else structlog.dev.ConsoleRenderer(colors=terminal, sort_keys=False)
+    )
+    return structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=_common(),
+        processors=[
+            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+            _known,
+            _frames,
+            _redacted,
+            renderer,
+        ],
+    )
+
+
+def _common() -> list[Any]:
+    return [
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+
+
+def _known(_logger: object, _method: str, line: Line) -> Line:
+    """Leave out what is not known, rather than say `null`."""
+    return {name: value for name, value in line.items() if value is not None}
+
+
+def _frames(_logger: object, _method: str, line: Line) -> Line:
+    """Spell an exception as its kind and where it came from: its text may hold anything."""
+    given = line.pop("exc_info", None)
+    error = given[1] if isinstance(given, tuple) else given
+    if isinstance(error, BaseException):
+        frames = traceback.extract_tb(error.__traceback__)
+        line["exception"] = type(error).__qualname__
+        line["frames"] = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
+    line.pop("stack_info", None)
+    return line
+
+
+def _redacted(_logger: object, _method: str, line: Line) -> Line:
+    return {name: _clean(value) for name, value in line.items()}
+
+
+def _clean(value: object) -> object:
+    match value:
+        case str():
+            return redact(value)
+        case list() | tuple():
+            return [_clean(each) for each in value]
+        case dict():
+            return {str(name): _clean(each) for name, each in value.items()}
+        case bool() | int() | float() | None:
+            return value
+    return redact(str(value))

@@ -1,0 +1,31 @@
+"""The last line of defence: what looks like a secret does not leave in a log line.
+
+Nothing is logged that is known to hold one; this is for what somebody overlooked.
+"""
+
+import re
+
+from toolkit.contract.connections import looks_like_a_key
+
+REDACTED = "[redacted]"
+
+_BEARER = re.compile(r"\b(bearer|basic)\s+[^\s\"',;]+", re.I)
+_EMAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+")
+_WORD = re.compile(r"[^\s\"'`,;:()\[\]{}<>=&?|]+")
+
+
+def redact(text: str) -> str:
+    """A text without what looks like a key or an address, on one line of printable characters.
+
+    >>> redact("the key sk-abc123 of ada@example.org was refused")
+    'the key [redacted] of [redacted] was refused'
+    """
+    text = _EMAIL.sub(REDACTED, _BEARER.sub(REDACTED, text))
+    text = _WORD.sub(_judged, text)
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def _judged(word: re.Match[str]) -> str:
+    return REDACTED if looks_like_a_key(word[0]) else word[0]

@@ -1,0 +1,61 @@
+"""A port of its own for Prometheus: `/metrics`, and nothing else."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import uvicorn
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from toolkit.contract.errors import ErrorCode, ServiceError
+
+
+@asynccontextmanager
+async def scraped(registry: CollectorRegistry, host: str, port: int) -> AsyncIterator[str]:
+    """Serve a registry for as long as this is entered.
+
+    Args:
+        registry: what is shown.
+        host: the address to listen on.
+        port: the port; 0 picks a free one.
+
+    Yields:
+        the URL to scrape.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when the address is taken.
+    """
+
+    async def shown(_request: Request) -> Response:
+        return Response(generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    try:
+        listener = socket.create_server((host, port))
+    except OSError as error:
+        raise ServiceError(
+            ErrorCode.UNAVAILABLE,
+            f"{host}:{port} cannot be listened on for metrics: {error.strerror}.",
+        ) from error
+    config = uvicorn.Config(
+        Starlette(routes=[Route("/metrics", shown)]),
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        server_header=False,
+        timeout_graceful_shutdown=1,
+    )
+    server = uvicorn.Server(config)
+    # Not `serve`, which would take the signals for itself.
+    serving = asyncio.create_task(server._serve(sockets=[listener]), name="metrics")
+    try:
+        yield f"http://{host}:{listener.getsockname()[1]}/metrics"
+    finally:
+        server.should_exit = True
+        await serving

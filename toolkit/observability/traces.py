@@ -1,0 +1,229 @@
+"""OpenTelemetry spans: a request, a workflow, a job, a call to a vendor; never what was said.
+
+The extra `capability-toolkit[otel]` has what this imports. Names follow OpenTelemetry's semantic
+conventions for HTTP servers and generative AI (`gen_ai.…`).
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.trace import Span as OtelSpan
+from opentelemetry.trace import SpanKind, StatusCode
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from toolkit.contract.jobs import Attempt
+from toolkit.engine.telemetry import Span, Unobserved, Watched
+from toolkit.engine.work import Work
+from toolkit.plugins import Vendor
+from toolkit.server.telemetry import Exchange
+
+SERVICE = "capability-toolkit"
+
+# What a kind of operation is called there; what it makes tells pictures and speech apart.
+_OPERATIONS: Mapping[str, tuple[str, str | None]] = {
+    "text": ("chat", "text"),
+    "image": ("generate_content", "image"),
+    "speech": ("generate_content", "speech"),
+}
+_TOKENS = ("input_tokens", "output_tokens")
+
+
+class Traces(Unobserved):
+    """Makes spans of what it is told of.
+
+    Whose child a job or a call is goes by ids: the nodes of a workflow share one context, in which
+    no span of theirs can be the current one.
+    """
+
+    def __init__(self, processor: SpanProcessor) -> None:
+        self._provider = TracerProvider(resource=_resource())
+        self._provider.add_span_processor(processor)
+        self._tracer = self._provider.get_tracer("toolkit")
+        self._under_way: dict[str, OtelSpan] = {}
+
+    def close(self) -> None:
+        """Send what has not been sent."""
+        self._provider.shutdown()
+
+    @contextmanager
+    def request(self, exchange: Exchange) -> Iterator[None]:
+        """Around one exchange, as part of the caller's trace where it names one."""
+        given = {"traceparent": exchange.traceparent, "tracestate": exchange.tracestate}
+        carrier = {name: value for name, value in given.items() if value is not None}
+        with self._tracer.start_as_current_span(
+            f"{exchange.method} {exchange.route}",
+            context=TraceContextTextMapPropagator().extract(carrier, Context()),
+            kind=SpanKind.SERVER,
+            record_exception=False,
+            set_status_on_exception=False,
+        ) as span:
+            try:
+                yield
+            finally:
+                _describe(
+                    span,
+                    {
+                        "http.request.method": exchange.method,
+                        "http.route": exchange.route,
+                        "http.response.status_code": exchange.status,
+                        "http.response.body.size": exchange.bytes_out,
+                        "toolkit.request_id": exchange.request_id,
+                        "toolkit.account_id": exchange.account_id,
+                    },
+                )
+                if exchange.status >= 500:
+                    _fail(span, str(exchange.status))
+
+    def workflow(self, watched: Watched) -> Span:
+        """Around a workflow."""
+        return self._workflow(watched)
+
+    @contextmanager
+    def _workflow(self, watched: Watched) -> Iterator[None]:
+        workflow_id = watched.workflow.id
+        with self._span("invoke_workflow", workflow_id) as span:
+            try:
+                yield
+            finally:
+                ended = watched.workflow
+                _describe(
+                    span,
+                    {
+                        "gen_ai.operation.name": "invoke_workflow",
+                        "toolkit.workflow_id": workflow_id,
+                        "toolkit.account_id": watched.account_id,
+                        "toolkit.nodes": len(ended.nodes),
+                        "toolkit.status": ended.status,
+                    },
+                )
+                if ended.error is not None:
+                    _fail(span, ended.error.code)
+
+    def job(self, work: Work) -> Span:
+        """Around a job."""
+        return self._job(work)
+
+    @contextmanager
+    def _job(self, work: Work) -> Iterator[None]:
+        parent = self._under_way.get(work.job.workflow_id or "")
+        with self._span(f"job {work.job.capability}", work.job.id, parent) as span:
+            try:
+                yield
+            finally:
+                _describe(span, _of(work))
+                if work.job.error is not None:
+                    _fail(span, work.job.error.code)
+
+    def call(self, work: Work, attempt: Attempt, vendor: Vendor) -> Span:
+        """Around one call to a vendor."""
+        return self._call(work, attempt, vendor)
+
+    @contextmanager
+    def _call(self, work: Work, attempt: Attempt, vendor: Vendor) -> Iterator[None]:
+        kind = work.capability.operation.kind if work.capability.operation else ""
+        operation, yields = _OPERATIONS.get(kind, (kind, None))
+        asked = attempt.model
+        name = f"{operation} {asked}" if asked else operation
+        parent = self._under_way.get(work.job.id)
+        with self._span(name, None, parent, SpanKind.CLIENT) as span:
+            try:
+                yield
+            finally:
+                done = attempt.status == "completed"
+                _describe(
+                    span,
+                    {
+                        "gen_ai.operation.name": operation,
+                        "gen_ai.provider.name": vendor.telemetry_name or vendor.id,
+                        "gen_ai.output.type": yields,
+                        "gen_ai.request.model": asked,
+                        "gen_ai.response.model": attempt.model if done else None,
+                        "http.response.status_code": attempt.http_status,
+                        "toolkit.attempt": attempt.n,
+                        "toolkit.cost_usd": attempt.cost_usd,
+                        **(_usage(work) if done else {}),
+                    },
+                )
+                if attempt.error is not None:
+                    _fail(span, attempt.error.code)
+
+    @contextmanager
+    def _span(
+        self,
+        name: str,
+        key: str | None,
+        parent: OtelSpan | None = None,
+        kind: SpanKind = SpanKind.INTERNAL,
+    ) -> Iterator[OtelSpan]:
+        """A span that others find by its key; without a parent, a child of the current one."""
+        context = trace.set_span_in_context(parent) if parent is not None else None
+        span = self._tracer.start_span(name, context=context, kind=kind)
+        if key is not None:
+            self._under_way[key] = span
+        try:
+            yield span
+        finally:
+            if key is not None:
+                self._under_way.pop(key, None)
+            span.end()
+
+
+def exported(endpoint: str | None) -> Traces:
+    """Traces that go to a collector, by OTLP over HTTP.
+
+    Args:
+        endpoint: the collector's base URL; the standard `OTEL_EXPORTER_OTLP_…` variables, or
+            OpenTelemetry's default, where it is none.
+    """
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+
+    url = None if endpoint is None else f"{endpoint.rstrip('/')}/v1/traces"
+    return Traces(BatchSpanProcessor(OTLPSpanExporter(endpoint=url)))
+
+
+def _resource() -> Resource:
+    """Who sends the spans, as `OTEL_SERVICE_NAME` and its like say, or else by our own name."""
+    resource = Resource.create()
+    if str(resource.attributes["service.name"]).startswith("unknown_service"):
+        return resource.merge(Resource({"service.name": SERVICE}))
+    return resource
+
+
+def _describe(span: OtelSpan, attributes: Mapping[str, str | int | float | bool | None]) -> None:
+    """Set the attributes that are known."""
+    span.set_attributes({name: value for name, value in attributes.items() if value is not None})
+
+
+def _fail(span: OtelSpan, kind: str) -> None:
+    """Say that what a span is of failed, by a code: a message may quote what was said."""
+    span.set_attribute("error.type", kind)
+    span.set_status(StatusCode.ERROR)
+
+
+def _of(work: Work) -> dict[str, str | int | float | bool | None]:
+    job = work.job
+    return {
+        "toolkit.job_id": job.id,
+        "toolkit.run_id": job.run_id,
+        "toolkit.workflow_id": job.workflow_id,
+        "toolkit.node_id": job.node_id,
+        "toolkit.account_id": work.account_id,
+        "toolkit.capability": job.capability,
+        "toolkit.status": job.status,
+        "toolkit.cost_usd": job.cost_incurred_usd,
+        "toolkit.cached": job.cached,
+    }
+
+
+def _usage(work: Work) -> dict[str, int]:
+    counted = ((name, work.job.usage.get(name)) for name in _TOKENS)
+    return {
+        f"gen_ai.usage.{name}": int(count)
+        for name, count in counted
+        if isinstance(count, int | float)
+    }

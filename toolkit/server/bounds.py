@@ -1,0 +1,93 @@
+"""What a request may be before anybody looks at it: its target, its headers, and how slow it is."""
+
+import asyncio
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError
+from toolkit.engine import Engine
+from toolkit.server.errors import error_response
+
+BYTES_PER_S = 16 * 1024
+
+
+class Bounds:
+    """ASGI middleware that refuses targets and headers that are too large, and cuts slow bodies."""
+
+    def __init__(self, app: ASGIApp, engine: Engine) -> None:
+        self._app = app
+        self._settings = engine.settings
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        try:
+            self._check(scope)
+        except ToolkitError as error:
+            await error_response(error, scope["state"]["request_id"])(scope, receive, send)
+            return
+        if scope["method"] in ("GET", "HEAD"):
+            await self._app(scope, receive, send)
+            return
+        body = _Timed(receive, self._settings.body_timeout_s)
+
+        async def last(message: Message) -> None:
+            if message["type"] == "http.response.start" and body.late:
+                MutableHeaders(scope=message)["Connection"] = "close"
+            await send(message)
+
+        await self._app(scope, body, last)
+
+    def _check(self, scope: Scope) -> None:
+        """Refuse what is too large.
+
+        Raises:
+            RequestError: `INVALID_REQUEST`.
+        """
+        settings, headers = self._settings, scope["headers"]
+        target = scope.get("raw_path") or scope["path"].encode()
+        if len(target) + len(scope["query_string"]) > settings.target_limit_bytes:
+            raise _refused(f"Send a path and query of at most {settings.target_limit_bytes} bytes.")
+        if len(headers) > settings.max_headers:
+            raise _refused(f"Send at most {settings.max_headers} headers.")
+        if sum(len(name) + len(value) for name, value in headers) > settings.head_limit_bytes:
+            raise _refused(f"Send at most {settings.head_limit_bytes} bytes of headers.")
+
+
+class _Timed:
+    """A body that has to come: within a while, and a second more for each so many bytes.
+
+    Attributes:
+        late: whether it did not.
+    """
+
+    def __init__(self, receive: Receive, patience_s: float) -> None:
+        self._receive = receive
+        self._until = asyncio.get_running_loop().time() + patience_s
+        self._complete = False
+        self.late = False
+
+    async def __call__(self) -> Message:
+        """The next part of it; after its end, whatever comes, whenever it does.
+
+        Raises:
+            RequestError: `INVALID_REQUEST` when it did not come in time.
+        """
+        if self._complete:
+            return await self._receive()
+        try:
+            async with asyncio.timeout_at(self._until):
+                message = await self._receive()
+        except TimeoutError:
+            self.late = True
+            raise _refused("The body did not come in time: send it faster.") from None
+        self._complete = not message.get("more_body", False)
+        self._until += len(message.get("body", b"")) / BYTES_PER_S
+        return message
+
+
+def _refused(message: str) -> RequestError:
+    return RequestError(ErrorCode.INVALID_REQUEST, message)

@@ -1,0 +1,236 @@
+"""What every operation of the OpenAPI document says beside what its route says of itself.
+
+It follows from method and path: who may ask, which ids there are, how requests are repeated, what
+the headers of each answer are, and which errors can come.
+"""
+
+from typing import Any
+
+from toolkit.contract.errors import ErrorCode
+from toolkit.contract.ids import Prefix, pattern_of
+from toolkit.server.examples import EXAMPLE_REQUEST_ID, EXAMPLES
+from toolkit.server.idempotency import excepted
+from toolkit.server.paging import id_at
+
+REF = "#/components/schemas/{model}"
+SUCCESS = "success"
+OPEN_PATHS = {("/v1/account", "post"), ("/v1/health", "get")}
+NO_STORE = {"/v1/health"}  # answers whatever the store does
+CAPABILITY_ID = r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+(@[0-9]+)?$"
+# One line for each area; a document has those of the areas that are served.
+TAGS = {
+    "account": "The caller's account, and the keys that open it.",
+    "agents": "Named objectives with what they may use, to be run again.",
+    "artifacts": "What jobs yield and callers upload: records, and bytes.",
+    "billing": "What each vendor bills the caller.",
+    "capabilities": "What can be asked for, with the schemas of input and output.",
+    "catalog": "The GPUs and models that vendors offer, with list prices.",
+    "compute": "GPU pods, rented by the hour.",
+    "connections": "Pointers to secrets that the caller keeps.",
+    "endpoints": "Serverless GPU endpoints.",
+    "health": "Whether the service is there.",
+    "jobs": "The one unit of execution, and work on a compute.",
+    "plans": "What a task would do, without doing it.",
+    "providers": "The vendors that can be connected.",
+    "runs": "One capability, executed once; and the choice that a run would get.",
+    "storage": "Network volumes.",
+    "tasks": "An objective that is planned, carried out and reviewed.",
+    "templates": "Container images shared between endpoints.",
+    "usage": "What work has cost.",
+    "workflows": "Graphs of capabilities, executed in order of dependence.",
+}
+
+
+def _header(text: str, pattern: str | None = None, *, always: bool = True) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "string"}
+    if pattern is not None:
+        schema["pattern"] = pattern
+    return {"description": text, "required": always, "schema": schema}
+
+
+REQUEST_ID = _header("finds the request in the log", pattern_of(Prefix.REQUEST))
+RETRY_AFTER = _header("seconds to wait before trying again", "^[0-9]+$")
+WWW_AUTHENTICATE = _header("how to authenticate", "^Bearer$")
+REPLAYED = _header("there where the answer is that of an earlier request", "^true$", always=False)
+APPLIED = _header("how long the answer was held at most", "^wait=[0-9]+$", always=False)
+
+# Ends that are spaces would be cut off by whoever carries the header.
+IDEMPOTENCY_KEY = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "description": "sent again with the same key, a request has its first answer for 24 hours",
+    "schema": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 255,
+        "pattern": r"^[!-~]([ -~]*[!-~])?$",
+    },
+}
+PREFER = {
+    "name": "Prefer",
+    "in": "header",
+    "description": "`wait=N` holds the answer for up to N seconds, at most 60",
+    "schema": {"type": "string"},
+}
+LAST_EVENT_ID = {
+    "name": "Last-Event-ID",
+    "in": "header",
+    "description": "the id of the last event that a stream gave",
+    "schema": {"type": "string", "pattern": "^[0-9]{1,15}$"},
+}
+
+SHARED = (IDEMPOTENCY_KEY, PREFER, LAST_EVENT_ID)
+
+
+def finish(document: dict[str, Any]) -> dict[str, Any]:
+    """The document, with all that follows from methods and paths."""
+    components = document.setdefault("components", {})
+    schemas = components.setdefault("schemas", {})
+    components["securitySchemes"] = {
+        "key": {"type": "http", "scheme": "bearer", "description": "a key, `sk_live_…`"}
+    }
+    used: set[str] = set()
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            used.update(operation.get("tags", ()))
+            _hoist(operation, schemas)
+            operation["responses"].pop("422", None)  # FastAPI's own, which never comes
+            _parameters(path, operation)
+            _errors(path, method, operation)
+            _headers(method, path, operation)
+            _answers(operation)
+    _share(document)
+    document["tags"] = [tag for tag in document.get("tags", ()) if tag["name"] in used]
+    for unused in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(unused, None)
+    return document
+
+
+def _hoist(operation: dict[str, Any], schemas: dict[str, Any]) -> None:
+    """Put the schema of a body among the components, with its example beside where it is used."""
+    body = operation.get("requestBody", {}).get("content", {}).get("application/json")
+    if body is None:
+        return
+    schema = body["schema"]
+    schemas.update(schema.pop("$defs", {}))
+    name = schema["title"]
+    schemas[name] = schema
+    body["schema"] = {"$ref": REF.format(model=name)}
+    if name in EXAMPLES:
+        body["example"] = EXAMPLES[name]
+
+
+def _parameters(path: str, operation: dict[str, Any]) -> None:
+    """Say which ids a path takes."""
+    for parameter in operation.get("parameters", ()):
+        if parameter["in"] == "path":
+            prefix = id_at(path)
+            pattern = pattern_of(prefix) if prefix is not None else None
+            if path.startswith("/v1/capabilities/"):
+                pattern = CAPABILITY_ID
+            parameter["schema"] = {"type": "string", **({"pattern": pattern} if pattern else {})}
+            parameter["description"] = "its id"
+    if path.endswith("/events"):
+        operation.setdefault("parameters", []).append(LAST_EVENT_ID)
+
+
+def _errors(path: str, method: str, operation: dict[str, Any]) -> None:
+    """Add the errors that follow from the path and method."""
+    if (path, method) not in OPEN_PATHS:
+        operation["security"] = [{"key": []}]
+        _can(operation, ErrorCode.UNAUTHENTICATED, ErrorCode.FORBIDDEN)
+    else:
+        operation["security"] = []
+    if "{" in path:
+        _can(operation, ErrorCode.NOT_FOUND)
+    if path not in NO_STORE:
+        _can(operation, ErrorCode.UNAVAILABLE)
+    if method == "post" and not excepted(path):
+        operation.setdefault("parameters", []).append(IDEMPOTENCY_KEY)
+        _can(operation, ErrorCode.IDEMPOTENCY_CONFLICT, ErrorCode.PAYLOAD_TOO_LARGE)
+    if operation.pop("x-holds", False):
+        operation["parameters"].append(PREFER)
+
+
+def _can(operation: dict[str, Any], *codes: ErrorCode) -> None:
+    for code in codes:
+        known = operation["responses"].setdefault(str(code.http_status), {"description": ""})
+        names = [*filter(None, known["description"].split(", ")), code.name]
+        known["description"] = ", ".join(dict.fromkeys(names))
+
+
+def _headers(method: str, path: str, operation: dict[str, Any]) -> None:
+    """Say which headers each answer has."""
+    for status, response in operation["responses"].items():
+        headers = response["headers"] = {**response.get("headers", {}), "X-Request-Id": REQUEST_ID}
+        if status == "401":
+            headers["WWW-Authenticate"] = WWW_AUTHENTICATE
+        if status in ("429", "503"):
+            headers["Retry-After"] = RETRY_AFTER
+        if status.startswith("2") and method == "post" and not excepted(path):
+            headers["Idempotency-Replayed"] = REPLAYED
+        if status.startswith("2") and PREFER in operation.get("parameters", ()):
+            headers["Preference-Applied"] = APPLIED
+
+
+def _answers(operation: dict[str, Any]) -> None:
+    """Give each answer its example, and each error the codes it can have."""
+    for status, response in operation["responses"].items():
+        if int(status) >= 400:
+            codes = response["description"].split(", ")
+            response["content"] = {"application/json": _error(codes)}
+            continue
+        content = response.get("content", {}).get("application/json")
+        if content is not None and "$ref" in content.get("schema", ()):
+            example = _example(content["schema"]["$ref"].rpartition("/")[2])
+            if example is not None:
+                content["example"] = example
+
+
+def _error(codes: list[str]) -> dict[str, Any]:
+    """The content of an error with one of these codes."""
+    one_of = {"properties": {"error": {"properties": {"code": {"enum": codes}}}}}
+    first = ErrorCode[codes[0]]
+    error = {"code": first.name, "message": first.hint, "request_id": EXAMPLE_REQUEST_ID}
+    return {
+        "schema": {"allOf": [{"$ref": REF.format(model="ErrorEnvelope")}, one_of]},
+        "example": {"error": error},
+    }
+
+
+def _share(document: dict[str, Any]) -> None:
+    """Say once what many operations have: parameters and headers by name, errors by their codes."""
+    components = document["components"]
+    headers = components["headers"] = {}
+    parameters = components["parameters"] = {}
+    errors = components["responses"] = {}
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            for i, parameter in enumerate(given := operation.get("parameters", [])):
+                if parameter in SHARED:
+                    parameters[parameter["name"]] = parameter
+                    given[i] = {"$ref": f"#/components/parameters/{parameter['name']}"}
+            responses = operation["responses"]
+            for status, response in sorted(responses.items()):
+                for name, header in response["headers"].items():
+                    if header is REQUEST_ID:
+                        headers[name] = header
+                        response["headers"][name] = {"$ref": f"#/components/headers/{name}"}
+                del responses[status]
+                responses[status] = response
+                if int(status) >= 400:
+                    name = ".".join((status, *response["description"].split(", ")))
+                    errors[name] = response
+                    responses[status] = {"$ref": f"#/components/responses/{name}"}
+
+
+def _example(wrapped: str) -> dict[str, Any] | None:
+    """The example of an envelope, by the name of its schema: `Envelope_Run_`."""
+    envelope, _, name = wrapped.removesuffix("_").partition("_")
+    known = EXAMPLES.get(name)
+    if known is None:
+        return None
+    if envelope == "PageEnvelope":
+        return {"data": {"items": [known], "count": 1, "next_cursor": None}}
+    beside = {member: known[member] for member in ("id", "status") if member in known}
+    return {**beside, "data": known}

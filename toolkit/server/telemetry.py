@@ -1,0 +1,122 @@
+"""What the server tells whoever watches it: one exchange of request and answer at a time."""
+
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+UNKNOWN_ROUTE = "unknown"
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+STREAM = "text/event-stream"
+_MISSING = 500
+
+
+@dataclass(slots=True, eq=False)
+class Exchange:
+    """A request and its answer, as far as they may be told of: no bodies, queries or keys.
+
+    Attributes:
+        method: as sent where it is one of HTTP's, else `OTHER`.
+        route: the path as its route spells it, `unknown` for one that there is not.
+        status: of the answer; 0 until it begins.
+        bytes_out: of the answer's body.
+        streaming: whether it is a stream of events.
+        account_id, key_id: whose request it is, once that is known.
+        traceparent, tracestate: the trace that the caller says it is part of.
+    """
+
+    request_id: str
+    method: str
+    route: str
+    traceparent: str | None = None
+    tracestate: str | None = None
+    status: int = 0
+    bytes_out: int = 0
+    streaming: bool = False
+    account_id: str | None = None
+    key_id: str | None = None
+
+
+class RequestObserver(Protocol):
+    """Watches a server; whatever it does must neither wait nor raise."""
+
+    def request(self, exchange: Exchange) -> AbstractContextManager[object]:
+        """Around one exchange, up to the last byte of the answer."""
+        ...
+
+
+class Templates:
+    """The paths that are served, by what callers ask for: not every request reaches its route.
+
+    >>> Templates(["/v1/runs", "/v1/runs/{id}"]).of("/v1/runs/run_01")
+    '/v1/runs/{id}'
+    """
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self._literal: set[str] = set()
+        self._open: dict[int, list[tuple[str, list[str]]]] = {}
+        for path in paths:
+            parts = path.split("/")
+            if "{" in path:
+                self._open.setdefault(len(parts), []).append((path, parts))
+            else:
+                self._literal.add(path)
+
+    def of(self, path: str) -> str:
+        """The template of a path; `unknown` for one that is not served."""
+        if path in self._literal:
+            return path
+        asked = path.split("/")
+        for template, parts in self._open.get(len(asked), ()):
+            if all(p == a or (a and p[:1] == "{") for p, a in zip(parts, asked, strict=True)):
+                return template
+        return UNKNOWN_ROUTE
+
+
+class Observed:
+    """ASGI middleware that has somebody watch every exchange."""
+
+    def __init__(self, app: ASGIApp, observer: RequestObserver, paths: Iterable[str]) -> None:
+        self._app = app
+        self._observer = observer
+        self._templates = Templates([*paths, "/openapi.json"])
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        exchange = self._begun(scope)
+
+        async def counted(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                exchange.status = message["status"]
+                kind = Headers(raw=message["headers"]).get("content-type", "")
+                exchange.streaming = kind.startswith(STREAM)
+            else:
+                exchange.bytes_out += len(message.get("body", b""))
+            await send(message)
+
+        with self._observer.request(exchange):
+            try:
+                await self._app(scope, receive, counted)
+            finally:
+                # What failed here is answered further out, as our own fault.
+                exchange.status = exchange.status or _MISSING
+                exchange.streaming = False
+                caller = scope["state"].get("caller")
+                if caller is not None:
+                    exchange.account_id, exchange.key_id = caller.account_id, caller.key_id
+
+    def _begun(self, scope: Scope) -> Exchange:
+        headers = Headers(scope=scope)
+        return Exchange(
+            request_id=scope["state"]["request_id"],
+            method=scope["method"] if scope["method"] in METHODS else "OTHER",
+            route=self._templates.of(scope["path"]),
+            traceparent=headers.get("traceparent"),
+            tracestate=headers.get("tracestate"),
+        )
