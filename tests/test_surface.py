@@ -90,6 +90,7 @@ LINES: dict[str, list[str]] = {
 HERE = {
     "account create": "makes an account on a data directory, as its operator",
     "backup": "copies a data directory",
+    "batch": "runs notebooks",
     "demo": "runs a notebook",
     "doctor": "examines a data directory",
     "prune": "takes old work out of a data directory",
