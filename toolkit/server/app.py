@@ -1,9 +1,11 @@
 """Puts the app together: areas, errors, middleware and the OpenAPI document."""
 
 import pkgutil
+from functools import cache
 from importlib import import_module
 
 from fastapi import FastAPI
+from starlette.routing import BaseRoute
 
 from toolkit.engine import Engine
 from toolkit.server import areas
@@ -14,6 +16,20 @@ from toolkit.server.middleware import Draining, RequestIds
 from toolkit.server.openapi import install_openapi
 from toolkit.server.origins import Origins
 from toolkit.server.telemetry import Observed, RequestObserver
+
+
+@cache
+def area_routes() -> tuple[BaseRoute, ...]:
+    """The routes of all areas, which every app of a process shares.
+
+    They find their engine by the request. FastAPI would make each of them once more for every app
+    that includes a router, while its first request waits.
+    """
+    return tuple(
+        route
+        for module in pkgutil.iter_modules(areas.__path__)
+        for route in import_module(f"{areas.__name__}.{module.name}").router.routes
+    )
 
 
 def create_app(engine: Engine, observer: RequestObserver | None = None) -> FastAPI:
@@ -31,10 +47,9 @@ def create_app(engine: Engine, observer: RequestObserver | None = None) -> FastA
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
+        routes=[*area_routes()],
     )
     app.state.engine = engine
-    for module in pkgutil.iter_modules(areas.__path__):
-        app.include_router(import_module(f"{areas.__name__}.{module.name}").router, prefix="/v1")
     install_errors(app)
     install_openapi(app)
     app.add_middleware(Idempotency, engine=engine)
