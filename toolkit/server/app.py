@@ -3,6 +3,7 @@
 import pkgutil
 from functools import cache
 from importlib import import_module
+from typing import Any
 
 from fastapi import FastAPI
 from starlette.routing import BaseRoute
@@ -13,7 +14,7 @@ from toolkit.server.bounds import Bounds
 from toolkit.server.errors import install_errors
 from toolkit.server.idempotency import Idempotency
 from toolkit.server.middleware import Draining, RequestIds
-from toolkit.server.openapi import install_openapi
+from toolkit.server.openapi import document_of
 from toolkit.server.origins import Origins
 from toolkit.server.telemetry import Observed, RequestObserver
 
@@ -32,6 +33,12 @@ def area_routes() -> tuple[BaseRoute, ...]:
     )
 
 
+@cache
+def document() -> dict[str, Any]:
+    """The OpenAPI document of every app, made when it is first asked for."""
+    return document_of(area_routes())
+
+
 def create_app(engine: Engine, observer: RequestObserver | None = None) -> FastAPI:
     """The ASGI app that serves `/v1` for an engine, on the loop that the engine was opened on.
 
@@ -40,9 +47,6 @@ def create_app(engine: Engine, observer: RequestObserver | None = None) -> FastA
         observer: who is told of requests; nobody by default.
     """
     app = FastAPI(
-        title="Capability Routing Service",
-        version="1",
-        description="Ask for versioned capabilities; each is routed to a provider you own.",
         # The pages for people load scripts from elsewhere; the document itself is enough.
         docs_url=None,
         redoc_url=None,
@@ -51,7 +55,7 @@ def create_app(engine: Engine, observer: RequestObserver | None = None) -> FastA
     )
     app.state.engine = engine
     install_errors(app)
-    install_openapi(app)
+    app.openapi = document  # type: ignore[method-assign]  # FastAPI's documented way
     app.add_middleware(Idempotency, engine=engine)
     app.add_middleware(Draining, engine=engine)
     app.add_middleware(Bounds, engine=engine)
