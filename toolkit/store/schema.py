@@ -4,10 +4,13 @@ A new directory gets the newest tables at once; migrations are for what earlier 
 a test holds the two ways to the same schema.
 """
 
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
 from sqlalchemy import Connection, text
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.schema import CreateIndex, CreateTable, ExecutableDDLElement
 
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.tables import metadata
@@ -53,9 +56,19 @@ def migrate(connection: Connection, to: str = HEAD) -> None:
 
 def _make(connection: Connection) -> None:
     """Make the newest tables in an empty database."""
-    metadata.create_all(connection, checkfirst=False)
-    connection.exec_driver_sql(VERSION_TABLE)
+    for statement in _newest():
+        connection.exec_driver_sql(statement)
     connection.exec_driver_sql("INSERT INTO alembic_version VALUES (?)", (HEAD,))
+
+
+@cache
+def _newest() -> tuple[str, ...]:
+    """The statements that make the newest tables."""
+    made: list[ExecutableDDLElement] = []
+    for table in metadata.sorted_tables:
+        made.append(CreateTable(table))
+        made += [CreateIndex(index) for index in table.indexes]
+    return VERSION_TABLE, *(str(each.compile(dialect=sqlite.dialect())) for each in made)
 
 
 def _upgrade(connection: Connection, to: str) -> None:
