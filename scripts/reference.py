@@ -7,7 +7,6 @@ import inspect
 import pkgutil
 import re
 import sys
-import tempfile
 from collections.abc import Iterator
 from dataclasses import fields
 from importlib import import_module
@@ -22,9 +21,8 @@ from toolkit.cli.options import Where
 from toolkit.client import Client
 from toolkit.client._sync import handles
 from toolkit.contract.errors import ErrorCode
-from toolkit.local import EngineThread
-from toolkit.server import areas, auth, create_app
-from toolkit.settings import Settings
+from toolkit.server import areas, auth
+from toolkit.server.app import document
 
 PAGES = Path(__file__).parent.parent / "docs" / "reference"
 MARKER = "<!-- From here on: scripts/reference.py. -->\n"
@@ -55,15 +53,10 @@ def scopes_of_routes() -> dict[str, str]:
 
 def http() -> Iterator[str]:
     """The routes, by area."""
-    with tempfile.TemporaryDirectory() as folder:
-        thread = EngineThread(Settings(data_dir=Path(folder), sandbox=True))
-        app = create_app(thread.engine)
-        thread.close(0)
-    document = app.openapi()
     scopes = scopes_of_routes()
     operations = [
         (method, path, operation)
-        for path, described in document["paths"].items()
+        for path, described in document()["paths"].items()
         for method, operation in described.items()
     ]
     keyed = [set(o["responses"]) for _, _, o in operations if o.get("security")]

@@ -2,11 +2,14 @@
 
 import socket
 from collections.abc import Callable, Iterator
+from functools import cache
+from importlib.metadata import EntryPoints, entry_points
 from pathlib import Path
 
 import pytest
 import uvicorn
 
+from toolkit import capabilities, vendors
 from toolkit.local import EngineThread
 from toolkit.settings import Settings
 
@@ -19,6 +22,20 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith("TOOLKIT_") or name.endswith("_API_KEY"):
             monkeypatch.delenv(name)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _installed_once() -> Iterator[None]:
+    """Given that nothing is installed meanwhile, each engine need not look for what is."""
+
+    @cache
+    def installed(group: str) -> EntryPoints:
+        return entry_points(group=group)
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (capabilities, vendors):
+            patch.setattr(module, "entry_points", installed)
+        yield
 
 
 @pytest.fixture

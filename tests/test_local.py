@@ -78,10 +78,13 @@ def test_a_cancel_reaches_the_engine_that_works(settings: Settings) -> None:
 
 def test_the_interpreter_ends_at_once(tmp_path: Path) -> None:
     """Given a script that forgets to close its client, then it ends without hanging."""
-    code = "import sys; from toolkit import Client; c = Client.local(sys.argv[1], sandbox=True)"
-    started = time.monotonic()
-    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, timeout=30)
-    assert time.monotonic() - started < 10
+    code = (
+        "import sys, time; from toolkit import Client; "
+        "c = Client.local(sys.argv[1], sandbox=True); print(time.monotonic())"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    done = subprocess.run(command, check=True, timeout=60, capture_output=True, text=True)
+    assert time.monotonic() - float(done.stdout) < 8  # what it takes to start is not looked at
 
 
 def test_importing_is_light() -> None:

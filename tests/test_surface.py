@@ -6,9 +6,8 @@ service that notes which operation each request is, and answers as its OpenAPI d
 
 import inspect
 import re
-import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +16,10 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from scripts import reference
 from toolkit.cli import app
 from toolkit.client import AsyncClient, Client, Workflow
-from toolkit.local import EngineThread
-from toolkit.server import create_app
-from toolkit.settings import Settings
+from toolkit.server.app import document
 
 ROOT = Path(__file__).parent.parent
 ID = "run_x"
@@ -98,20 +96,15 @@ HERE = {
 }
 
 
-@pytest.fixture(scope="module")
-def document(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """What the service says of its routes."""
-    thread = EngineThread(Settings(data_dir=tmp_path_factory.mktemp("surface"), sandbox=True))
-    yield create_app(thread.engine).openapi()
-    thread.close(0)
+Asked = Callable[[str], set[str]]
 
 
-@pytest.fixture(scope="module")
-def operations(document: dict[str, Any]) -> dict[str, tuple[str, str]]:
+@pytest.fixture
+def operations() -> dict[str, tuple[str, str]]:
     """Method and path of every operation, by its id."""
     return {
         operation["operationId"]: (method.upper(), path)
-        for path, described in document["paths"].items()
+        for path, described in document()["paths"].items()
         for method, operation in described.items()
     }
 
@@ -119,12 +112,13 @@ def operations(document: dict[str, Any]) -> dict[str, tuple[str, str]]:
 class Service:
     """Answers every operation with an example of its own schema, and notes which they were."""
 
-    def __init__(self, document: dict[str, Any]) -> None:
-        self.schemas = document["components"]["schemas"]
+    def __init__(self) -> None:
+        paths = document()["paths"]
+        self.schemas = document()["components"]["schemas"]
         self.routes = [
             (re.compile(re.sub(r"\{\w+\}", "[^/]+", path)), method.upper(), path, operation)
             # The fewer parameters a path has, the more exactly it is meant.
-            for path, described in sorted(document["paths"].items(), key=lambda p: p[0].count("{"))
+            for path, described in sorted(paths.items(), key=lambda p: p[0].count("{"))
             for method, operation in described.items()
         ]
         self.seen: set[str] = set()
@@ -200,9 +194,10 @@ def arguments(name: str) -> tuple[Any, ...]:
     return (ID,) * len(needed)
 
 
-def sent(document: dict[str, Any], name: str) -> set[str]:
+@cache
+def sent(name: str) -> set[str]:
     """The operations that a method of the client asks for."""
-    service = Service(document)
+    service = Service()
     with Client("http://service.test", "k", transport=httpx.MockTransport(service)) as client:
         method: Any = client
         for part in name.split("."):
@@ -214,9 +209,9 @@ def sent(document: dict[str, Any], name: str) -> set[str]:
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_a_method_of_the_client_has_its_route(document: dict[str, Any], name: str) -> None:
+def test_a_method_of_the_client_has_its_route(name: str) -> None:
     """Given a method, when it is called, then what it sends is a route, and is answered."""
-    assert sent(document, name), f"client.{name} asks the service for nothing."
+    assert sent(name), f"client.{name} asks the service for nothing."
 
 
 def named(operation: str) -> str:
@@ -231,14 +226,12 @@ def named(operation: str) -> str:
     return f"{words[at]}.{'get' if verb == 'read' else re.sub('_(list|read)$', '', verb)}"
 
 
-def test_every_operation_has_its_method(
-    document: dict[str, Any], operations: dict[str, tuple[str, str]]
-) -> None:
+def test_every_operation_has_its_method(operations: dict[str, tuple[str, str]]) -> None:
     """Given the routes, then each is what the method of its name sends."""
     missing = []
     for operation, route in operations.items():
         name = NAMED.get(route) or named(operation)
-        if name not in METHODS or operation not in sent(document, name):
+        if name not in METHODS or operation not in sent(name):
             missing.append(f"client.{name} that sends {' '.join(route)} ({operation})")
     assert not missing, f"Add to toolkit/client/_async/areas.py: {'; '.join(missing)}."
     stale = set(NAMED) - set(operations.values())
@@ -273,43 +266,44 @@ def commands() -> dict[str, Any]:
 COMMANDS = commands()
 
 
-def asked(document: dict[str, Any], name: str, monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    """The operations that a command asks for."""
-    needed = [parameter.name for parameter in COMMANDS[name].params if parameter.required]
-    known = name in LINES or needed in ([], ["id"])
-    assert known, f"Add a row for `toolkit {name}` to LINES in {__file__}."
-    service = Service(document)
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Asked:
+    """Tells the operations that a command asks for; each command is carried out once."""
+    folder = tmp_path_factory.mktemp("commands")
+    (folder / "workflow.yaml").write_text("name: w\nnodes: []\n", encoding="utf-8")
 
-    def connected(where: object) -> Client:
-        return Client("http://service.test", "k", transport=httpx.MockTransport(service))
+    @cache
+    def asked_by(name: str) -> set[str]:
+        needed = [parameter.name for parameter in COMMANDS[name].params if parameter.required]
+        known = name in LINES or needed in ([], ["id"])
+        assert known, f"Add a row for `toolkit {name}` to LINES in {__file__}."
+        service = Service()
 
-    monkeypatch.setattr("toolkit.cli.options.connected", connected)
-    line = [*name.split(), *LINES.get(name, [ID] * len(needed))]
-    done = CliRunner().invoke(app, line, catch_exceptions=False)
-    assert done.exit_code == 0 or name == "connections test", done.output
-    return service.seen
+        def connected(where: object) -> Client:
+            return Client("http://service.test", "k", transport=httpx.MockTransport(service))
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(folder)
+            patch.setattr("toolkit.cli.options.connected", connected)
+            line = [*name.split(), *LINES.get(name, [ID] * len(needed))]
+            done = CliRunner().invoke(app, line, catch_exceptions=False)
+        assert done.exit_code == 0 or name == "connections test", done.output
+        return service.seen
+
+    return asked_by
 
 
 @pytest.mark.parametrize("name", sorted(set(COMMANDS) - set(HERE)))
-def test_a_command_has_its_routes(
-    document: dict[str, Any], name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_command_has_its_routes(asked: Asked, name: str) -> None:
     """Given a command, when it is carried out, then what it asks for is answered and shown."""
-    monkeypatch.chdir(tmp_path)
-    Path("workflow.yaml").write_text("name: w\nnodes: []\n", encoding="utf-8")
-    assert asked(document, name, monkeypatch), f"`toolkit {name}` asks for nothing: see HERE."
+    assert asked(name), f"`toolkit {name}` asks for nothing: see HERE."
 
 
 def test_every_operation_has_its_command(
-    document: dict[str, Any],
-    operations: dict[str, tuple[str, str]],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    asked: Asked, operations: dict[str, tuple[str, str]]
 ) -> None:
     """Given the routes, then each can be reached from a shell."""
-    monkeypatch.chdir(tmp_path)
-    Path("workflow.yaml").write_text("name: w\nnodes: []\n", encoding="utf-8")
-    reached = [asked(document, name, monkeypatch) for name in COMMANDS if name not in HERE]
+    reached = [asked(name) for name in COMMANDS if name not in HERE]
     missing = set(operations) - set().union(*reached)
     assert not missing, f"Add to toolkit/cli/areas a command for each of {sorted(missing)}."
     assert set(HERE) <= set(COMMANDS)
@@ -321,11 +315,14 @@ def test_the_tables_of_this_test_are_current() -> None:
     assert set(LINES) <= set(COMMANDS)
 
 
-def test_the_reference_is_current(operations: dict[str, tuple[str, str]]) -> None:
+def test_the_reference_is_current(
+    operations: dict[str, tuple[str, str]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """Given the generator, when it checks, then nothing is stale, and nothing is left out."""
-    command = [sys.executable, str(ROOT / "scripts" / "reference.py"), "--check"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    monkeypatch.setattr("sys.argv", ["reference.py", "--check"])
+    assert reference.main() == 0, capsys.readouterr().out
     pages = {
         name: (ROOT / "docs" / "reference" / f"{name}.md").read_text(encoding="utf-8")
         for name in ("http", "client", "cli")

@@ -20,7 +20,7 @@ def nap(seconds):  # the library spoils time.sleep, which sleeps until a point o
     select.select([], [], [], seconds)
 
 folder, clock, jump = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3]
-settings = Settings(data_dir=folder, sandbox=True, lease_s=2.0)
+settings = Settings(data_dir=folder, sandbox=True, lease_s=10.0)
 faults = Faults()
 faults.add(Fault("minimax", delay_ms=100, times=None))
 wall, real = time.time(), time.monotonic()

@@ -14,10 +14,10 @@ import httpx
 from tests.server.conftest import Wire
 from tests.server.test_idempotency import POSTS, connected, prepared
 from toolkit.contract.ids import Prefix
-from toolkit.server import create_app
+from toolkit.server.app import document
 from toolkit.server.paging import KINDS, id_at
 
-DOCUMENT: dict[str, Any] = create_app(None).openapi()  # type: ignore[arg-type]  # only its routes
+DOCUMENT: dict[str, Any] = document()
 # What is below these is the same for everybody, and named rather than numbered.
 PUBLIC = {"/v1/capabilities/{id}"}
 # Bodies of the posts that are not in POSTS, as what they answer is never replayed.

@@ -7,17 +7,21 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlalchemy import create_engine
+from sqlalchemy import Connection, create_engine
 
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store import Change, Conflict, Emit, Insert, Lease, LeaseLost, Store, Update
+from toolkit.store.database import connect
 from toolkit.store.schema import HEAD, MIGRATIONS, migrate
 from toolkit.store.tables import metadata
 
@@ -64,17 +68,67 @@ async def rooted(store: Store, name: str = "run_r") -> Lease:
     return lease
 
 
+def schema(connection: Connection) -> dict[str, object]:
+    """All that a database holds its rows to, whatever order it was made in."""
+
+    def ask(sql: str, *parameters: object) -> list[tuple[Any, ...]]:
+        return [tuple(row) for row in connection.exec_driver_sql(sql, parameters)]
+
+    tables = {name: rest for _, name, *rest in ask("PRAGMA table_list") if name[:7] != "sqlite_"}
+    indexes = ask("SELECT name, tbl_name, sql FROM sqlite_master WHERE type = 'index'")
+    return {
+        "tables": tables,
+        "columns": {
+            table: {tuple(column) for _, *column in ask(f"PRAGMA table_xinfo({table})")}
+            for table in tables
+        },
+        "indexes": {(name, " ".join(sql.split())) for name, _, sql in indexes if sql},
+        "unique": {
+            (table, *(column for _, _, column in ask(f"PRAGMA index_info({name})")))
+            for name, table, sql in indexes
+            if not sql
+        },
+    }
+
+
 def test_the_migrations_make_the_tables(tmp_path: Path) -> None:
-    """Given an empty database, when migrated, then it has exactly the tables the code speaks of."""
+    """Given an empty database, when migrated, then it has exactly the tables the code speaks of.
+
+    And one that is made at once has the same, down to defaults and conditions of indexes.
+    """
     from alembic.autogenerate import compare_metadata
     from alembic.migration import MigrationContext
 
-    engine = create_engine(f"sqlite:///{tmp_path / 'x.db'}")
-    with engine.connect() as connection:
-        migrate(connection)
-        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
-    engine.dispose()
+    made = []
+    for first in ("0001", HEAD):
+        engine = create_engine(f"sqlite:///{tmp_path / first}.db")
+        with engine.connect() as connection:
+            migrate(connection, to=first)
+            migrate(connection)
+            assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+            made.append(schema(connection))
+        engine.dispose()
+    assert made[0] == made[1]
     assert max(path.name[:4] for path in (MIGRATIONS / "versions").glob("0*.py")) == HEAD
+
+
+def test_many_at_once_make_one_directory(tmp_path: Path) -> None:
+    """Given an empty database that several open at once, then all have the same tables."""
+    start = threading.Barrier(4)
+
+    def opened() -> dict[str, object]:
+        engine = connect(tmp_path / "x.db", "normal")
+        start.wait()
+        with engine.connect() as connection:
+            migrate(connection)
+            made = schema(connection)
+        engine.dispose()
+        return made
+
+    with ThreadPoolExecutor(4) as threads:
+        first, *others = [each.result() for each in [threads.submit(opened) for _ in range(4)]]
+    assert first["tables"]
+    assert others == [first] * 3
 
 
 def test_an_older_directory_is_brought_up(tmp_path: Path) -> None:

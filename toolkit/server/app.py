@@ -1,9 +1,12 @@
 """Puts the app together: areas, errors, middleware and the OpenAPI document."""
 
 import pkgutil
+from functools import cache
 from importlib import import_module
+from typing import Any
 
 from fastapi import FastAPI
+from starlette.routing import BaseRoute
 
 from toolkit.engine import Engine
 from toolkit.server import areas
@@ -11,9 +14,29 @@ from toolkit.server.bounds import Bounds
 from toolkit.server.errors import install_errors
 from toolkit.server.idempotency import Idempotency
 from toolkit.server.middleware import Draining, RequestIds
-from toolkit.server.openapi import install_openapi
+from toolkit.server.openapi import document_of
 from toolkit.server.origins import Origins
 from toolkit.server.telemetry import Observed, RequestObserver
+
+
+@cache
+def area_routes() -> tuple[BaseRoute, ...]:
+    """The routes of all areas, which every app of a process shares.
+
+    They find their engine by the request. FastAPI would make each of them once more for every app
+    that includes a router, while its first request waits.
+    """
+    return tuple(
+        route
+        for module in pkgutil.iter_modules(areas.__path__)
+        for route in import_module(f"{areas.__name__}.{module.name}").router.routes
+    )
+
+
+@cache
+def document() -> dict[str, Any]:
+    """The OpenAPI document of every app, made when it is first asked for."""
+    return document_of(area_routes())
 
 
 def create_app(engine: Engine, observer: RequestObserver | None = None) -> FastAPI:
@@ -24,19 +47,15 @@ def create_app(engine: Engine, observer: RequestObserver | None = None) -> FastA
         observer: who is told of requests; nobody by default.
     """
     app = FastAPI(
-        title="Capability Routing Service",
-        version="1",
-        description="Ask for versioned capabilities; each is routed to a provider you own.",
         # The pages for people load scripts from elsewhere; the document itself is enough.
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
+        routes=[*area_routes()],
     )
     app.state.engine = engine
-    for module in pkgutil.iter_modules(areas.__path__):
-        app.include_router(import_module(f"{areas.__name__}.{module.name}").router, prefix="/v1")
     install_errors(app)
-    install_openapi(app)
+    app.openapi = document  # type: ignore[method-assign]  # FastAPI's documented way
     app.add_middleware(Idempotency, engine=engine)
     app.add_middleware(Draining, engine=engine)
     app.add_middleware(Bounds, engine=engine)

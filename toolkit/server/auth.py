@@ -19,6 +19,11 @@ def engine_of(request: Request) -> Engine:
     return engine
 
 
+async def served_engine(request: Request) -> Engine:
+    """The same as a dependency: a coroutine, as FastAPI has every other wait for a thread."""
+    return engine_of(request)
+
+
 def bearer_of(headers: Headers) -> str:
     """The key that a request carries.
 
@@ -60,4 +65,4 @@ def needs(scope: Scope) -> Callable[[Request], Awaitable[Principal]]:
 Reader = Annotated[Principal, Depends(needs("read"))]
 Writer = Annotated[Principal, Depends(needs("write"))]
 Admin = Annotated[Principal, Depends(needs("admin"))]
-TheEngine = Annotated[Engine, Depends(engine_of)]
+TheEngine = Annotated[Engine, Depends(served_engine)]

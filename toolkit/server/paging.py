@@ -151,8 +151,11 @@ def known(request: Request, *names: str) -> dict[str, str]:
     return given
 
 
-def no_query(request: Request) -> None:
-    """A dependency for paths that take no query parameters at all."""
+async def no_query(request: Request) -> None:
+    """A dependency for paths that take no query parameters at all.
+
+    A coroutine, as FastAPI has every other dependency wait for a thread.
+    """
     known(request)
 
 

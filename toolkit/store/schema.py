@@ -1,18 +1,31 @@
-"""Brings a data directory to the newest schema, and refuses one that is newer still."""
+"""Brings a data directory to the newest schema, and refuses one that is newer still.
 
+A new directory gets the newest tables at once; migrations are for what earlier versions left, and
+a test holds the two ways to the same schema.
+"""
+
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
 from sqlalchemy import Connection, text
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.schema import CreateIndex, CreateTable, ExecutableDDLElement
 
 from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.store.tables import metadata
 
 HEAD = "0008"
 MIGRATIONS = Path(__file__).parent / "migrations"
+# As alembic makes it, which reads it once there is something to migrate.
+VERSION_TABLE = (
+    "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, "
+    "CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
+)
 
 
 def migrate(connection: Connection, to: str = HEAD) -> None:
-    """Run the migrations that are missing; alembic is only imported when there are any.
+    """Make the tables, or run the migrations that are missing; only these import alembic.
 
     Args:
         connection: to the database, in no transaction.
@@ -30,16 +43,45 @@ def migrate(connection: Connection, to: str = HEAD) -> None:
             ErrorCode.UNAVAILABLE,
             "A later version of the toolkit made this data directory; use that version.",
         )
+    connection.exec_driver_sql("BEGIN EXCLUSIVE")
+    # Another process may have been first, while this one waited for the lock.
+    if _version(connection) != to:
+        if to == HEAD and _is_empty(connection):
+            _make(connection)
+        else:
+            _upgrade(connection, to)
+    if connection.in_transaction():
+        connection.exec_driver_sql("COMMIT")
+
+
+def _make(connection: Connection) -> None:
+    """Make the newest tables in an empty database."""
+    for statement in _newest():
+        connection.exec_driver_sql(statement)
+    connection.exec_driver_sql("INSERT INTO alembic_version VALUES (?)", (HEAD,))
+
+
+@cache
+def _newest() -> tuple[str, ...]:
+    """The statements that make the newest tables."""
+    made: list[ExecutableDDLElement] = []
+    for table in metadata.sorted_tables:
+        made.append(CreateTable(table))
+        made += [CreateIndex(index) for index in table.indexes]
+    return VERSION_TABLE, *(str(each.compile(dialect=sqlite.dialect())) for each in made)
+
+
+def _upgrade(connection: Connection, to: str) -> None:
+    """Run the migrations that are missing."""
     command = import_module("alembic.command")
     config = import_module("alembic.config").Config()
     config.set_main_option("script_location", str(MIGRATIONS))
     config.attributes["connection"] = connection
-    connection.exec_driver_sql("BEGIN EXCLUSIVE")
-    # Another process may have been first, while this one waited for the lock.
-    if _version(connection) != to:
-        command.upgrade(config, to)
-    if connection.in_transaction():
-        connection.exec_driver_sql("COMMIT")
+    command.upgrade(config, to)
+
+
+def _is_empty(connection: Connection) -> bool:
+    return connection.execute(text("SELECT 1 FROM sqlite_master")).first() is None
 
 
 def _version(connection: Connection) -> str | None:

@@ -18,7 +18,7 @@ from toolkit.server.envelope import one, page
 from toolkit.server.openapi import PAGED, described
 from toolkit.server.paging import no_query, page_query
 
-router = APIRouter(prefix="/account", tags=["account"])
+router = APIRouter(prefix="/v1/account", tags=["account"])
 
 
 @router.post(

@@ -10,7 +10,7 @@ from toolkit.server.envelope import one, page
 from toolkit.server.openapi import PAGED, described
 from toolkit.server.paging import no_query, page_query
 
-router = APIRouter(prefix="/agents", tags=["agents"])
+router = APIRouter(prefix="/v1/agents", tags=["agents"])
 
 
 @router.post(

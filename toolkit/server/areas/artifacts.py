@@ -15,7 +15,7 @@ from toolkit.server.openapi import PAGED, described
 from toolkit.server.paging import no_query, page_query
 from toolkit.server.uploads import byte_range, media_type_of, read_upload
 
-router = APIRouter(prefix="/artifacts", tags=["artifacts"])
+router = APIRouter(prefix="/v1/artifacts", tags=["artifacts"])
 
 UPLOAD: dict[str, Any] = {
     "required": True,

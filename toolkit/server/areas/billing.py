@@ -8,7 +8,7 @@ from toolkit.server.envelope import one
 from toolkit.server.openapi import Query, described
 from toolkit.server.paging import billing_query
 
-router = APIRouter(prefix="/billing", tags=["billing"])
+router = APIRouter(prefix="/v1/billing", tags=["billing"])
 MONTH = (
     Query(
         "month",

@@ -9,7 +9,9 @@ from toolkit.server.envelope import one, page
 from toolkit.server.openapi import described
 from toolkit.server.paging import no_query
 
-router = APIRouter(prefix="/capabilities", tags=["capabilities"], dependencies=[Depends(no_query)])
+router = APIRouter(
+    prefix="/v1/capabilities", tags=["capabilities"], dependencies=[Depends(no_query)]
+)
 
 
 @router.get("", **described("capabilities_list", Capability, listed=True))

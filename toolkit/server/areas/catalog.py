@@ -9,7 +9,7 @@ from toolkit.server.envelope import page
 from toolkit.server.openapi import described
 from toolkit.server.paging import no_query
 
-router = APIRouter(prefix="/catalog", tags=["catalog"])
+router = APIRouter(prefix="/v1/catalog", tags=["catalog"])
 
 
 @router.get(

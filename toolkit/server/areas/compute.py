@@ -13,7 +13,7 @@ from toolkit.server.paging import (
     page_query,
 )
 
-router = APIRouter(prefix="/compute", tags=["compute"])
+router = APIRouter(prefix="/v1/compute", tags=["compute"])
 
 
 @router.post(

@@ -13,7 +13,7 @@ from toolkit.server.paging import (
     page_query,
 )
 
-router = APIRouter(prefix="/providers/connections", tags=["connections"])
+router = APIRouter(prefix="/v1/providers/connections", tags=["connections"])
 
 
 @router.post(

@@ -13,7 +13,7 @@ from toolkit.server.paging import (
     page_query,
 )
 
-router = APIRouter(prefix="/endpoints", tags=["endpoints"])
+router = APIRouter(prefix="/v1/endpoints", tags=["endpoints"])
 
 
 @router.post(

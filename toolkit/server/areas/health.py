@@ -8,7 +8,7 @@ from toolkit.server.envelope import one
 from toolkit.server.openapi import described
 from toolkit.server.paging import no_query
 
-router = APIRouter(prefix="/health", tags=["health"])
+router = APIRouter(prefix="/v1/health", tags=["health"])
 
 
 @router.get("", dependencies=[Depends(no_query)], **described("health_read", Health))

@@ -17,7 +17,7 @@ from toolkit.server.paging import (
 )
 from toolkit.server.waiting import held
 
-router = APIRouter(prefix="/jobs", tags=["jobs"])
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
 
 @router.post(

@@ -13,7 +13,7 @@ from toolkit.server.paging import (
     page_query,
 )
 
-router = APIRouter(prefix="/plans", tags=["plans"])
+router = APIRouter(prefix="/v1/plans", tags=["plans"])
 
 
 @router.post(

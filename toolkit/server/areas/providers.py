@@ -8,7 +8,7 @@ from toolkit.server.envelope import page
 from toolkit.server.openapi import described
 from toolkit.server.paging import no_query
 
-router = APIRouter(prefix="/providers", tags=["providers"])
+router = APIRouter(prefix="/v1/providers", tags=["providers"])
 
 
 @router.get(

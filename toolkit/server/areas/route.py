@@ -10,7 +10,7 @@ from toolkit.server.envelope import one
 from toolkit.server.openapi import described
 from toolkit.server.paging import no_query
 
-router = APIRouter(prefix="/route", tags=["runs"])
+router = APIRouter(prefix="/v1/route", tags=["runs"])
 
 
 @router.post(

@@ -17,7 +17,7 @@ from toolkit.server.paging import (
 )
 from toolkit.server.waiting import held
 
-router = APIRouter(prefix="/runs", tags=["runs"])
+router = APIRouter(prefix="/v1/runs", tags=["runs"])
 
 
 @router.post(

@@ -17,7 +17,7 @@ from toolkit.server.paging import (
 )
 from toolkit.server.waiting import held
 
-router = APIRouter(prefix="/tasks", tags=["tasks"])
+router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
 
 
 @router.post(

@@ -8,7 +8,7 @@ from toolkit.server.envelope import page
 from toolkit.server.openapi import Query, described
 from toolkit.server.paging import usage_query
 
-router = APIRouter(prefix="/usage", tags=["usage"])
+router = APIRouter(prefix="/v1/usage", tags=["usage"])
 GROUPED = "^({0})(,({0}))*$".format("|".join(USAGE_GROUPS))
 DAY = {"type": "string", "format": "date"}
 SPANNED = (

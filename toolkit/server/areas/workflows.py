@@ -17,7 +17,7 @@ from toolkit.server.paging import (
 )
 from toolkit.server.waiting import held
 
-router = APIRouter(prefix="/workflows", tags=["workflows"])
+router = APIRouter(prefix="/v1/workflows", tags=["workflows"])
 
 
 @router.post(
