@@ -1,12 +1,14 @@
 """One-line texts of records: short `repr`s and lines of progress."""
 
 from collections.abc import Mapping
+from unicodedata import east_asian_width
 
 from pydantic import BaseModel
 
 from toolkit.contract.events import Event
 
 SYMBOLS = {
+    "planned": "·",
     "pending": "·",
     "queued": "·",
     "planning": "…",
@@ -15,7 +17,10 @@ SYMBOLS = {
     "reviewing": "…",
     "blocked": "!",
     "completed": "✓",
+    "creating": "…",
     "ready": "✓",
+    "deleting": "…",
+    "deleted": "-",
     "failed": "✗",
     "cancelled": "-",
 }
@@ -41,6 +46,35 @@ def short(text: object, longest: int = LONGEST) -> str:
     """
     line = " ".join(str(text).split())
     return line if len(line) <= longest else line[: longest - 1] + "…"
+
+
+def seconds(amount: float) -> str:
+    """A span of time, as exact as matters.
+
+    >>> seconds(0.0042), seconds(3.21), seconds(75), seconds(7300)
+    ('4 ms', '3.2 s', '1 min 15 s', '2 h 1 min')
+    """
+    if amount < 0.9995:
+        return f"{amount * 1000:.0f} ms"
+    if amount < 59.95:
+        return f"{amount:.1f} s"
+    whole = round(amount)
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def fitted(text: str, room: float, font: float) -> str:
+    """As much of a text as a room of so many pixels holds, by what letters take on average.
+
+    >>> fitted("research.gather@1", 60, 10)
+    'research.g…'
+    """
+    wide = sum(2 if east_asian_width(c) in "WF" else 1 for c in text)
+    letters = room / (0.55 * font)
+    if wide <= letters:
+        return short(text, len(text) + 1)
+    return short(text, max(2, int(len(text) * letters / wide)))
 
 
 def cell(column: str, value: object) -> str:
