@@ -248,7 +248,8 @@ def _line(edge: tuple[str, str], corners: Sequence[Point], size: Size) -> Line:
     """Curves through the gaps, and straight lines past the nodes of the layers between."""
     half = size.height / 2
     start = (corners[0][0] + size.width, corners[0][1] + half)
-    level, steps = start[1], []
+    level = start[1]
+    steps: list[tuple[Point, ...]] = []
     for i, (left, top) in enumerate(corners[1:], start=1):
         middle, next_level = left - size.gap_x / 2, top + half
         steps.append(((middle, level), (middle, next_level), (left, next_level)))

@@ -6,6 +6,7 @@ straight. An edge over several layers has a bend in each of them, with room of i
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import fsum
 
 from toolkit.display.untangle import Layers, untangled
@@ -72,7 +73,7 @@ def _layers(depends_on: Mapping[str, Sequence[str]]) -> tuple[Layers, list[list[
                 below.append([])
             chain.append(node)
             chains.append(chain)
-            for one, next_ in zip(chain, chain[1:], strict=False):
+            for one, next_ in pairwise(chain):
                 below[one].append(next_)
                 above[next_].append(one)
     return Layers(order, above, below), chains, names
@@ -133,7 +134,7 @@ def _rows(layers: Layers, nodes: int) -> list[float]:
 def _steps(row: Sequence[int], nodes: int) -> list[float]:
     """How far below the first of a layer each one stands at least."""
     steps = [0.0]
-    for one, other in zip(row, row[1:], strict=False):
+    for one, other in pairwise(row):
         passing = (one >= nodes) + (other >= nodes)
         steps.append(steps[-1] + (NODE_ROWS, BETWEEN_ROWS, PASSING_ROWS)[passing])
     return steps

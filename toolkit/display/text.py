@@ -53,15 +53,19 @@ def seconds(amount: float) -> str:
 
     >>> seconds(0.0042), seconds(3.21), seconds(75), seconds(7300)
     ('4 ms', '3.2 s', '1 min 15 s', '2 h 1 min')
+    >>> seconds(2.0), seconds(60)
+    ('2 s', '1 min')
     """
     if amount < 0.9995:
         return f"{amount * 1000:.0f} ms"
     if amount < 59.95:
-        return f"{amount:.1f} s"
-    whole = round(amount)
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
+        return f"{amount:.1f}".removesuffix(".0") + " s"
+    large, small, units = (
+        (*divmod(round(amount), 60), ("min", "s"))
+        if amount < 3599.5
+        else (*divmod(round(amount / 60), 60), ("h", "min"))
+    )
+    return f"{large} {units[0]}" + (f" {small} {units[1]}" if small else "")
 
 
 def fitted(text: str, room: float, font: float) -> str:
