@@ -48,6 +48,17 @@ def short(text: object, longest: int = LONGEST) -> str:
     return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
+def size(count: int) -> str:
+    """A number of bytes.
+
+    >>> size(512), size(48_000), size(3_200_000)
+    ('512 B', '48 kB', '3.2 MB')
+    """
+    if count < 1000:
+        return f"{count} B"
+    return f"{count / 1000:.0f} kB" if count < 1_000_000 else f"{count / 1_000_000:.1f} MB"
+
+
 def seconds(amount: float) -> str:
     """A span of time, as exact as matters.
 
@@ -89,6 +100,10 @@ def cell(column: str, value: object) -> str:
     """
     if column.endswith("_usd") and (value is None or isinstance(value, int | float)):
         return money(value)
+    if column.endswith("_ms") and isinstance(value, int | float):
+        return seconds(value / 1000)
+    if column == "size_bytes" and isinstance(value, int):
+        return size(value)
     if column == "status":
         return f"{SYMBOLS.get(str(value), '·')} {value}"
     if value is None:
@@ -102,14 +117,16 @@ def cell(column: str, value: object) -> str:
 
 def summary(kind: str, record: BaseModel) -> str:
     """A record as its `repr`: its id, state and what matters most."""
-    parts = [str(getattr(record, "id", ""))]
+    parts = [str(getattr(record, "id", ""))] if getattr(record, "id", "") else []
     for name in ("capability", "name", "objective", "title", "status", "provider", "media_type"):
         value = getattr(record, name, None)
-        if value is not None and value != parts[0]:
+        if value is not None and value not in parts:
             parts.append(short(value, 40))
     error = getattr(record, "error", None)
     if error is not None:
         parts.append(error.code)
+    if hasattr(record, "size_bytes"):
+        parts.append(size(record.size_bytes))
     if hasattr(record, "cost_usd") and getattr(record, "completed_at", None) is not None:
         parts.append(money(record.cost_usd))
     return f"<{kind} {' '.join(parts)}>"
