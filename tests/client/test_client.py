@@ -262,4 +262,4 @@ def test_a_workflow_is_built_in_order() -> None:
     assert wf.to_request().nodes[1].options.provider == "p"
     assert list(wf.to_networkx().edges) == [("a", "b")]
     assert "n0 --> n1" in wf.to_mermaid()
-    assert set(wf._repr_mimebundle_()) == {"text/plain", "image/svg+xml"}
+    assert set(wf._repr_mimebundle_()) == {"text/plain", "image/svg+xml", "image/png"}

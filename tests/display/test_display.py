@@ -65,7 +65,8 @@ def test_the_picture_is_stable_well_formed_and_told_in_words(seed: int) -> None:
     for node in nodes:
         assert f"{node.id} {node.status}" in (root.get("aria-label") or "")
     width, height = float(root.get("width", 0)), float(root.get("height", 0))
-    boxes = [element for element in root.iter() if element.tag.endswith("rect")]
+    page, *boxes = [element for element in root.iter() if element.tag.endswith("rect")]
+    assert (page.get("width"), page.get("height")) == (root.get("width"), root.get("height"))
     assert len(boxes) == len(nodes)
     for box in boxes:
         assert MARGIN <= float(box.get("x", -1)) <= width - MARGIN - WIDTH

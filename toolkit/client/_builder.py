@@ -1,16 +1,15 @@
 """Building a workflow: nodes are added in order, so a cycle cannot be made."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+from toolkit.client._drawn import Drawn, planned_nodes
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.workflows import Node, NodeCreate, WorkflowCreate
-from toolkit.display.mermaid import workflow_mermaid
-from toolkit.display.svg import workflow_svg
 
 if TYPE_CHECKING:
-    import networkx as nx
+    import pandas as pd
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +22,7 @@ class NodeRef:
 _OPTIONS = ("optimize_for", "max_cost_usd", "deadline_s", "cache")
 
 
-class Workflow:
+class Workflow(Drawn):
     """A graph of capabilities to submit.
 
     Args:
@@ -43,6 +42,8 @@ class Workflow:
     >>> wf
     <Workflow card: 2 nodes, 1 dependency>
     """
+
+    planned = True
 
     def __init__(
         self,
@@ -151,29 +152,17 @@ class Workflow:
             {**self.to_dict(), "nodes": [NodeCreate.model_validate(n) for n in self.nodes]}
         )
 
-    def to_networkx(self) -> "nx.DiGraph[str]":
-        """The graph, edges pointing from a dependency to its dependent."""
-        import networkx as nx
+    def _title(self) -> str:
+        return self.name
 
-        graph: nx.DiGraph[str] = nx.DiGraph()
-        for node in self.nodes:
-            graph.add_node(node["id"], capability=node["capability"])
-            graph.add_edges_from((upstream, node["id"]) for upstream in node["depends_on"])
-        return graph
+    def _nodes(self) -> Sequence[Node]:
+        return planned_nodes(self.nodes)
 
-    def to_mermaid(self) -> str:
-        """The graph as mermaid text."""
-        return workflow_mermaid(self._drawn())
+    def to_frame(self) -> "pd.DataFrame":
+        """A row for each node."""
+        import pandas as pd
 
-    def picture(self) -> str:
-        """The graph as SVG."""
-        return workflow_svg(self.name, self._drawn())
-
-    def _drawn(self) -> list[Node]:
-        return [
-            Node(id=n["id"], capability=n["capability"], depends_on=n["depends_on"])
-            for n in self.nodes
-        ]
+        return pd.DataFrame(self.nodes, columns=["id", "capability", "input", "depends_on"])
 
     def __repr__(self) -> str:
         nodes, edges = len(self.nodes), sum(len(node["depends_on"]) for node in self.nodes)
@@ -181,10 +170,6 @@ class Workflow:
             f"<Workflow {self.name}: {nodes} node{'s' * (nodes != 1)}, "
             f"{edges} dependenc{'y' if edges == 1 else 'ies'}>"
         )
-
-    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
-        shown = {"text/plain": repr(self)}
-        return {**shown, "image/svg+xml": self.picture()} if self.nodes else shown
 
 
 def _fault(message: str) -> RequestError:

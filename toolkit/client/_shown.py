@@ -1,32 +1,27 @@
 """How handles and collections show themselves; what async and sync ones share."""
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
-from toolkit.contract.artifacts import Artifact, Lineage, LineageJob
 from toolkit.contract.base import Record
 from toolkit.contract.billing import Billing, BillingLine
 from toolkit.contract.connections import ConnectionTest
 from toolkit.contract.jobs import Candidate
 from toolkit.contract.runs import Route
 from toolkit.contract.tasks import Criteria, Review
+from toolkit.contract.usage import UsageLine
 from toolkit.display import html
 from toolkit.display.frames import frame
-from toolkit.display.text import summary
+from toolkit.display.text import money, summary
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 R = TypeVar("R", bound=BaseModel)
-H = TypeVar("H", bound="Shown[Any]")
-COLUMNS = (
-    "id", "name", "capability", "version", "title", "objective", "status", "provider",
-    "media_type", "cost_usd", "latency_ms", "created_at", "variable", "set", "connected",
-    "pool", "memory_gb", "size_gb", "data_center",
-)  # fmt: skip
 ROUTE_COLUMNS = (
     "provider", "model", "score", "estimated_cost_usd", "latency_p50_ms", "latency_p95_ms",
     "quality", "breaker", "kept", "reason",
@@ -43,12 +38,13 @@ class Shown(Generic[R]):
     kind = "resource"
     facts: tuple[str, ...] = ()  # the fields that its HTML shows; all of them, by default
 
-    def __init__(self, record: R) -> None:
+    def __init__(self, record: R, kind: str | None = None) -> None:
         self.record = record
+        self.kind = kind or self.kind
 
     @property
     def id(self) -> str:
-        """The resource's id."""
+        """The resource's id; empty for what has none."""
         return str(getattr(self.record, "id", ""))
 
     def to_dict(self) -> dict[str, object]:
@@ -70,7 +66,7 @@ class Shown(Generic[R]):
         names = self.facts or [name for name in data if name != "id"]
         return html.facts(f"{self.kind} {self.id}", {name: data[name] for name in names})
 
-    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+    def _repr_mimebundle_(self, **_: object) -> Any:
         return {"text/plain": repr(self), "text/html": self._html()}
 
 
@@ -166,6 +162,12 @@ class BillingView(Shown[Billing]):
         """What all of it comes to, in US dollars."""
         return self.record.total_usd
 
+    def plot(self, ax: "Axes | None" = None) -> "Figure":
+        """A bar for each who bills, by matplotlib."""
+        from toolkit.display.charts import billing_chart
+
+        return billing_chart(self.record, ax)
+
     def _rows(self) -> Sequence[BaseModel]:
         return self.record.lines
 
@@ -178,27 +180,21 @@ class BillingView(Shown[Billing]):
         return html.table(rows, list(BillingLine.model_fields), caption=repr(self)[1:-1])
 
 
-class LineageView(Shown[Lineage]):
-    """The jobs and artifacts that an artifact came from."""
+class UsageView(Shown[UsageLine]):
+    """What was used on a day, of a capability, at a provider: whatever it is grouped by."""
 
-    kind = "Lineage"
-
-    @property
-    def jobs(self) -> list[LineageJob]:
-        """The job that made it first, then those that made what it took."""
-        return self.record.jobs
+    kind = "Usage"
 
     @property
-    def artifacts(self) -> list[Artifact]:
-        """The artifact itself first."""
-        return self.record.artifacts
-
-    def _rows(self) -> Sequence[BaseModel]:
-        return self.jobs
+    def cost_usd(self) -> float:
+        """What it cost, in US dollars."""
+        return self.record.cost_usd
 
     def __repr__(self) -> str:
-        counts = f"{len(self.jobs)} jobs, {len(self.artifacts)} artifacts"
-        return f"<Lineage of {self.id}: {counts}>"
+        line = self.record
+        named = (line.day, line.capability, line.provider, line.connection_id, line.agent_id)
+        of = " ".join(str(name) for name in named if name is not None) or "in all"
+        return f"<Usage {of}: {line.jobs} jobs, {line.calls} calls, {money(line.cost_usd)}>"
 
 
 class ConnectionTestView(Shown[ConnectionTest]):
@@ -230,52 +226,3 @@ class Discovered(Record):
     variable: str
     set: bool
     connected: bool
-
-
-class Collection(Generic[H]):
-    """A page of handles: indexed by position and by id."""
-
-    def __init__(self, items: Sequence[H], kind: str, next_cursor: str | None = None) -> None:
-        self._items = list(items)
-        self._kind = kind
-        self.next_cursor = next_cursor
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __iter__(self) -> Iterator[H]:
-        return iter(self._items)
-
-    @overload
-    def __getitem__(self, key: int | str) -> H: ...
-
-    @overload
-    def __getitem__(self, key: slice) -> list[H]: ...
-
-    def __getitem__(self, key: int | str | slice) -> H | list[H]:
-        if isinstance(key, str):
-            found = next((item for item in self._items if item.id == key), None)
-            if found is None:
-                raise KeyError(key)
-            return found
-        return self._items[key]
-
-    def _ipython_key_completions_(self) -> list[str]:
-        return [item.id for item in self._items]
-
-    def to_frame(self) -> "pd.DataFrame":
-        """All of them as a table, one row each."""
-        return frame([item.record for item in self._items])
-
-    def to_dict(self) -> list[dict[str, object]]:
-        """All of them as JSON would have it."""
-        return [item.to_dict() for item in self._items]
-
-    def __repr__(self) -> str:
-        more = ", and more" if self.next_cursor else ""
-        return f"<{len(self)} {self._kind}{more}>"
-
-    def _repr_html_(self) -> str:
-        rows = [item.to_dict() for item in self._items]
-        columns = [c for c in COLUMNS if any(row.get(c) is not None for row in rows)]
-        return html.table(rows, columns, caption=repr(self)[1:-1])

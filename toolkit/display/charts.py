@@ -1,23 +1,21 @@
-"""Figures: what a router weighed, as matplotlib draws it; slow to import, so only for drawing."""
+"""Figures in bars: what a router weighed, and where the money went."""
 
-import io
+from collections import defaultdict
+from collections.abc import Sequence
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from toolkit.contract.billing import Billing
 from toolkit.contract.jobs import Candidate
 from toolkit.contract.runs import Route
+from toolkit.contract.usage import UsageLine
+from toolkit.display.figures import Chart
 from toolkit.display.text import money
 
 KEPT, DROPPED, CHOSEN = "#2f6f8f", "#b8b8b8", "#c8553d"
-
-
-class Chart(Figure):
-    """A figure that shows itself in a notebook, whichever backend is chosen."""
-
-    def _repr_png_(self) -> bytes:
-        file = io.BytesIO()
-        self.savefig(file, format="png", dpi=100)
-        return file.getvalue()
+# One for each party, told apart by the colour-blind too (Okabe and Ito); then they come again.
+PARTIES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#999999")
 
 
 def candidates_chart(route: Route) -> Chart:
@@ -53,6 +51,58 @@ def candidates_chart(route: Route) -> Chart:
         axis.set_xlim(0, 1.3 * widest or 1)
     figure.suptitle(f"{route.capability}, policy {route.policy}", fontsize=10, x=0.01, ha="left")
     return figure
+
+
+def usage_chart(lines: Sequence[UsageLine], ax: Axes | None = None) -> Figure:
+    """What was spent on each day, a bar stacked by provider; by provider alone without days."""
+    days = sorted({line.day for line in lines if line.day is not None})
+    spent: dict[str, dict[object, float]] = defaultdict(lambda: defaultdict(float))
+    for line in lines:
+        spent[line.provider or "this machine"][line.day] += line.cost_usd
+    columns: list[object] = list(days) or [None]
+    axis = _axis(ax, max(6.0, 1.5 + 0.45 * len(columns)))
+    floor = [0.0] * len(columns)
+    for i, (provider, by_day) in enumerate(sorted(spent.items())):
+        heights = [by_day[day] for day in columns]
+        colour = PARTIES[i % len(PARTIES)]
+        axis.bar(range(len(columns)), heights, 0.7, floor, color=colour, label=provider)
+        floor = [under + height for under, height in zip(floor, heights, strict=True)]
+    for place, total in enumerate(floor):
+        axis.annotate(_dollars(total), (place, total), ha="center", va="bottom", fontsize=7)
+    names = [f"{day:%b %d}" for day in days] or ["all days"]
+    axis.set_xticks(range(len(columns)), names, fontsize=8, rotation=90 if len(days) > 12 else 0)
+    axis.set_ylabel("cost, US dollars")
+    if spent:
+        axis.legend(fontsize=8, frameon=False)
+    return axis.get_figure(root=True)  # type: ignore[return-value]
+
+
+def billing_chart(billing: Billing, ax: Axes | None = None) -> Figure:
+    """What each party bills for a month, a bar each."""
+    axis = _axis(ax, 7.0, 1.0 + 0.35 * max(1, len(billing.lines)))
+    lines = list(reversed(billing.lines))
+    colours = [PARTIES[i % len(PARTIES)] for i in range(len(lines))]
+    axis.barh(range(len(lines)), [line.cost_usd for line in lines], color=colours)
+    for place, line in enumerate(lines):
+        unpriced = f", {line.unpriced_calls} of unknown price" if line.unpriced_calls else ""
+        said = f" {_dollars(line.cost_usd)}, {line.calls} calls{unpriced}"
+        axis.annotate(said, (line.cost_usd, place), va="center", fontsize=8)
+    axis.set_yticks(range(len(lines)), [line.billed_by for line in lines], fontsize=8)
+    axis.set_xlabel(f"{billing.month}, US dollars{', simulated' if billing.simulated else ''}")
+    axis.set_xlim(0, 1.4 * max((line.cost_usd for line in lines), default=0.0) or 1)
+    return axis.get_figure(root=True)  # type: ignore[return-value]
+
+
+def _axis(ax: Axes | None, width: float, height: float = 3.2) -> Axes:
+    """The axes given, or those of a new figure of a size in inches."""
+    axis = ax or Chart(figsize=(width, height), layout="constrained").subplots()
+    axis.spines[["top", "right"]].set_visible(False)
+    return axis
+
+
+def _dollars(amount: float) -> str:
+    """Money as text: matplotlib would read what stands between dollar signs as a formula."""
+    return money(round(amount, 6)).replace("$", r"\$")
 
 
 def _colour(candidate: Candidate, route: Route) -> str:

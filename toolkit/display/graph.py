@@ -1,9 +1,19 @@
-"""A layered layout of a graph: where each node stands, and how each edge runs."""
+"""A layered layout of a graph: where each node stands, and how each edge runs.
+
+Sugiyama's way: layers by depth, an order in each that crosses few edges, then rows that keep edges
+straight. An edge over several layers has a bend in each of them, with room of its own.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from math import fsum
 
-SWEEPS = 8
+from toolkit.display.untangle import Layers, untangled
+
+# Rows between two neighbours of a layer: nodes take a row each, what merely passes takes less.
+NODE_ROWS, PASSING_ROWS, BETWEEN_ROWS = 1.0, 0.3, 0.6
+SWEEPS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,7 +21,7 @@ class Layout:
     """Positions on a grid: `layer` counts from the left, `row` from the top.
 
     Attributes:
-        places: layer and row of each node.
+        places: layer and row of each node; two nodes of a layer are a row apart, or more.
         routes: for each edge, the places it runs through, both ends included; an edge over
             several layers has a place of its own in each, so that it hides behind no node.
     """
@@ -23,79 +33,133 @@ class Layout:
 def layered(depends_on: Mapping[str, Sequence[str]]) -> Layout:
     """Lay a graph out, the same one always in the same way.
 
+    Raises:
+        ValueError: for a graph with a cycle.
+
     >>> layered({"a": [], "b": ["a"]}).places
     {'a': (0, 0.0), 'b': (1, 0.0)}
     """
-    depth = _depths(depends_on)
-    layers: list[list[str]] = [[] for _ in range(max(depth.values(), default=-1) + 1)]
-    for node in depends_on:
-        layers[depth[node]].append(node)
-    above: dict[str, list[str]] = {node: [] for node in depends_on}
-    chains: dict[tuple[str, str], list[str]] = {}
-    for node, upstreams in depends_on.items():
-        for upstream in upstreams:
-            chain = [upstream]
-            for layer in range(depth[upstream] + 1, depth[node]):
-                dummy = f"\0{upstream}\0{node}\0{layer}"
-                layers[layer].append(dummy)
-                above[dummy] = [chain[-1]]
-                chain.append(dummy)
-            above[node].append(chain[-1])
-            chains[upstream, node] = [*chain, node]
-    _untangle(layers, above)
-    tallest = max((len(layer) for layer in layers), default=0)
-    places = {
-        node: (x, y + (tallest - len(layer)) / 2)
-        for x, layer in enumerate(layers)
-        for y, node in enumerate(layer)
-    }
+    layers, chains, names = _layers(depends_on)
+    untangled(layers)
+    rows = _rows(layers, len(names))
+    places = {node: (layer, rows[node]) for layer, row in enumerate(layers.order) for node in row}
     return Layout(
-        places={node: places[node] for node in depends_on},
-        routes={edge: tuple(places[step] for step in chain) for edge, chain in chains.items()},
+        places={name: places[i] for i, name in enumerate(names)},
+        routes={
+            (names[chain[0]], names[chain[-1]]): tuple(places[step] for step in chain)
+            for chain in chains
+        },
     )
 
 
-def _depths(depends_on: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """The longest way to each node, counted in edges."""
-    depth: dict[str, int] = {}
-    waiting = {node: len(set(upstreams)) for node, upstreams in depends_on.items()}
-    below: dict[str, list[str]] = {node: [] for node in depends_on}
-    for node, upstreams in depends_on.items():
-        for upstream in set(upstreams):
+def _layers(depends_on: Mapping[str, Sequence[str]]) -> tuple[Layers, list[list[int]], list[str]]:
+    """The layers, with a bend of each edge in every layer it passes; nodes are counted from 0."""
+    names = list(depends_on)
+    number = {name: i for i, name in enumerate(names)}
+    upstreams = [list(dict.fromkeys(number[up] for up in ups)) for ups in depends_on.values()]
+    depth = _depths(upstreams)
+    order: list[list[int]] = [[] for _ in range(max(depth, default=-1) + 1)]
+    above: list[list[int]] = [[] for _ in names]
+    below: list[list[int]] = [[] for _ in names]
+    chains = []
+    for node, ups in enumerate(upstreams):
+        order[depth[node]].append(node)
+        for upstream in ups:
+            chain = [upstream]
+            for layer in range(depth[upstream] + 1, depth[node]):
+                order[layer].append(len(above))
+                chain.append(len(above))
+                above.append([])
+                below.append([])
+            chain.append(node)
+            chains.append(chain)
+            for one, next_ in pairwise(chain):
+                below[one].append(next_)
+                above[next_].append(one)
+    return Layers(order, above, below), chains, names
+
+
+def _depths(upstreams: Sequence[Sequence[int]]) -> list[int]:
+    """The longest way to each node, counted in edges; then as near to its dependents as pays."""
+    below: list[list[int]] = [[] for _ in upstreams]
+    for node, ups in enumerate(upstreams):
+        for upstream in ups:
             below[upstream].append(node)
-    ready = [node for node, count in waiting.items() if count == 0]
+    waiting = [len(ups) for ups in upstreams]
+    ready = [node for node, count in enumerate(waiting) if count == 0]
+    depth = [0] * len(upstreams)
     for node in ready:
-        depth[node] = max((depth[up] + 1 for up in depends_on[node]), default=0)
+        depth[node] = max((depth[up] + 1 for up in upstreams[node]), default=0)
         for dependent in below[node]:
             waiting[dependent] -= 1
             if waiting[dependent] == 0:
                 ready.append(dependent)
-    if len(depth) != len(depends_on):
+    if len(ready) != len(upstreams):
         raise ValueError("a graph with a cycle has no layers")
+    for node in reversed(ready):
+        if len(below[node]) > len(upstreams[node]):
+            depth[node] = min(depth[dependent] for dependent in below[node]) - 1
     return depth
 
 
-def _untangle(layers: list[list[str]], above: Mapping[str, Sequence[str]]) -> None:
-    """Order each layer by where its neighbours stand, down and up in turns."""
-    below: dict[str, list[str]] = {node: [] for layer in layers for node in layer}
-    for node, upstreams in above.items():
-        for upstream in upstreams:
-            below[upstream].append(node)
+def _rows(layers: Layers, nodes: int) -> list[float]:
+    """A row for each node and bend: near its neighbours, and apart from those of its layer."""
+    rows = [0.0] * len(layers.above)
+    steps = [_steps(row, nodes) for row in layers.order]
+    for row, step in zip(layers.order, steps, strict=True):
+        for node, at in zip(row, step, strict=True):
+            rows[node] = at - step[-1] / 2
+    down = range(1, len(layers.order))
+    up = range(len(layers.order) - 2, -1, -1)
     for sweep in range(SWEEPS):
-        down = sweep % 2 == 0
-        neighbours = above if down else below
-        order = range(1, len(layers)) if down else range(len(layers) - 2, -1, -1)
-        for i in order:
-            beside = {node: y for y, node in enumerate(layers[i - 1 if down else i + 1])}
-            here = {node: y for y, node in enumerate(layers[i])}
+        last = sweep >= SWEEPS - 2
+        for layer in down if sweep % 2 == 0 else up:
+            row, step = layers.order[layer], steps[layer]
+            sides = (layers.above, layers.below)
+            near = sides if last else sides[sweep % 2 : sweep % 2 + 1]
+            wanted, weights = [], []
+            for node in row:
+                beside = [(rows[n], _weight(node, n, nodes)) for side in near for n in side[node]]
+                total = fsum(weight for _, weight in beside)
+                wish = fsum(at * weight for at, weight in beside) / total if beside else rows[node]
+                wanted.append(wish)
+                weights.append(total if beside else 0.1)
+            for node, at in zip(row, _apart(wanted, weights, step), strict=True):
+                rows[node] = at
+    top = min(rows, default=0.0)
+    # A hundredth of a row is less than a pixel; rounding makes every machine agree.
+    return [round(at - top, 2) for at in rows]
 
-            def middle(
-                node: str,
-                beside: dict[str, int] = beside,
-                here: dict[str, int] = here,
-                neighbours: Mapping[str, Sequence[str]] = neighbours,
-            ) -> float:
-                near = [beside[n] for n in neighbours.get(node, ()) if n in beside]
-                return sum(near) / len(near) if near else here[node]
 
-            layers[i].sort(key=middle)
+def _steps(row: Sequence[int], nodes: int) -> list[float]:
+    """How far below the first of a layer each one stands at least."""
+    steps = [0.0]
+    for one, other in pairwise(row):
+        passing = (one >= nodes) + (other >= nodes)
+        steps.append(steps[-1] + (NODE_ROWS, BETWEEN_ROWS, PASSING_ROWS)[passing])
+    return steps
+
+
+def _weight(node: int, other: int, nodes: int) -> int:
+    """How much an edge would like to be straight: most of all where it passes other nodes."""
+    return (1, 2, 8)[(node >= nodes) + (other >= nodes)]
+
+
+def _apart(
+    wanted: Sequence[float], weights: Sequence[float], steps: Sequence[float]
+) -> list[float]:
+    """The rows nearest to those wanted (least squares) that keep the steps between neighbours.
+
+    Less the steps, that is a sequence that may not fall: neighbours that would are pooled.
+    """
+    pools: list[tuple[float, float, int]] = []  # mean, weight, members
+    for wish, weight, step in zip(wanted, weights, steps, strict=True):
+        mean, heavy, size = wish - step, weight, 1
+        while pools and pools[-1][0] > mean:
+            before, weight_before, size_before = pools.pop()
+            total = heavy + weight_before
+            mean = (mean * heavy + before * weight_before) / total
+            heavy, size = total, size + size_before
+        pools.append((mean, heavy, size))
+    means = [mean for mean, _, size in pools for _ in range(size)]
+    return [mean + step for mean, step in zip(means, steps, strict=True)]

@@ -8,8 +8,14 @@ from toolkit.display import text
 STYLE = "text-align:left;padding:2px 10px 2px 0;vertical-align:top"
 
 
-def table(rows: Sequence[Mapping[str, object]], columns: Sequence[str], caption: str = "") -> str:
-    """A plain table of some columns.
+def table(
+    rows: Sequence[Mapping[str, object]],
+    columns: Sequence[str],
+    caption: str = "",
+    *,
+    most: int | None = None,
+) -> str:
+    """A plain table of some columns, and of `most` rows at most: of more, it says how many.
 
     >>> "&lt;b&gt;" in table([{"name": "<b>"}], ["name"])
     True
@@ -19,8 +25,11 @@ def table(rows: Sequence[Mapping[str, object]], columns: Sequence[str], caption:
         "<tr>"
         + "".join(f'<td style="{STYLE}">{cell(c, row.get(c))}</td>' for c in columns)
         + "</tr>"
-        for row in rows
+        for row in rows[:most]
     )
+    left = 0 if most is None else len(rows) - most
+    if left > 0:
+        body += f'<tr><td colspan="{len(columns)}" style="{STYLE}">… and {left} more</td></tr>'
     title = f"<caption style='text-align:left'>{escape(caption)}</caption>" if caption else ""
     return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 

@@ -4,89 +4,91 @@ from collections.abc import Sequence
 from html import escape
 
 from toolkit.contract.workflows import Node
-from toolkit.display.graph import layered
-from toolkit.display.text import SYMBOLS, short
+from toolkit.display.boxes import MARGIN, ROOMY, Box, Line, Picture, Point, counted, picture
+from toolkit.display.text import fitted
+from toolkit.display.theme import COLOURS, framed, ink, number, state_ink
 
-WIDTH, HEIGHT, GAP_X, GAP_Y, MARGIN = 176, 50, 56, 20, 14
-# Fill and stroke of each state; the text says it too, and keeps a contrast above 7.
-COLOURS = {
-    "pending": ("#f5f6f8", "#8a93a3"),
-    "queued": ("#eef2fb", "#5a77b8"),
-    "running": ("#fff4d6", "#b07d00"),
-    "completed": ("#e3f5e7", "#2c7a3f"),
-    "failed": ("#fde5e3", "#b3261e"),
-    "cancelled": ("#ececec", "#6b6b6b"),
-}
-FONT = "system-ui, -apple-system, 'Segoe UI', sans-serif"
+WIDTH, HEIGHT, GAP_X, GAP_Y = ROOMY.width, ROOMY.height, ROOMY.gap_x, ROOMY.gap_y
+MOST_TOLD = 30  # nodes whose states the label tells one by one
+PADDING = 7
+
+__all__ = ["COLOURS", "GAP_X", "GAP_Y", "HEIGHT", "MARGIN", "WIDTH", "workflow_svg"]
 
 
-def workflow_svg(name: str, nodes: Sequence[Node]) -> str:
+def workflow_svg(name: str, nodes: Sequence[Node], *, planned: bool = False) -> str:
     """Draw a workflow from left to right.
+
+    Args:
+        name: what it is called.
+        nodes: its nodes as they stand.
+        planned: it was not submitted; nodes say what they are given.
 
     >>> workflow_svg("w", [Node(id="a", capability="x@1")]).startswith("<svg")
     True
     """
-    layout = layered({node.id: node.depends_on for node in nodes})
-    columns = max((x for x, _ in layout.places.values()), default=0) + 1
-    places = [*layout.places.values(), *(p for route in layout.routes.values() for p in route)]
-    rows = max((y for _, y in places), default=0) + 1
-    width = round(2 * MARGIN + columns * WIDTH + (columns - 1) * GAP_X)
-    height = round(2 * MARGIN + rows * HEIGHT + (rows - 1) * GAP_Y)
-    edges = "".join(_edge(route) for route in layout.routes.values())
-    boxes = "".join(_box(node, layout.places[node.id]) for node in nodes)
-    label = escape(f"Workflow {name}: " + ", ".join(f"{n.id} {n.status}" for n in nodes))
+    drawn = picture(name, nodes, planned=planned)
+    states = (
+        ", ".join(f"{n.id} {n.status}" for n in nodes)
+        if len(nodes) <= MOST_TOLD and not planned
+        else f"{len(nodes)} nodes" + ("" if planned else f", {counted(nodes)}")
+    )
+    # A caption is as wide as it is; the picture is made to hold it.
+    width = max(drawn.width, round(2 * MARGIN + 6.2 * len(drawn.caption)))
+    head = (
+        '<defs><marker id="$id-arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
+        f'markerHeight="7" orient="auto"><path d="M0 0 8 4 0 8z" {ink("head")}/></marker></defs>'
+        f'<text x="{MARGIN}" y="{MARGIN + 6}" font-size="12" {ink("note")}>'
+        f"{_escaped(drawn.caption)}</text>"
+    )
+    edges = "".join(_edge(line) for line in drawn.lines)
+    boxes = "".join(_box(box, drawn) for box in drawn.boxes)
+    return framed(width, drawn.height, f"Workflow {name}: {states}", name, head + edges + boxes)
+
+
+def _escaped(text: str) -> str:
+    """Text that is no markup, and no place for an id either."""
+    return escape(text).replace("$", "&#36;")
+
+
+def _point(point: Point) -> str:
+    return f"{number(point[0])} {number(point[1])}"
+
+
+def _edge(line: Line) -> str:
+    path = f"M{_point(line.start)}" + "".join(
+        f"{'C' if len(step) == 3 else 'L'}{' '.join(map(_point, step))}" for step in line.steps
+    )
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-        f'viewBox="0 0 {width} {height}" role="img" aria-label="{label}" '
-        f'font-family="{escape(FONT)}"><title>{escape(name)}</title>'
-        '<defs><marker id="toolkit-arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
-        'markerHeight="7" orient="auto"><path d="M0 0 8 4 0 8z" fill="#6b7280"/></marker></defs>'
-        f"{edges}{boxes}</svg>"
+        f'<path d="{path}" fill="none" {ink("edge")} stroke-width="1.3" '
+        'marker-end="url(#$id-arrow)"/>'
     )
 
 
-def _corner(place: tuple[int, float]) -> tuple[float, float]:
-    return MARGIN + place[0] * (WIDTH + GAP_X), MARGIN + place[1] * (HEIGHT + GAP_Y)
-
-
-def _number(value: float) -> str:
-    return f"{value:.1f}".rstrip("0").rstrip(".")
-
-
-def _edge(route: Sequence[tuple[int, float]]) -> str:
-    """Curves through the gaps, and straight lines past the nodes of the layers between."""
-    corners = [_corner(place) for place in route]
-    x, y = corners[0][0] + WIDTH, corners[0][1] + HEIGHT / 2
-    path = f"M{_number(x)} {_number(y)}"
-    for i, (left, top) in enumerate(corners[1:], start=1):
-        middle, level = left - GAP_X / 2, top + HEIGHT / 2
-        path += (
-            f"C{_number(middle)} {_number(y)} {_number(middle)} {_number(level)} "
-            f"{_number(left)} {_number(level)}"
+def _box(box: Box, drawn: Picture) -> str:
+    """A box with its lines; a stack has two more edges behind it."""
+    size = drawn.size
+    frame = f'width="{size.width}" height="{size.height}" rx="{6 if size.lines > 1 else 4}"'
+    colour = state_ink(box.state)
+    behind = ""
+    if len(box.members) > 1:
+        behind = "".join(
+            f'<rect x="{number(box.left + by)}" y="{number(box.top + by)}" {frame} {colour}/>'
+            for by in (4, 2)
         )
-        y = level
-        if i < len(corners) - 1:
-            path += f"H{_number(left + WIDTH)}"
+    x, room = number(box.left + size.width / 2), size.width - PADDING
+    small = size.font * 0.81
+    pitch = size.height / (size.lines + 0.6)
+    first = box.top + size.height / 2 - pitch * (len(box.lines) - 1) / 2 + size.font * 0.34
+    texts = ""
+    for i, line in enumerate(box.lines):
+        font = size.font if i == 0 else small
+        look = f'font-weight="600" {ink("name")}' if i == 0 else ink("note")
+        texts += (
+            f'<text x="{x}" y="{number(first + i * pitch)}" text-anchor="middle" '
+            f'font-size="{number(font)}" {look}>{_escaped(fitted(line, room, font))}</text>'
+        )
     return (
-        f'<path d="{path}" fill="none" stroke="#6b7280" stroke-width="1.4" '
-        'marker-end="url(#toolkit-arrow)"/>'
-    )
-
-
-def _box(node: Node, place: tuple[int, float]) -> str:
-    left, top = _corner(place)
-    fill, stroke = COLOURS.get(node.status, COLOURS["pending"])
-    state = f"{SYMBOLS.get(node.status, '·')} {node.status}"
-    if node.retry_count:
-        state += f", {node.retry_count} retries"
-    x, middle = _number(left + WIDTH / 2), top + HEIGHT / 2
-    return (
-        f'<g><rect x="{_number(left)}" y="{_number(top)}" width="{WIDTH}" height="{HEIGHT}" '
-        f'rx="8" fill="{fill}" stroke="{stroke}" stroke-width="1.4"/>'
-        f'<text x="{x}" y="{_number(middle - 9)}" text-anchor="middle" font-size="13" '
-        f'font-weight="600" fill="#111827">{escape(short(node.id, 22))}</text>'
-        f'<text x="{x}" y="{_number(middle + 5)}" text-anchor="middle" font-size="10.5" '
-        f'fill="#374151">{escape(short(node.capability, 28))}</text>'
-        f'<text x="{x}" y="{_number(middle + 18)}" text-anchor="middle" font-size="10.5" '
-        f'fill="#374151">{escape(state)}</text></g>'
+        f"<g><title>{_escaped(box.told)}</title>{behind}"
+        f'<rect x="{number(box.left)}" y="{number(box.top)}" {frame} {colour} '
+        f'stroke-width="1.4"/>{texts}</g>'
     )

@@ -1,12 +1,14 @@
 """One-line texts of records: short `repr`s and lines of progress."""
 
 from collections.abc import Mapping
+from unicodedata import east_asian_width
 
 from pydantic import BaseModel
 
 from toolkit.contract.events import Event
 
 SYMBOLS = {
+    "planned": "·",
     "pending": "·",
     "queued": "·",
     "planning": "…",
@@ -15,7 +17,10 @@ SYMBOLS = {
     "reviewing": "…",
     "blocked": "!",
     "completed": "✓",
+    "creating": "…",
     "ready": "✓",
+    "deleting": "…",
+    "deleted": "-",
     "failed": "✗",
     "cancelled": "-",
 }
@@ -43,6 +48,50 @@ def short(text: object, longest: int = LONGEST) -> str:
     return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
+def size(count: int) -> str:
+    """A number of bytes.
+
+    >>> size(512), size(48_000), size(3_200_000)
+    ('512 B', '48 kB', '3.2 MB')
+    """
+    if count < 1000:
+        return f"{count} B"
+    return f"{count / 1000:.0f} kB" if count < 1_000_000 else f"{count / 1_000_000:.1f} MB"
+
+
+def seconds(amount: float) -> str:
+    """A span of time, as exact as matters.
+
+    >>> seconds(0.0042), seconds(3.21), seconds(75), seconds(7300)
+    ('4 ms', '3.2 s', '1 min 15 s', '2 h 1 min')
+    >>> seconds(2.0), seconds(60)
+    ('2 s', '1 min')
+    """
+    if amount < 0.9995:
+        return f"{amount * 1000:.0f} ms"
+    if amount < 59.95:
+        return f"{amount:.1f}".removesuffix(".0") + " s"
+    large, small, units = (
+        (*divmod(round(amount), 60), ("min", "s"))
+        if amount < 3599.5
+        else (*divmod(round(amount / 60), 60), ("h", "min"))
+    )
+    return f"{large} {units[0]}" + (f" {small} {units[1]}" if small else "")
+
+
+def fitted(text: str, room: float, font: float) -> str:
+    """As much of a text as a room of so many pixels holds, by what letters take on average.
+
+    >>> fitted("research.gather@1", 60, 10)
+    'research.g…'
+    """
+    wide = sum(2 if east_asian_width(c) in "WF" else 1 for c in text)
+    letters = room / (0.55 * font)
+    if wide <= letters:
+        return short(text, len(text) + 1)
+    return short(text, max(2, int(len(text) * letters / wide)))
+
+
 def cell(column: str, value: object) -> str:
     """A value as the cell of a table: states with their symbol, money as money.
 
@@ -51,6 +100,10 @@ def cell(column: str, value: object) -> str:
     """
     if column.endswith("_usd") and (value is None or isinstance(value, int | float)):
         return money(value)
+    if column.endswith("_ms") and isinstance(value, int | float):
+        return seconds(value / 1000)
+    if column == "size_bytes" and isinstance(value, int):
+        return size(value)
     if column == "status":
         return f"{SYMBOLS.get(str(value), '·')} {value}"
     if value is None:
@@ -64,14 +117,16 @@ def cell(column: str, value: object) -> str:
 
 def summary(kind: str, record: BaseModel) -> str:
     """A record as its `repr`: its id, state and what matters most."""
-    parts = [str(getattr(record, "id", ""))]
+    parts = [str(getattr(record, "id", ""))] if getattr(record, "id", "") else []
     for name in ("capability", "name", "objective", "title", "status", "provider", "media_type"):
         value = getattr(record, name, None)
-        if value is not None and value != parts[0]:
+        if value is not None and value not in parts:
             parts.append(short(value, 40))
     error = getattr(record, "error", None)
     if error is not None:
         parts.append(error.code)
+    if hasattr(record, "size_bytes"):
+        parts.append(size(record.size_bytes))
     if hasattr(record, "cost_usd") and getattr(record, "completed_at", None) is not None:
         parts.append(money(record.cost_usd))
     return f"<{kind} {' '.join(parts)}>"

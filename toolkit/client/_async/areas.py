@@ -9,14 +9,9 @@ from toolkit.client import _wire
 from toolkit.client._async import handles
 from toolkit.client._async.http import AsyncHttp
 from toolkit.client._builder import Workflow
-from toolkit.client._shown import (
-    BillingView,
-    Collection,
-    ConnectionTestView,
-    Discovered,
-    LineageView,
-    Shown,
-)
+from toolkit.client._collections import Collection, UsageLines
+from toolkit.client._drawn import LineageView
+from toolkit.client._shown import BillingView, ConnectionTestView, Discovered, Shown, UsageView
 from toolkit.contract.account import Account, AccountCreated, ApiKey, KeyCreated
 from toolkit.contract.artifacts import Lineage
 from toolkit.contract.billing import Billing
@@ -28,6 +23,7 @@ from toolkit.contract.health import Provider
 from toolkit.contract.usage import UsageLine
 
 H = TypeVar("H", bound=handles.AsyncHandle[Any])
+MOST_MET = 500  # ids to complete, of each area
 
 
 class AsyncArea(Generic[H]):
@@ -37,9 +33,21 @@ class AsyncArea(Generic[H]):
 
     def __init__(self, http: AsyncHttp) -> None:
         self._http = http
+        self._met: dict[str, None] = {}
 
     def _made(self, record: Any) -> H:
-        return self.handle(self._http, self.handle.model.model_validate(record))
+        made = self.handle(self._http, self.handle.model.model_validate(record))
+        self._met[made.id] = None
+        if len(self._met) > MOST_MET:
+            del self._met[next(iter(self._met))]
+        return made
+
+    async def __getitem__(self, id: str) -> H:  # noqa: A002 - the contract's word
+        return await self.get(id)
+
+    def _ipython_key_completions_(self) -> list[str]:
+        """The ids met so far, newest last: completing asks nobody."""
+        return list(self._met)
 
     async def _posted(self, body: Mapping[str, object]) -> H:
         envelope = await self._http.call("POST", f"/{self.handle.area}", json=body)
@@ -139,7 +147,7 @@ class AsyncConnections(AsyncArea[handles.AsyncConnection]):
         """
         found = (await self._http.call("GET", "/providers"))["data"]["items"]
         rows = [_wire.discovered(Provider.model_validate(item)) for item in found]
-        return Collection([Shown(row) for row in rows], "conventional variables")
+        return Collection([Shown(row, "Variable") for row in rows], "conventional variables")
 
     async def connect(self, *providers: str) -> Collection[handles.AsyncConnection]:
         """Register the conventional variables of vendors, such as `connect("openai")`.
@@ -175,7 +183,7 @@ class AsyncProviders:
     async def list(self) -> Collection[Shown[Provider]]:
         """Every vendor, and whether it is connected."""
         found = (await self._http.call("GET", "/providers"))["data"]["items"]
-        shown = [Shown(Provider.model_validate(item)) for item in found]
+        shown = [Shown(Provider.model_validate(item), "Provider") for item in found]
         return Collection(shown, "providers")
 
 
@@ -546,12 +554,13 @@ class AsyncCatalog:
             RequestError: `CREDENTIALS_MISSING`.
         """
         found = (await self._http.call("GET", "/catalog/gpus"))["data"]["items"]
-        return Collection([Shown(Gpu.model_validate(item)) for item in found], "GPUs")
+        return Collection([Shown(Gpu.model_validate(item), "GPU") for item in found], "GPUs")
 
     async def models(self) -> Collection[Shown[CatalogModel]]:
         """Every vendor's models with their list prices."""
         found = (await self._http.call("GET", "/catalog/models"))["data"]["items"]
-        return Collection([Shown(CatalogModel.model_validate(item)) for item in found], "models")
+        shown = [Shown(CatalogModel.model_validate(item), "Model") for item in found]
+        return Collection(shown, "models")
 
 
 class AsyncArtifacts(AsyncArea[handles.AsyncArtifact]):
@@ -615,7 +624,7 @@ class AsyncAccounts:
         """A page of the account's keys, newest first: never the keys themselves."""
         params = _wire.page(limit, cursor)
         found = (await self._http.call("GET", "/account/keys", params=params))["data"]
-        items = [Shown(ApiKey.model_validate(item)) for item in found["items"]]
+        items = [Shown(ApiKey.model_validate(item), "Key") for item in found["items"]]
         return Collection(items, "keys", found["next_cursor"])
 
     async def key(self, id: str) -> ApiKey:  # noqa: A002
@@ -723,7 +732,7 @@ class AsyncUsage:
         *,
         first: date | str | None = None,
         last: date | str | None = None,
-    ) -> Collection[Shown[UsageLine]]:
+    ) -> UsageLines:
         """What was used, summed up: a line for each that is alike in all it is grouped by.
 
         Args:
@@ -737,7 +746,7 @@ class AsyncUsage:
         days = {name: str(day) for name, day in span.items() if day is not None}
         params = {"group_by": ",".join(group_by), **days}
         found = (await self._http.call("GET", "/usage", params=params))["data"]["items"]
-        return Collection([Shown(UsageLine.model_validate(item)) for item in found], "usage lines")
+        return UsageLines([UsageView(UsageLine.model_validate(item)) for item in found])
 
 
 class AsyncBillings:

@@ -8,14 +8,9 @@ from typing import Any, Generic, TypeVar
 
 from toolkit.client import _wire
 from toolkit.client._builder import Workflow
-from toolkit.client._shown import (
-    BillingView,
-    Collection,
-    ConnectionTestView,
-    Discovered,
-    LineageView,
-    Shown,
-)
+from toolkit.client._collections import Collection, UsageLines
+from toolkit.client._drawn import LineageView
+from toolkit.client._shown import BillingView, ConnectionTestView, Discovered, Shown, UsageView
 from toolkit.client._sync import handles
 from toolkit.client._sync.http import Http
 from toolkit.contract.account import Account, AccountCreated, ApiKey, KeyCreated
@@ -29,6 +24,7 @@ from toolkit.contract.health import Provider
 from toolkit.contract.usage import UsageLine
 
 H = TypeVar("H", bound=handles.Handle[Any])
+MOST_MET = 500  # ids to complete, of each area
 
 
 class Area(Generic[H]):
@@ -38,9 +34,21 @@ class Area(Generic[H]):
 
     def __init__(self, http: Http) -> None:
         self._http = http
+        self._met: dict[str, None] = {}
 
     def _made(self, record: Any) -> H:
-        return self.handle(self._http, self.handle.model.model_validate(record))
+        made = self.handle(self._http, self.handle.model.model_validate(record))
+        self._met[made.id] = None
+        if len(self._met) > MOST_MET:
+            del self._met[next(iter(self._met))]
+        return made
+
+    def __getitem__(self, id: str) -> H:  # noqa: A002 - the contract's word
+        return self.get(id)
+
+    def _ipython_key_completions_(self) -> list[str]:
+        """The ids met so far, newest last: completing asks nobody."""
+        return list(self._met)
 
     def _posted(self, body: Mapping[str, object]) -> H:
         envelope = self._http.call("POST", f"/{self.handle.area}", json=body)
@@ -136,7 +144,7 @@ class Connections(Area[handles.Connection]):
         """
         found = (self._http.call("GET", "/providers"))["data"]["items"]
         rows = [_wire.discovered(Provider.model_validate(item)) for item in found]
-        return Collection([Shown(row) for row in rows], "conventional variables")
+        return Collection([Shown(row, "Variable") for row in rows], "conventional variables")
 
     def connect(self, *providers: str) -> Collection[handles.Connection]:
         """Register the conventional variables of vendors, such as `connect("openai")`.
@@ -170,7 +178,7 @@ class Providers:
     def list(self) -> Collection[Shown[Provider]]:
         """Every vendor, and whether it is connected."""
         found = (self._http.call("GET", "/providers"))["data"]["items"]
-        shown = [Shown(Provider.model_validate(item)) for item in found]
+        shown = [Shown(Provider.model_validate(item), "Provider") for item in found]
         return Collection(shown, "providers")
 
 
@@ -531,12 +539,13 @@ class Catalog:
             RequestError: `CREDENTIALS_MISSING`.
         """
         found = (self._http.call("GET", "/catalog/gpus"))["data"]["items"]
-        return Collection([Shown(Gpu.model_validate(item)) for item in found], "GPUs")
+        return Collection([Shown(Gpu.model_validate(item), "GPU") for item in found], "GPUs")
 
     def models(self) -> Collection[Shown[CatalogModel]]:
         """Every vendor's models with their list prices."""
         found = (self._http.call("GET", "/catalog/models"))["data"]["items"]
-        return Collection([Shown(CatalogModel.model_validate(item)) for item in found], "models")
+        shown = [Shown(CatalogModel.model_validate(item), "Model") for item in found]
+        return Collection(shown, "models")
 
 
 class Artifacts(Area[handles.Artifact]):
@@ -598,7 +607,7 @@ class Accounts:
         """A page of the account's keys, newest first: never the keys themselves."""
         params = _wire.page(limit, cursor)
         found = (self._http.call("GET", "/account/keys", params=params))["data"]
-        items = [Shown(ApiKey.model_validate(item)) for item in found["items"]]
+        items = [Shown(ApiKey.model_validate(item), "Key") for item in found["items"]]
         return Collection(items, "keys", found["next_cursor"])
 
     def key(self, id: str) -> ApiKey:  # noqa: A002
@@ -706,7 +715,7 @@ class Usage:
         *,
         first: date | str | None = None,
         last: date | str | None = None,
-    ) -> Collection[Shown[UsageLine]]:
+    ) -> UsageLines:
         """What was used, summed up: a line for each that is alike in all it is grouped by.
 
         Args:
@@ -720,7 +729,7 @@ class Usage:
         days = {name: str(day) for name, day in span.items() if day is not None}
         params = {"group_by": ",".join(group_by), **days}
         found = (self._http.call("GET", "/usage", params=params))["data"]["items"]
-        return Collection([Shown(UsageLine.model_validate(item)) for item in found], "usage lines")
+        return UsageLines([UsageView(UsageLine.model_validate(item)) for item in found])
 
 
 class Billings:

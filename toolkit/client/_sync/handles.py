@@ -1,7 +1,6 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
 """Handles: a resource, and what can be asked of it."""
 
-import base64
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +9,8 @@ from typing import Any, Self, TypeVar
 from pydantic import BaseModel
 
 from toolkit.client import _wire
-from toolkit.client._shown import LineageView, ReviewView, Shown
+from toolkit.client._drawn import Drawn, LineageView, TimelineView, planned_nodes
+from toolkit.client._shown import ReviewView, Shown
 from toolkit.client._sync.http import Http
 from toolkit.contract import (
     agents,
@@ -30,10 +30,9 @@ from toolkit.contract import (
 from toolkit.contract.base import ErrorInfo
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.contract.events import Event
-from toolkit.display import html
+from toolkit.display import html, media
 from toolkit.display.frames import flat
 from toolkit.display.progress import Mode, Progress
-from toolkit.display.svg import workflow_svg
 
 R = TypeVar("R", bound=BaseModel)
 J = TypeVar("J", bound=jobs.Job)
@@ -147,6 +146,11 @@ class Waitable(Handle[R]):
 class _One(Waitable[J]):
     """One capability being executed."""
 
+    facts = (
+        "capability", "status", "status_detail", "provider", "model", "output", "artifact_id",
+        "error", "cost_usd", "latency_ms", "retry_count", "cached_from", "workflow_id", "node_id",
+    )  # fmt: skip
+
     @property
     def output(self) -> Any:
         """What the capability answered; none until it is completed."""
@@ -200,7 +204,7 @@ class Job(_One[jobs.Job]):
     kind, area, model = "Job", "jobs", jobs.Job
 
 
-class WorkflowRun(Waitable[workflows.Workflow]):
+class WorkflowRun(Drawn, Waitable[workflows.Workflow]):
     """A submitted workflow."""
 
     kind, area, model = "Workflow", "workflows", workflows.Workflow
@@ -259,12 +263,15 @@ class WorkflowRun(Waitable[workflows.Workflow]):
     def _rows(self) -> list[workflows.Node]:
         return self.record.nodes
 
-    def picture(self) -> str:
-        """The graph with its states, as SVG."""
-        return workflow_svg(self.record.name, self.record.nodes)
+    def timeline(self) -> TimelineView:
+        """When each node ran, as a Gantt chart that shows itself."""
+        return TimelineView(self.record)
 
-    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
-        return {"text/plain": repr(self), "image/svg+xml": self.picture()}
+    def _title(self) -> str:
+        return self.record.name
+
+    def _nodes(self) -> list[workflows.Node]:
+        return self.record.nodes
 
 
 class Task(Waitable[tasks.Task]):
@@ -291,6 +298,10 @@ class Task(Waitable[tasks.Task]):
     def workflow_id(self) -> str:
         """The workflow that was run last; empty until there is one."""
         return self.record.workflow_id or ""
+
+    def _html(self) -> str:
+        review = self.review
+        return super()._html() + ("" if review is None else review._html())
 
     def _follow(self, event: Event, shown: Progress) -> None:
         """While it executes, show the workflow's nodes."""
@@ -335,21 +346,20 @@ class Agent(Handle[agents.Agent]):
         return Run(self._http, _wire.data_of(envelope, runs.Run))
 
 
-class Plan(Handle[plans.Plan]):
+class Plan(Drawn, Handle[plans.Plan]):
     """A plan."""
 
     kind, area, model = "Plan", "plans", plans.Plan
+    planned = True
 
     def _rows(self) -> list[plans.PlanNode]:
         return self.record.nodes
 
-    def picture(self) -> str:
-        """The planned graph as SVG."""
-        return workflow_svg(self.record.objective, _as_nodes(self.record))
+    def _title(self) -> str:
+        return self.record.objective
 
-    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
-        shown = {"text/plain": repr(self)}
-        return {**shown, "image/svg+xml": self.picture()} if self.record.nodes else shown
+    def _nodes(self) -> list[workflows.Node]:
+        return planned_nodes([node.model_dump() for node in self.record.nodes])
 
 
 class _Infrastructure(Handle[S]):
@@ -446,28 +456,8 @@ class Artifact(Handle[artifacts.Artifact]):
         """Write it to a file, whole or not at all."""
         return _wire.write(path, self.content())
 
-    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
-        bundle = {"text/plain": repr(self)}
-        media_type, data = self.record.media_type, self._kept
-        if data is None:
-            return bundle
-        encoded = base64.b64encode(data).decode("ascii")
-        if media_type in ("image/png", "image/jpeg"):
-            return {**bundle, media_type: encoded}
-        if media_type.startswith("image/"):
-            source = f'<img alt="artifact" src="data:{media_type};base64,{encoded}">'
-            return {**bundle, "text/html": source}
-        if media_type.startswith("audio/"):
-            source = f'<audio controls src="data:{media_type};base64,{encoded}"></audio>'
-            return {**bundle, "text/html": source}
-        return {
-            **bundle,
-            "text/html": html.facts(self.id, {"text": data.decode("utf-8", "replace")}),
-        }
-
-
-def _as_nodes(plan: plans.Plan) -> list[workflows.Node]:
-    return [
-        workflows.Node(id=node.id, capability=node.capability, depends_on=node.depends_on)
-        for node in plan.nodes
-    ]
+    def _repr_mimebundle_(self, **_: object) -> Any:
+        if self._kept is None:
+            return super()._repr_mimebundle_()
+        plain = {"text/plain": repr(self)}
+        return {**plain, **media.shown(self.record.media_type, self._kept, self.record.filename)}

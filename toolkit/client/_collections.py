@@ -1,0 +1,103 @@
+"""Pages of handles as they are listed, told in one line and as a table."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+
+from toolkit.client._shown import Shown, UsageView
+from toolkit.display import html
+from toolkit.display.frames import frame
+from toolkit.display.text import money
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+H = TypeVar("H", bound=Shown[Any])
+COLUMNS = (
+    "id", "name", "capability", "version", "title", "objective", "status", "provider",
+    "connection_type", "secret_ref", "media_type", "size_bytes", "cost_usd", "latency_ms",
+    "created_at", "variable", "set", "connected", "pool", "memory_gb", "size_gb", "data_center",
+    "quality", "day", "connection_id", "agent_id", "jobs", "failed", "cached", "calls",
+)  # fmt: skip
+MOST_ROWS = 25  # of a table that shows itself; `to_frame` has them all
+
+
+class Collection(Generic[H]):
+    """A page of handles: indexed by position and by id."""
+
+    def __init__(self, items: Sequence[H], kind: str, next_cursor: str | None = None) -> None:
+        self._items = list(items)
+        self._kind = kind
+        self.next_cursor = next_cursor
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[H]:
+        return iter(self._items)
+
+    @overload
+    def __getitem__(self, key: int | str) -> H: ...
+
+    @overload
+    def __getitem__(self, key: slice) -> list[H]: ...
+
+    def __getitem__(self, key: int | str | slice) -> H | list[H]:
+        if isinstance(key, str):
+            found = next((item for item in self._items if item.id == key), None)
+            if found is None:
+                raise KeyError(key)
+            return found
+        return self._items[key]
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return [item.id for item in self._items if item.id]
+
+    @property
+    def cost_usd(self) -> float | None:
+        """What all of them cost, in US dollars, as far as it is known; none where nothing is."""
+        costs = [getattr(item.record, "cost_usd", None) for item in self._items]
+        known = [cost for cost in costs if cost is not None]
+        return round(sum(known), 9) if known else None
+
+    def to_frame(self) -> "pd.DataFrame":
+        """All of them as a table, one row each."""
+        return frame([item.record for item in self._items])
+
+    def to_dict(self) -> list[dict[str, object]]:
+        """All of them as JSON would have it."""
+        return [item.to_dict() for item in self._items]
+
+    def __repr__(self) -> str:
+        parts = [f"{len(self)} {self._kind}"]
+        states = Counter(getattr(item.record, "status", None) for item in self._items)
+        if len(states) > 1:
+            parts[0] += ": " + ", ".join(f"{states[s]} {s}" for s in sorted(states, key=str))
+        if self.cost_usd is not None:
+            parts.append(money(self.cost_usd))
+        if self.next_cursor:
+            parts.append("and more")
+        return f"<{', '.join(parts)}>"
+
+    def _repr_html_(self) -> str:
+        rows = [item.to_dict() for item in self._items]
+        columns = [c for c in COLUMNS if any(row.get(c) is not None for row in rows)]
+        return html.table(rows, columns, caption=repr(self)[1:-1], most=MOST_ROWS)
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
+
+class UsageLines(Collection[UsageView]):
+    """What was used, summed up."""
+
+    def __init__(self, items: Sequence[UsageView]) -> None:
+        super().__init__(items, "usage lines")
+
+    def plot(self, ax: "Axes | None" = None) -> "Figure":
+        """What each day cost, its bar stacked by provider; by matplotlib."""
+        from toolkit.display.charts import usage_chart
+
+        return usage_chart([item.record for item in self], ax)

@@ -1,0 +1,219 @@
+"""What draws itself: workflows, submitted or not, plans, and where an artifact came from."""
+
+import base64
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+
+from toolkit.client._shown import Shown
+from toolkit.contract.artifacts import Artifact, Lineage, LineageJob
+from toolkit.contract.workflows import Node, Workflow
+from toolkit.display import timeline
+from toolkit.display.boxes import MOST_ROOMY, took_s
+from toolkit.display.mermaid import workflow_mermaid
+from toolkit.display.svg import workflow_svg
+from toolkit.display.text import seconds
+
+if TYPE_CHECKING:
+    import networkx as nx
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Bundle = dict[str, Any] | tuple[dict[str, Any], dict[str, Any]]
+
+
+class Drawn:
+    """A graph of nodes that shows itself as a picture; `[id]` is one of its nodes."""
+
+    planned = False  # whether its nodes are yet to run
+
+    def _title(self) -> str:
+        raise NotImplementedError
+
+    def _nodes(self) -> Sequence[Node]:
+        raise NotImplementedError
+
+    def picture(self) -> str:
+        """The graph as SVG: what is equal is drawn equal, to the byte."""
+        return workflow_svg(self._title(), self._nodes(), planned=self.planned)
+
+    def plot(self, ax: "Axes | None" = None) -> "Figure":
+        """The graph by matplotlib, on axes given or on a figure of its own."""
+        from toolkit.display.drawings import workflow_figure
+
+        return workflow_figure(self._title(), self._nodes(), ax, planned=self.planned)
+
+    def to_mermaid(self) -> str:
+        """The graph as mermaid text."""
+        return workflow_mermaid(self._nodes())
+
+    def to_networkx(self) -> "nx.DiGraph[str]":
+        """The graph, edges pointing from a dependency to its dependent."""
+        import networkx as nx
+
+        graph: nx.DiGraph[str] = nx.DiGraph()
+        for node in self._nodes():
+            graph.add_node(node.id, capability=node.capability)
+            if not self.planned:
+                graph.nodes[node.id].update(
+                    status=node.status,
+                    provider=node.provider,
+                    cost_usd=node.cost_usd,
+                    seconds=took_s(node),
+                    retry_count=node.retry_count,
+                )
+            graph.add_edges_from((upstream, node.id) for upstream in node.depends_on)
+        return graph
+
+    def __getitem__(self, key: str) -> Node:
+        for node in self._nodes():
+            if node.id == key:
+                return node
+        raise KeyError(key)
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self._nodes())
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return [node.id for node in self._nodes()]
+
+    def _repr_mimebundle_(self, **_: object) -> Bundle:
+        nodes = self._nodes()
+        if not nodes:
+            return {"text/plain": repr(self)}
+        return _bundle(repr(self), self.picture(), self.plot, len(nodes))
+
+
+class LineageView(Drawn, Shown[Lineage]):
+    """The jobs and artifacts that an artifact came from."""
+
+    kind = "Lineage"
+
+    @property
+    def jobs(self) -> list[LineageJob]:
+        """The job that made it first, then those that made what it took."""
+        return self.record.jobs
+
+    @property
+    def artifacts(self) -> list[Artifact]:
+        """The artifact itself first."""
+        return self.record.artifacts
+
+    def _rows(self) -> Sequence[BaseModel]:
+        return self.jobs
+
+    def __repr__(self) -> str:
+        counts = f"{len(self.jobs)} jobs, {len(self.artifacts)} artifacts"
+        return f"<Lineage of {self.id}: {counts}>"
+
+    def _title(self) -> str:
+        return f"Lineage of {self.id}"
+
+    def _nodes(self) -> Sequence[Node]:
+        """A node for each job, what was made first to the left; named as its workflow names it."""
+        taken = Counter(job.node_id for job in self.jobs)
+        names = {
+            job.artifact_id: job.node_id if job.node_id and taken[job.node_id] == 1 else job.id
+            for job in self.jobs
+        }
+        return [
+            Node(
+                id=names[job.artifact_id],
+                capability=job.capability,
+                depends_on=[
+                    names[made]
+                    for made in dict.fromkeys(job.from_artifacts.values())
+                    if made in names
+                ],
+                status="completed",
+                job_id=job.id,
+                artifact_id=job.artifact_id,
+                provider=job.provider,
+                cached_from=job.cached_from,
+            )
+            for job in reversed(self.jobs)
+        ]
+
+
+class TimelineView(Shown[Workflow]):
+    """When each node of a workflow ran, as a Gantt chart; grey dots are waiting."""
+
+    kind = "Timeline"
+
+    @property
+    def seconds(self) -> float:
+        """From the submission to the last thing known of it, in seconds."""
+        return timeline.span_s(timeline.bars(self.record))
+
+    def picture(self) -> str:
+        """The chart as SVG: what is equal is drawn equal, to the byte."""
+        return timeline.timeline_svg(self.record)
+
+    def plot(self, ax: "Axes | None" = None) -> "Figure":
+        """The chart by matplotlib, on axes given or on a figure of its own."""
+        from toolkit.display.drawings import timeline_figure
+
+        return timeline_figure(self.record, ax)
+
+    def to_dict(self) -> dict[str, object]:
+        """The workflow's id, and its bars."""
+        return {"id": self.id, "seconds": self.seconds, "bars": self._bars()}
+
+    def to_frame(self) -> "pd.DataFrame":
+        """A row for each node, in the order in which they started; seconds since submission."""
+        import pandas as pd
+
+        return pd.DataFrame(self._bars())
+
+    def _bars(self) -> list[dict[str, object]]:
+        return [
+            {
+                "node": bar.node.id,
+                "capability": bar.node.capability,
+                "provider": bar.node.provider,
+                "status": bar.node.status,
+                "ready_s": bar.ready_s,
+                "start_s": bar.start_s,
+                "end_s": bar.end_s,
+                "took_s": took_s(bar.node),
+                "cost_usd": bar.node.cost_usd,
+                "retry_count": bar.node.retry_count,
+                "critical": bar.critical,
+            }
+            for bar in timeline.bars(self.record)
+        ]
+
+    def __repr__(self) -> str:
+        count = len(self.record.nodes)
+        return f"<Timeline of {self.id}: {count} nodes in {seconds(self.seconds)}>"
+
+    def _repr_mimebundle_(self, **_: object) -> Bundle:
+        return _bundle(repr(self), self.picture(), self.plot, len(self.record.nodes))
+
+
+def planned_nodes(nodes: Sequence[Mapping[str, Any]]) -> list[Node]:
+    """Nodes that were not submitted."""
+    return [
+        Node(
+            id=node["id"],
+            capability=node["capability"],
+            depends_on=node["depends_on"],
+            input=node["input"],
+        )
+        for node in nodes
+    ]
+
+
+def _bundle(text: str, svg: str, plot: Any, count: int) -> Bundle:
+    """A picture for every reader; a large one scrolls in a notebook instead of shrinking.
+
+    The SVG is what notebooks show. The PNG is for readers that know none (mail, documents); of a
+    large graph it would take seconds, and be too coarse to read.
+    """
+    shown = {"text/plain": text, "image/svg+xml": svg}
+    if count > MOST_ROOMY:
+        return shown, {"image/svg+xml": {"unconfined": True}}
+    return {**shown, "image/png": base64.b64encode(plot()._repr_png_()).decode("ascii")}

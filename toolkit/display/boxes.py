@@ -1,0 +1,259 @@
+"""A workflow's nodes as boxes and lines in pixels: what SVG, matplotlib and widgets draw alike."""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from toolkit.contract.base import canonical_json
+from toolkit.contract.workflows import Node
+from toolkit.display.graph import layered
+from toolkit.display.text import SYMBOLS, money, seconds, short
+
+MARGIN, CAPTION = 14, 22
+# What a stack of nodes is shown as: the first of these that one of them is.
+LOUDEST = ("failed", "running", "queued", "pending", "cancelled", "completed")
+PLANNED = "planned"  # the state of what was not submitted
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How large boxes are, and how many lines of text they hold."""
+
+    width: int
+    height: int
+    gap_x: int
+    gap_y: int
+    lines: int
+    font: float
+
+
+ROOMY = Size(width=176, height=66, gap_x=56, gap_y=20, lines=4, font=13)
+SMALL = Size(width=122, height=38, gap_x=40, gap_y=12, lines=2, font=11)
+TINY = Size(width=92, height=20, gap_x=34, gap_y=8, lines=1, font=10)
+MOST_ROOMY, MOST_SMALL = 40, 120  # boxes
+FOLDED = 4  # siblings that become one box, where there are too many nodes for roomy boxes
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A node, or a stack of equal siblings, as it is drawn.
+
+    Attributes:
+        lines: what it says, the name first.
+        told: all that is known of it, for who points at it.
+        members: the nodes it stands for; more than one in a stack.
+    """
+
+    id: str
+    left: float
+    top: float
+    state: str
+    lines: tuple[str, ...]
+    told: str
+    members: tuple[str, ...]
+
+
+# A way in pixels: where it begins; then corners of a Bézier curve (3) or of a line (1).
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """An edge as it is drawn, from the right of one box to the left of another."""
+
+    upstream: str
+    node: str
+    start: Point
+    steps: tuple[tuple[Point, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """Boxes and lines, with the room that they take."""
+
+    size: Size
+    width: int
+    height: int
+    caption: str
+    boxes: tuple[Box, ...]
+    lines: tuple[Line, ...]
+
+
+def picture(name: str, nodes: Sequence[Node], *, planned: bool = False) -> Picture:
+    """Lay a workflow out from left to right; many nodes make for smaller boxes.
+
+    Args:
+        name: for the caption.
+        nodes: the workflow's.
+        planned: it was not submitted: say what nodes are given instead of how they are.
+    """
+    stacks = _stacks(nodes)
+    size = ROOMY if len(stacks) <= MOST_ROOMY else SMALL if len(stacks) <= MOST_SMALL else TINY
+    home = {node.id: key for key, members in stacks.items() for node in members}
+    layout = layered(
+        {
+            key: list(dict.fromkeys(home[up] for up in members[0].depends_on))
+            for key, members in stacks.items()
+        }
+    )
+    across, down = size.width + size.gap_x, size.height + size.gap_y
+
+    def corner(place: tuple[int, float]) -> Point:
+        return MARGIN + place[0] * across, MARGIN + CAPTION + place[1] * down
+
+    boxes = tuple(
+        _box(members, *corner(layout.places[key]), size, planned=planned)
+        for key, members in stacks.items()
+    )
+    lines = tuple(
+        _line(edge, [corner(place) for place in route], size)
+        for edge, route in layout.routes.items()
+    )
+    tops = [top for route in layout.routes.values() for _, top in map(corner, route)]
+    right = max((box.left + size.width for box in boxes), default=size.width)
+    bottom = max([*(box.top for box in boxes), *tops], default=0) + size.height
+    return Picture(
+        size=size,
+        width=round(right + MARGIN),
+        height=round(bottom + MARGIN),
+        caption=caption(name, nodes, planned=planned),
+        boxes=boxes,
+        lines=lines,
+    )
+
+
+def caption(name: str, nodes: Sequence[Node], *, planned: bool = False) -> str:
+    """A workflow in one line: how many nodes, in which states, and what they cost so far."""
+    many = f"{len(nodes)} node{'s' * (len(nodes) != 1)}"
+    parts = [short(name, 80), many if planned else f"{many}: {counted(nodes)}"]
+    costs = [node.cost_usd for node in nodes if node.cost_usd is not None]
+    if costs:
+        parts.append(money(round(sum(costs), 9)))
+    retries = sum(node.retry_count for node in nodes)
+    if retries:
+        parts.append(f"{retries} retr{'y' if retries == 1 else 'ies'}")
+    return " · ".join(parts)
+
+
+def counted(nodes: Sequence[Node]) -> str:
+    """How many nodes are in each state."""
+    count = Counter(node.status for node in nodes)
+    return ", ".join(f"{count[s]} {s}" for s in LOUDEST if s in count)  # type: ignore[index]
+
+
+def told(node: Node) -> str:
+    """All that is known of a node, in one line."""
+    parts = [node.id, node.capability, node.status, *_measures(node)]
+    if node.error is not None:
+        parts.append(f"{node.error.code}: {short(node.error.message, 200)}")
+    return " · ".join(parts)
+
+
+def took_s(node: Node) -> float | None:
+    """How long a node ran, in seconds; none until it is over."""
+    if node.started_at is None or node.completed_at is None:
+        return None
+    return (node.completed_at - node.started_at).total_seconds()
+
+
+def _measures(node: Node) -> list[str]:
+    """Provider, seconds, cost and retries, as far as they are known."""
+    took = took_s(node)
+    parts = [node.provider or "", "" if took is None else seconds(took)]
+    parts.append("" if node.cost_usd is None else money(node.cost_usd))
+    parts.append("cached" if node.cached_from else "")
+    return [part for part in parts if part]
+
+
+def _stacks(nodes: Sequence[Node]) -> dict[str, list[Node]]:
+    """Each node alone; or, among too many, siblings that only their name tells apart together.
+
+    What has failed stays alone, to be seen.
+    """
+    if len(nodes) <= MOST_ROOMY:
+        return {node.id: [node] for node in nodes}
+    dependents: dict[str, list[str]] = defaultdict(list)
+    for node in nodes:
+        for upstream in node.depends_on:
+            dependents[upstream].append(node.id)
+    alike: dict[tuple[object, ...], list[Node]] = defaultdict(list)
+    for node in nodes:
+        key = (
+            node.capability,
+            frozenset(node.depends_on),
+            frozenset(dependents[node.id]),
+            node.id if node.status == "failed" else "",
+        )
+        alike[key].append(node)
+    stacks: dict[str, list[Node]] = {}
+    for members in alike.values():
+        if len(members) >= FOLDED:
+            stacks[members[0].id] = members
+        else:
+            stacks |= {node.id: [node] for node in members}
+    return stacks
+
+
+def _box(members: Sequence[Node], left: float, top: float, size: Size, *, planned: bool) -> Box:
+    first = members[0]
+    if len(members) == 1:
+        lines = _planned(first) if planned else _lines(first, size)
+        state, all_told = PLANNED if planned else first.status, told(first)
+    else:
+        present = {node.status for node in members}
+        state = PLANNED if planned else next(s for s in LOUDEST if s in present)
+        lines = [f"{first.id} and {len(members) - 1} more", first.capability]
+        costs = [node.cost_usd for node in members if node.cost_usd is not None]
+        spent = f" · {money(round(sum(costs), 9))}" if costs else ""
+        if not planned:
+            lines.append(counted(members) + spent)
+        if size.lines <= len(lines) and not planned:
+            del lines[1]
+        all_told = f"{first.id} to {members[-1].id} · {first.capability} · {counted(members)}"
+    return Box(
+        id=first.id,
+        left=left,
+        top=top,
+        state=state,
+        lines=tuple(lines[: size.lines]),
+        told=all_told,
+        members=tuple(node.id for node in members),
+    )
+
+
+def _lines(node: Node, size: Size) -> list[str]:
+    """What a box says of a node; the smaller, the less."""
+    symbol = SYMBOLS.get(node.status, "·")
+    state = f"{symbol} {node.status}"
+    if node.retry_count:
+        state += f", {node.retry_count} retr{'y' if node.retry_count == 1 else 'ies'}"
+    if size.lines == 1:
+        return [f"{symbol} {node.id}"]
+    if size.lines == 2:
+        took = took_s(node)
+        return [node.id, state if took is None else f"{state} · {seconds(took)}"]
+    fault = [] if node.error is None else [node.error.code]
+    return [node.id, node.capability, state, " · ".join([*fault, *_measures(node)])]
+
+
+def _planned(node: Node) -> list[str]:
+    given = ", ".join(
+        f"{key}: {value if isinstance(value, str) else canonical_json(value)}"
+        for key, value in node.input.items()
+    )
+    return [node.id, node.capability, *([given] if given else [])]
+
+
+def _line(edge: tuple[str, str], corners: Sequence[Point], size: Size) -> Line:
+    """Curves through the gaps, and straight lines past the nodes of the layers between."""
+    half = size.height / 2
+    start = (corners[0][0] + size.width, corners[0][1] + half)
+    level = start[1]
+    steps: list[tuple[Point, ...]] = []
+    for i, (left, top) in enumerate(corners[1:], start=1):
+        middle, next_level = left - size.gap_x / 2, top + half
+        steps.append(((middle, level), (middle, next_level), (left, next_level)))
+        level = next_level
+        if i < len(corners) - 1:
+            steps.append(((left + size.width, level),))
+    return Line(edge[0], edge[1], start, tuple(steps))

@@ -1,0 +1,72 @@
+"""What an artifact's bytes look like in a notebook: a picture, a player, a table, a text."""
+
+import base64
+import json
+from collections.abc import Mapping
+from html import escape
+
+from toolkit.display import html
+from toolkit.display.text import size
+
+MOST_ROWS, MOST_COLUMNS, MOST_TEXT = 20, 12, 4_000
+# JSON nests deeper than Python reads, where somebody means harm.
+UNREADABLE = (ValueError, RecursionError)
+
+
+def shown(media_type: str, data: bytes, name: str) -> dict[str, str]:
+    """The mime bundle of some bytes, without its plain text; what nobody can look at has none.
+
+    SVG is shown as an image, which runs none of its scripts.
+    """
+    encoded = base64.b64encode(data).decode("ascii")
+    source = f"data:{media_type};base64,{encoded}"
+    if media_type in ("image/png", "image/jpeg"):
+        return {media_type: encoded}
+    if media_type.startswith("image/"):
+        return {"text/html": f'<img alt="{escape(name)}" style="max-width:100%" src="{source}">'}
+    if media_type.startswith("audio/"):
+        label = escape(f"{name}, {size(len(data))}")
+        return {"text/html": f'<audio controls aria-label="{label}" src="{source}"></audio>'}
+    if media_type == "application/json":
+        return {"text/html": _json(data, name)}
+    if media_type.startswith("text/"):
+        return {"text/html": _text(data.decode("utf-8", "replace"))}
+    return {}
+
+
+def rows_of(value: object) -> list[Mapping[str, object]]:
+    """The rows of JSON that is a table: a list of objects, or an object of lists of equal length.
+
+    >>> rows_of([{"a": 1}]), rows_of({"a": [1, 2]}), rows_of([1])
+    ([{'a': 1}], [{'a': 1}, {'a': 2}], [])
+    """
+    if isinstance(value, list) and value and all(isinstance(row, Mapping) for row in value):
+        return value
+    if not isinstance(value, Mapping) or not all(isinstance(v, list) for v in value.values()):
+        return []
+    if len({len(column) for column in value.values()}) != 1:
+        return []
+    return [dict(zip(value, row, strict=True)) for row in zip(*value.values(), strict=True)]
+
+
+def _json(data: bytes, name: str) -> str:
+    try:
+        value = json.loads(data)
+        spelled = json.dumps(value, indent=2, ensure_ascii=False)
+    except UNREADABLE:
+        return _text(data.decode("utf-8", "replace"))
+    rows = rows_of(value)
+    if rows:
+        columns = list(dict.fromkeys(str(key) for row in rows for key in row))
+        caption = f"{name}: {len(rows)} rows, {len(columns)} columns"
+        return html.table(rows, columns[:MOST_COLUMNS], caption, most=MOST_ROWS)
+    if isinstance(value, Mapping) and not any(isinstance(v, Mapping) for v in value.values()):
+        return html.facts(name, {str(key): each for key, each in value.items()})
+    return _text(spelled)
+
+
+def _text(text: str) -> str:
+    more = len(text) - MOST_TEXT
+    end = f"\n… and {more} characters more" if more > 0 else ""
+    style = "white-space:pre-wrap;max-width:80ch;margin:0"
+    return f'<pre style="{style}">{escape(text[:MOST_TEXT])}{end}</pre>'

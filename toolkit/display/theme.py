@@ -1,0 +1,94 @@
+"""Colours of states by day and by night, and the frame that every SVG of ours stands in.
+
+A picture may end up in an `<img>`, in a page, or in a notebook of another theme than the machine's:
+it has a background of its own, so that it can be read anywhere.
+"""
+
+import hashlib
+from html import escape
+
+# Fill and stroke of each state; the text says it too, and keeps a contrast above 7.
+COLOURS = {
+    "planned": ("#f3f1fb", "#6b5fb5"),
+    "pending": ("#f5f6f8", "#8a93a3"),
+    "queued": ("#eef2fb", "#5a77b8"),
+    "running": ("#fff4d6", "#b07d00"),
+    "completed": ("#e3f5e7", "#2c7a3f"),
+    "failed": ("#fde5e3", "#b3261e"),
+    "cancelled": ("#ececec", "#6b6b6b"),
+}
+DARK_COLOURS = {
+    "planned": ("#2a2740", "#9d92e6"),
+    "pending": ("#262a31", "#7d8799"),
+    "queued": ("#1f2a42", "#7c9be0"),
+    "running": ("#3b3011", "#d9a520"),
+    "completed": ("#16331f", "#56b26d"),
+    "failed": ("#42191a", "#f0776e"),
+    "cancelled": ("#2c2c2c", "#969696"),
+}
+# Class: attribute, by day, by night.
+INKS = {
+    "page": ("fill", "#ffffff", "#14171c"),
+    "name": ("fill", "#111827", "#f3f4f6"),
+    "note": ("fill", "#374151", "#d1d5db"),
+    "head": ("fill", "#6b7280", "#9ca3af"),
+    "edge": ("stroke", "#6b7280", "#9ca3af"),
+    "grid": ("stroke", "#e1e4ea", "#2f343d"),
+}
+FONT = "system-ui, -apple-system, 'Segoe UI', sans-serif"
+
+
+def number(value: float) -> str:
+    """A coordinate, always written alike.
+
+    >>> number(2.0), number(2.25), number(-0.01)
+    ('2', '2.2', '0')
+    """
+    text = f"{value:.1f}".rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text
+
+
+def ink(name: str) -> str:
+    """The attributes of a class: its colour by day, for readers that know no style sheets."""
+    attribute, day, _ = INKS[name]
+    return f'class="{name}" {attribute}="{day}"'
+
+
+def state_ink(state: str) -> str:
+    """The attributes of a box in a state."""
+    fill, stroke = COLOURS.get(state, COLOURS["pending"])
+    known = state if state in COLOURS else "pending"
+    return f'class="{known}" fill="{fill}" stroke="{stroke}"'
+
+
+def framed(width: int, height: int, label: str, title: str, body: str) -> str:
+    """An SVG of some elements; `$id` in them becomes the picture's own, made from what it shows."""
+    own = "tk" + hashlib.sha256(f"{label}\0{body}".encode()).hexdigest()[:12]
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" id="{own}" width="{width}" height="{height}" '
+        f'viewBox="0 0 {width} {height}" role="img" aria-label="{escape(label)}" '
+        f'font-family="{escape(FONT)}"><title>{escape(title)}</title>'
+        f"<style>{_style(own)}</style>"
+        f'<rect {ink("page")} width="{width}" height="{height}" rx="6"/>'
+        f"{body.replace('$id', own)}</svg>"
+    )
+
+
+def _style(own: str) -> str:
+    """Night where the machine says so, unless the notebook says which it is."""
+    day, night = _variables(COLOURS, 1), _variables(DARK_COLOURS, 2)
+    uses = "".join(
+        f"#{own} .{state}{{fill:var(--{state}-f);stroke:var(--{state}-s)}}" for state in COLOURS
+    ) + "".join(
+        f"#{own} .{name}{{{attribute}:var(--{name})}}" for name, (attribute, *_) in INKS.items()
+    )
+    return (
+        f"#{own}{{{day}}}@media(prefers-color-scheme:dark){{#{own}{{{night}}}}}"
+        f'[data-jp-theme-light="true"] #{own}{{{day}}}'
+        f'[data-jp-theme-light="false"] #{own}{{{night}}}{uses}'
+    )
+
+
+def _variables(colours: dict[str, tuple[str, str]], column: int) -> str:
+    states = [f"--{s}-f:{fill};--{s}-s:{stroke}" for s, (fill, stroke) in colours.items()]
+    return ";".join([*states, *(f"--{name}:{ink[column]}" for name, ink in INKS.items())])

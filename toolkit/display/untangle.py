@@ -1,0 +1,104 @@
+"""The order within layers that crosses few edges: sweeps of means, then neighbours that swap."""
+
+from bisect import bisect_left, insort
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+SWEEPS, PATIENCE, ROUNDS = 24, 4, 8
+
+
+@dataclass(slots=True)
+class Layers:
+    """Nodes by number: the order of each layer, and for each node its neighbours on either side."""
+
+    order: list[list[int]]
+    above: list[list[int]]
+    below: list[list[int]]
+
+
+def untangled(layers: Layers) -> None:
+    """Order the layers, in place; the order found with the fewest crossings is kept."""
+    place = [0] * len(layers.above)
+    for row in layers.order:
+        _number(row, place)
+    best, fewest, idle = _copy(layers.order), _crossings(layers, place), 0
+    for sweep in range(SWEEPS):
+        if not fewest or idle >= PATIENCE:
+            break
+        down = sweep % 2 == 0
+        _sweep(layers, place, down=down)
+        _swap(layers, place)
+        count = _crossings(layers, place)
+        idle += 1
+        if count < fewest:
+            best, fewest, idle = _copy(layers.order), count, 0
+    layers.order[:] = best
+
+
+def _sweep(layers: Layers, place: list[int], *, down: bool) -> None:
+    """Order each layer by the mean place of its neighbours in the one before it."""
+    near = layers.above if down else layers.below
+    rows = layers.order[1:] if down else layers.order[-2::-1]
+    for row in rows:
+        middles = {
+            node: sum(place[n] for n in near[node]) / len(near[node])
+            if near[node]
+            else float(place[node])
+            for node in row
+        }
+        row.sort(key=middles.__getitem__)
+        _number(row, place)
+
+
+def _swap(layers: Layers, place: list[int]) -> None:
+    """Swap neighbours in a layer for as long as that crosses fewer edges."""
+    for _ in range(ROUNDS):
+        gained = 0
+        above: list[list[int]] = [[] for _ in layers.above]
+        below = [sorted(place[n] for n in near) for near in layers.below]
+        for row in layers.order:
+            for node in row:
+                above[node] = sorted(place[n] for n in layers.above[node])
+            for i in range(len(row) - 1):
+                one, other = row[i], row[i + 1]
+                gain = (
+                    _between(above[one], above[other])
+                    - _between(above[other], above[one])
+                    + _between(below[one], below[other])
+                    - _between(below[other], below[one])
+                )
+                if gain > 0:
+                    row[i], row[i + 1] = other, one
+                    gained += gain
+            _number(row, place)
+        if not gained:
+            return
+
+
+def _between(first: Sequence[int], second: Sequence[int]) -> int:
+    """Crossings of the edges to sorted neighbours, of a node and the one after it."""
+    if not first or not second or first[-1] <= second[0]:
+        return 0
+    return sum(bisect_left(second, at) for at in first)
+
+
+def _crossings(layers: Layers, place: list[int]) -> int:
+    """How many pairs of edges cross."""
+    count = 0
+    for row in layers.order[:-1]:
+        ends: list[int] = []
+        for node in row:
+            near = sorted(place[n] for n in layers.below[node])
+            count += sum(len(ends) - bisect_left(ends, at + 1) for at in near)
+            for at in near:
+                insort(ends, at)
+    return count
+
+
+def _number(row: Sequence[int], place: list[int]) -> None:
+    for i, node in enumerate(row):
+        place[node] = i
+
+
+def _copy(order: Sequence[Sequence[int]]) -> list[list[int]]:
+    return [list(row) for row in order]
