@@ -26,6 +26,3 @@ autodoc_class_signature = "mixed"
 python_use_unqualified_type_names = True
 napoleon_use_rtype = False
 napoleon_use_ivar = True
-
-# A guide that another page replaces, or that is not there yet, is no fault of the others.
-suppress_warnings = ["toc.empty_glob"]

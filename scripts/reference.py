@@ -235,7 +235,7 @@ def client() -> Iterator[str]:
     offered = {name: area for name, area in vars(made).items() if not name.startswith("_")}
     yield "## The client\n"
     for name, function in methods_of(Client):
-        yield f"- {signature_of(f'client.{name}', function)}: {text_of(function)}"
+        yield f"- {signature_of(f'client.{name}', function)}<br>{text_of(function)}"
     for area_name, area in offered.items():
         yield f"\n## client.{area_name}\n"
         handle = getattr(area, "handle", None)
@@ -243,7 +243,7 @@ def client() -> Iterator[str]:
             call = signature_of(
                 f"client.{area_name}.{name}", function, handle.__name__ if handle else ""
             )
-            yield f"- {call}: {text_of(function)}"
+            yield f"- {call}<br>{text_of(function)}"
     yield "\n## What they answer\n"
     yield "Each has its `record`, `to_dict()` and `to_frame()`, and shows itself in a notebook.\n"
     kinds = {area.handle for area in offered.values() if hasattr(area, "handle")}
@@ -281,7 +281,7 @@ def described(name: str, command: Any) -> Iterator[str]:
     shared = {option.name for option in fields(Where)} if command_is_shared(command) else set()
     own = [p for p in command.params if p.name not in shared and p.name != "help"]
     arguments = [spelled(p) for p in own if p.param_type_name == "argument"]
-    yield f"- `{' '.join([name, *arguments])}`{'' if shared else ' (*here*)'}: {text(command.help)}"
+    yield f"- `{' '.join([name, *arguments])}`{'' if shared else ' (*here*)'}<br>{text(command.help)}"
     for parameter in own:
         if parameter.name != "id":
             yield f"  - `{spelled(parameter)}`: {text(parameter.help)}"
