@@ -162,6 +162,7 @@ def type_of(annotation: Any) -> str:
     """A type without its modules, what may be none told as optional."""
     text = annotation.__name__ if isinstance(annotation, type) and not get_args(annotation) else ""
     text = text or re.sub(r"\b(?:[A-Za-z_]\w*\.)+(?=[A-Za-z_])", "", str(annotation))
+    text = re.sub(r"Annotated\[(\w+), .*?\)\]", r"\1", text)
     if values := re.fullmatch(r"Literal\[(.*)\]", text):
         return values.group(1).replace("'", "`")
     return f"`{text.replace(' | None', '')}`"
@@ -281,7 +282,8 @@ def described(name: str, command: Any) -> Iterator[str]:
     shared = {option.name for option in fields(Where)} if command_is_shared(command) else set()
     own = [p for p in command.params if p.name not in shared and p.name != "help"]
     arguments = [spelled(p) for p in own if p.param_type_name == "argument"]
-    yield f"- `{' '.join([name, *arguments])}`{'' if shared else ' (*here*)'}<br>{text(command.help)}"
+    where = "" if shared else " (*here*)"
+    yield f"- `{' '.join([name, *arguments])}`{where}<br>{text(command.help)}"
     for parameter in own:
         if parameter.name != "id":
             yield f"  - `{spelled(parameter)}`: {text(parameter.help)}"
