@@ -1,4 +1,4 @@
-"""Write what `docs/reference` lists of routes, client and commands; `--check` only compares.
+"""Write what `docs/reference` lists of the code; `--check` only compares.
 
 What stands above the marker in a page is written by hand, and stays.
 """
@@ -20,9 +20,10 @@ from toolkit.cli.errors import EXIT_CODES
 from toolkit.cli.options import Where
 from toolkit.client import Client
 from toolkit.client._sync import handles
-from toolkit.contract.errors import ErrorCode
+from toolkit.contract.errors import ErrorCode, error_for
 from toolkit.server import areas, auth
 from toolkit.server.app import document
+from toolkit.settings import Settings, Timeouts, VendorSettings
 
 PAGES = Path(__file__).parent.parent / "docs" / "reference"
 MARKER = "<!-- From here on: scripts/reference.py. -->\n"
@@ -51,6 +52,28 @@ def scopes_of_routes() -> dict[str, str]:
     return found
 
 
+def linked(schema: dict[str, Any]) -> str:
+    """What a body holds, out of its envelope, as a link to the page of models."""
+    name = schema["$ref"].rpartition("/")[2]
+    inner = name.removeprefix("Page").removeprefix("Envelope_").rstrip("_")
+    link = f"[{inner}](models.md#{inner.lower()})"
+    return f"a page of {link}" if name.startswith("Page") else link
+
+
+def bodies(operation: dict[str, Any]) -> str:
+    """What an operation takes, and what it gives."""
+    kind = "application/json"
+    said = []
+    taken = operation.get("requestBody", {}).get("content", {}).get(kind, {}).get("schema")
+    if taken and "$ref" in taken:
+        said.append(f"takes {linked(taken)}")
+    given = next(a for status, a in operation["responses"].items() if status[0] == "2")
+    schema = given.get("content", {}).get(kind, {}).get("schema", {})
+    if "$ref" in schema:
+        said.append(f"gives {linked(schema)}")
+    return f"<br>({', '.join(said)})" if said else ""
+
+
 def http() -> Iterator[str]:
     """The routes, by area."""
     scopes = scopes_of_routes()
@@ -71,13 +94,111 @@ def http() -> Iterator[str]:
                 name = operation["operationId"]
                 answers = ", ".join(sorted(set(operation["responses"]) - common))
                 yield (
-                    f"| `{method.upper()} {path}`<br>{operation['description']} "
+                    f"| `{method.upper()} {path}`<br>{operation['description']}{bodies(operation)} "
                     f"| `{name}` | {scopes.get(name, 'no key')} | {answers} |"
                 )
         yield ""
-    yield "## Error codes\n\n| code | status | what to do |\n|---|---|---|"
+
+
+def errors() -> Iterator[str]:
+    """The one enum of errors."""
+    yield "| code | HTTP | exception | again? | what to do |\n|---|---|---|---|---|"
     for code in ErrorCode:
-        yield f"| `{code.name}` | {code.http_status or 'on the record of work'} | {code.hint} |"
+        status = code.http_status or "on the record of work"
+        again = "yes" if code.retryable else "no"
+        yield f"| `{code.name}` | {status} | `{error_for(code).__name__}` | {again} | {code.hint} |"
+
+
+def attributes_of(text: str) -> dict[str, str]:
+    """What a docstring says of each attribute."""
+    section = re.search(r"\n\s*Attributes:\n(.*?)(?:\n\s*\n|\Z)", text, re.S)
+    said: dict[str, str] = {}
+    names: list[str] = []
+    for line in section.group(1).splitlines() if section else []:
+        begun = re.match(r"\s*((?:\w+, )*\w+): (.*)", line)
+        if begun:
+            names = begun.group(1).split(", ")
+            said |= dict.fromkeys(names, begun.group(2))
+        else:
+            said |= {name: f"{said[name]} {line.strip()}" for name in names}
+    return said
+
+
+def default_of(value: object) -> str:
+    """A default as one would write it, or nothing."""
+    if value in (None, "", frozenset(), {}, []):
+        return ""
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return f"`{text}`"
+
+
+def settings() -> Iterator[str]:
+    """Every setting, and what those of vendors and timeouts hold."""
+    for kind in (Settings, VendorSettings, Timeouts):
+        said = attributes_of(inspect.getdoc(kind) or "")
+        yield f"\n## {kind.__name__}\n\n{text_of(kind)}\n"
+        yield "| setting | type | default | is |\n|---|---|---|---|"
+        for name, field in kind.model_fields.items():
+            default = field.get_default(call_default_factory=True)
+            shown = "" if isinstance(default, Timeouts) else default_of(default)
+            what = (field.description or said[name]).rstrip(".")
+            yield f"| `{name}` | {type_of(field.annotation)} | {shown} | {what} |"
+
+
+def type_of(annotation: Any) -> str:
+    """A type without its modules, what may be none told as optional."""
+    text = annotation.__name__ if isinstance(annotation, type) and not get_args(annotation) else ""
+    text = text or re.sub(r"\b(?:[A-Za-z_]\w*\.)+(?=[A-Za-z_])", "", str(annotation))
+    text = re.sub(r"Annotated\[(\w+), .*?\)\]", r"\1", text)
+    if values := re.fullmatch(r"Literal\[(.*)\]", text):
+        return values.group(1).replace("'", "`")
+    return f"`{text.replace(' | None', '')}`"
+
+
+def models() -> Iterator[str]:
+    """The models of bodies and answers, in the order of the alphabet."""
+    for name, schema in sorted(document()["components"]["schemas"].items()):
+        if name.startswith(("Envelope_", "Page")) or "properties" not in schema:
+            continue
+        whole = inspect.cleandoc(schema.get("description", ""))
+        said = attributes_of(f"\n{whole}")
+        yield f"\n## {name}\n\n{' '.join(whole.partition('Attributes:')[0].split())}\n"
+        yield "| field | type | is |\n|---|---|---|"
+        needed = schema.get("required", [])
+        for field, kind in schema["properties"].items():
+            what = (kind.get("description") or said.get(field, "")).rstrip(".")
+            given = schema.get("additionalProperties") is False and field in needed
+            yield f"| `{field}` | {schema_type(kind)}{', required' if given else ''} | {what} |"
+
+
+def schema_type(schema: dict[str, Any]) -> str:
+    """A schema's type, with links to models, its values if it has few, and its default."""
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return f"[{name}](#{name.lower()})"
+    if "anyOf" in schema:
+        kinds = [schema_type(kind) for kind in schema["anyOf"] if kind.get("type") != "null"]
+        null = len(kinds) < len(schema["anyOf"])
+        return " or ".join([*kinds, *(["null"] if null else [])])
+    if "enum" in schema or "const" in schema:
+        values = schema.get("enum", [schema.get("const")])
+        return ", ".join(f"`{value}`" for value in values) + given_default(schema)
+    if schema.get("type") == "array":
+        return f"list of {schema_type(schema['items'])}"
+    inner = schema.get("additionalProperties")
+    if isinstance(inner, dict):
+        return f"object of {schema_type(inner)}"
+    text = str(schema.get("type", "any value"))
+    low, high = schema.get("minimum"), schema.get("maximum")
+    text += f", {low} to {high}" if low is not None and high is not None else ""
+    text += f", at most {schema['maxLength']} characters" if "maxLength" in schema else ""
+    return text + given_default(schema)
+
+
+def given_default(schema: dict[str, Any]) -> str:
+    """What it is unless it is given."""
+    shown = default_of(schema.get("default"))
+    return f"; default {shown}" if shown else ""
 
 
 def signature_of(name: str, function: Any, made: str = "") -> str:
@@ -102,7 +223,7 @@ def client() -> Iterator[str]:
     offered = {name: area for name, area in vars(made).items() if not name.startswith("_")}
     yield "## The client\n"
     for name, function in methods_of(Client):
-        yield f"- {signature_of(f'client.{name}', function)}: {text_of(function)}"
+        yield f"- {signature_of(f'client.{name}', function)}<br>{text_of(function)}"
     for area_name, area in offered.items():
         yield f"\n## client.{area_name}\n"
         handle = getattr(area, "handle", None)
@@ -110,7 +231,7 @@ def client() -> Iterator[str]:
             call = signature_of(
                 f"client.{area_name}.{name}", function, handle.__name__ if handle else ""
             )
-            yield f"- {call}: {text_of(function)}"
+            yield f"- {call}<br>{text_of(function)}"
     yield "\n## What they answer\n"
     yield "Each has its `record`, `to_dict()` and `to_frame()`, and shows itself in a notebook.\n"
     kinds = {area.handle for area in offered.values() if hasattr(area, "handle")}
@@ -148,7 +269,8 @@ def described(name: str, command: Any) -> Iterator[str]:
     shared = {option.name for option in fields(Where)} if command_is_shared(command) else set()
     own = [p for p in command.params if p.name not in shared and p.name != "help"]
     arguments = [spelled(p) for p in own if p.param_type_name == "argument"]
-    yield f"- `{' '.join([name, *arguments])}`{'' if shared else ' (*here*)'}: {text(command.help)}"
+    where = "" if shared else " (*here*)"
+    yield f"- `{' '.join([name, *arguments])}`{where}<br>{text(command.help)}"
     for parameter in own:
         if parameter.name != "id":
             yield f"  - `{spelled(parameter)}`: {text(parameter.help)}"
@@ -188,7 +310,7 @@ def cli() -> Iterator[str]:
 def main() -> int:
     """Write the pages, or check them."""
     stale = []
-    for made in (http, client, cli):
+    for made in (http, client, cli, errors, settings, models):
         page = PAGES / f"{made.__name__}.md"
         old = page.read_text(encoding="utf-8")
         new = old.partition(MARKER)[0] + MARKER + "\n" + "\n".join(made()).strip() + "\n"

@@ -1,67 +1,36 @@
-"""What the README says, run."""
+"""What the README says beside its blocks of code, which `test_docs.py` runs."""
 
 import re
 import tomllib
-from pathlib import Path
 
-import pytest
-
+from tests.fenced import ROOT, blocks
 from toolkit import Client
 from toolkit.engine import Registry
 from toolkit.settings import Settings
 
-ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-
-
-def blocks(language: str) -> list[str]:
-    """The fenced blocks of a language, in order."""
-    return re.findall(rf"^```{language}\n(.*?)^```", README, re.M | re.S)
+PAGE = ROOT / "README.md"
+README = PAGE.read_text(encoding="utf-8")
 
 
 def test_the_first_two_commands_are_the_demo_and_the_tests() -> None:
     """Given the README's first screen, then its two bash blocks are one line each."""
-    demo, tests = blocks("bash")[:2]
+    demo, tests = [block.code for block in blocks(PAGE, "bash")][:2]
     assert demo.strip().endswith("toolkit demo")
     assert tests.strip().endswith("pytest")
     assert demo.count("\n") == tests.count("\n") == 1
     assert README.index(tests) < 1500
 
 
-def test_the_notebook_lines_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given the README's first Python block, when it is run, then a card is on the disk."""
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
-    for block in (blocks("python")[0], *blocks("python")[2:6]):
-        exec(compile(block, "README.md", "exec"), names)
-    assert names["route"].provider  # type: ignore[attr-defined]
-    assert (tmp_path / "card.png").read_bytes().startswith(b"\x89PNG")
-    client = names["client"]
-    assert isinstance(client, Client)
-    client.close()
-    names["stormy"].close()  # type: ignore[attr-defined]
-
-
 def test_the_capability_of_the_readme_runs(settings: Settings) -> None:
     """Given the README's own capability, when it is registered, then it can be run and chained."""
     names: dict[str, object] = {}
-    exec(compile(blocks("python")[6], "README.md", "exec"), names)
+    (code,) = [block.code for block in blocks(PAGE, "python") if "SHOUT" in block.code]
+    exec(compile(code, "README.md", "exec"), names)
     registry = Registry.load(extra=[names["SHOUT"]])  # type: ignore[list-item]
     with Client.local(settings=settings, registry=registry) as client:
         run = client.runs.create("text.shout", {"text": "tea"}).wait()
         assert run.output == {"text": "TEA"}
         assert client.artifacts.get(run.artifact_id).text() == "TEA"
-
-
-def test_the_settings_of_the_readme_are_settings(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Given the README's `toolkit.toml`, then it is read as it says."""
-    (tmp_path / "toolkit.toml").write_text(blocks("toml")[0], encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    openai = Settings().vendors["openai"]
-    assert openai.models["text"] == "llama4"
-    assert openai.timeouts.total_s == 300.0
 
 
 def test_every_command_it_names_exists() -> None:

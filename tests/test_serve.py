@@ -22,6 +22,17 @@ from toolkit.server.serve import serve
 from toolkit.settings import Settings
 
 
+def test_it_listens_on_loopback_unless_told() -> None:
+    """Given no address, then the API and its metrics are served on loopback alone."""
+    from typer.main import get_command
+
+    from toolkit.cli import app
+
+    command = get_command(app).commands["serve"]  # type: ignore[attr-defined]
+    defaults = {parameter.name: parameter.default for parameter in command.params}
+    assert defaults["host"] == defaults["metrics_host"] == "127.0.0.1"
+
+
 async def test_answers_are_sent_at_once(tmp_path: Path) -> None:
     """Given a connection that is kept, then no answer waits for the caller to acknowledge its head.
 

@@ -67,6 +67,29 @@ class Settings(BaseSettings):
     What is given in code wins over `TOOLKIT_…` variables, and those over `toolkit.toml` in the
     working directory.
 
+    Attributes:
+        data_dir: where everything is kept.
+        durability: `full` has each commit on the disk before it is acknowledged.
+        artifact_url: where artifacts' bytes go, by fsspec; beside the database if not given.
+        sandbox: simulated vendors: no keys, no bills.
+        vendors: how each is reached, by its id.
+        encyclopedia_url: whose articles `research.gather` reads.
+        zim_path: a ZIM file to read them from instead.
+        max_nodes: of one workflow.
+        max_edges: of one workflow.
+        body_limit_bytes: of a body, but for uploads.
+        upload_limit_bytes: of an uploaded artifact.
+        reply_limit_bytes: of a vendor's answer, unpacked.
+        max_headers: of a request.
+        lease_s: how long work stays with a process that does not renew its claim on it.
+        max_concurrent_jobs: of the process.
+        max_concurrent_jobs_per_account: of them, for one account.
+        first_byte_timeout_s: until a vendor's answer begins.
+        connect_timeout_s: until a connection to a vendor stands.
+        retry_base_s: the longest first wait between tries of a call; it doubles each time.
+        retry_cap_s: a vendor that asks for a longer wait is not tried again, but the next one.
+        breaker_cooldown_s: the first wait of an open breaker; it doubles, up to a minute.
+
     >>> Settings(data_dir="elsewhere").max_nodes
     1000
     """

@@ -1,0 +1,103 @@
+"""What README and docs tell to type, typed: each page in a folder of its own, in the sandbox."""
+
+import shlex
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from tests.fenced import PAGES, ROOT, Block, blocks
+from toolkit import AsyncClient, Client
+from toolkit.cli import app
+from toolkit.settings import Settings
+
+# Pages whose blocks another test runs, as they need more than a folder.
+ELSEWHERE = {
+    "docs/plugins.md": "tests/test_plugin_example.py installs the package that it shows",
+    "docs/cassettes.md": "tests/test_cassettes.py looks at the file that it leaves, too",
+}
+SHOWN = {"nginx", "text"}  # to read: tests/test_self_hosting.py has the nginx
+NAMES = {page: str(page.relative_to(ROOT)) for page in PAGES}
+
+
+@pytest.fixture
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An empty folder, in the sandbox."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TOOLKIT_SANDBOX", "true")
+    yield
+    monkeypatch.undo()
+
+
+def commands(text: str) -> Iterator[list[str]]:
+    """The commands of a bash block; what comes after a pipe is left out."""
+    for line in text.replace("\\\n", " ").splitlines():
+        words = shlex.shlex(line, posix=True, punctuation_chars=";|")
+        words.whitespace_split = True
+        command: list[str] = []
+        piped = False
+        for word in words:
+            if word == ";":
+                yield command
+                command, piped = [], False
+            piped = piped or word == "|"
+            if word != ";" and not piped:
+                command.append(word)
+        if command:
+            yield command
+
+
+def run_bash(block: Block) -> None:
+    """Have the command line do what a block says."""
+    for command in commands(block.code):
+        assert command[0] == "toolkit", f"{command}: say `not run` above it, and why."
+        done = CliRunner().invoke(app, command[1:], catch_exceptions=False)
+        assert done.exit_code == 0, f"{shlex.join(command)}: {done.output}"
+
+
+def read_toml(block: Block) -> None:
+    """Have a block read as `toolkit.toml`."""
+    assert set(tomllib.loads(block.code)) <= set(Settings.model_fields)
+    file = Path("toolkit.toml")
+    file.write_text(block.code, encoding="utf-8")
+    Settings()
+    file.unlink()
+
+
+@pytest.mark.usefixtures("_folder")
+@pytest.mark.parametrize("page", [p for p in PAGES if NAMES[p] not in ELSEWHERE], ids=NAMES.get)
+def test_what_a_page_tells_to_type_works(page: Path) -> None:
+    """Given a page, when its blocks are run in their order, then none of them fails."""
+    names: dict[str, object] = {}
+    for block in blocks(page):
+        if block.reason is not None or block.language in SHOWN:
+            continue
+        match block.language:
+            case "python":
+                exec(compile(block.code, page.name, "exec"), names)
+            case "bash":
+                run_bash(block)
+            case "toml":
+                read_toml(block)
+            case "yaml":
+                assert yaml.safe_load(block.code)
+            case language:
+                raise AssertionError(f"A block of `{language}`: what is to be done with it?")
+    for value in names.values():
+        if isinstance(value, Client):
+            value.close()
+        assert not isinstance(value, AsyncClient), "Close it on the page."
+
+
+def test_what_is_not_run_says_why(tell: Callable[[str], None]) -> None:
+    """Given the blocks that are not run, then each has its reason, and they are few."""
+    untried = [(NAMES[page], block) for page in PAGES for block in blocks(page) if block.reason]
+    for name, block in untried:
+        tell(f"{name}: not run, as it {block.reason}: {block.code.splitlines()[0]}")
+    assert len(untried) <= 12
+    for name, reason in ELSEWHERE.items():
+        assert (ROOT / name).exists()
+        assert (ROOT / reason.split()[0]).exists()

@@ -1,0 +1,46 @@
+"""What a data directory holds: keys only as digests, and no name that a caller chose."""
+
+import hashlib
+import re
+from base64 import urlsafe_b64decode
+from pathlib import Path
+
+import pytest
+
+from toolkit import Client, ToolkitError
+from toolkit.settings import Settings
+
+LARGE = b"tea " * 4096  # too large to stand in its record's row
+
+
+def test_a_key_is_kept_as_its_digest(settings: Settings) -> None:
+    """Given a key, then it has 256 random bits, and the directory has its SHA-256 and not it."""
+    with Client.local(settings=settings) as client:
+        keys = [client.account.create_key(name=name).api_key for name in ("one", "two")]
+    kept = b"".join(p.read_bytes() for p in settings.data_dir.rglob("*") if p.is_file())
+    for key in keys:
+        assert len(urlsafe_b64decode(key.removeprefix("sk_live_") + "=")) == 32
+        assert key.encode() not in kept
+        assert hashlib.sha256(key.encode()).hexdigest().encode() in kept
+    assert keys[0][:16] != keys[1][:16]
+
+
+def test_no_file_is_named_by_a_caller(settings: Settings, tmp_path: Path) -> None:
+    """Given names that lead elsewhere, then files are named by our digests, and stay inside."""
+    evil = "../../evil"
+    with Client.local(settings=settings) as client:
+        file = tmp_path / "evil.txt"
+        file.write_bytes(LARGE)
+        made = client.artifacts.upload(file, filename=evil)
+        assert evil not in made.record.filename
+        node = {"id": evil, "capability": "composition.layout", "input": {"title": "x"}}
+        with pytest.raises(ToolkitError, match="INVALID_REQUEST"):
+            client.workflows.create({"name": evil, "nodes": [node]})
+        with pytest.raises(ToolkitError, match="NOT_FOUND"):
+            client.artifacts.get(evil)
+    blobs = settings.data_dir / "artifacts"
+    placed = [p.relative_to(blobs).as_posix() for p in blobs.rglob("*") if p.is_file()]
+    digest = hashlib.sha256(LARGE).hexdigest()
+    assert f"{digest[:2]}/{digest[2:]}" in placed
+    assert all(re.fullmatch(r"[0-9a-f]{2}/[0-9a-f]{62}", name) for name in placed)
+    assert {path.name for path in tmp_path.iterdir()} == {"data", "evil.txt"}

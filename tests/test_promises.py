@@ -1,0 +1,61 @@
+"""The promises of the security page, each with tests that exist and speak of it."""
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+PAGE = TESTS.parent / "docs" / "security.md"
+ROW = re.compile(r"^\| P(\d+) \| (.+?) \| (.*) \|$", re.M)
+TABLE = {int(n): (promise, re.findall(r"`(\S+)`", named)) for n, promise, named in ROW.findall(
+    PAGE.read_text(encoding="utf-8")
+)}  # fmt: skip
+# One of these words is in what a test or its module says of itself, if it speaks of the promise.
+WORDS = {
+    1: "kill|acknowledged", 2: "kill", 3: "kill|crash|resumed", 4: "bytes", 5: "kill|conflict",
+    6: "acknowledge", 7: "stop", 8: "lease|fence", 9: "full|locked|space", 10: "clock",
+    11: "idempotency", 12: "key", 13: "envelope|refus|internal", 14: "retr|fail|served|page",
+    15: "key", 16: "secret|key", 17: "name|variable", 18: "address", 19: "account|foreign",
+    20: "id", 21: "ours|owner", 22: "key|sign-up|loopback|account", 23: "body|json",
+    24: "graph|nodes|cycle", 25: "name", 26: "code", 27: "budget|spend", 28: "network|larger",
+    29: "again|retry|retries|refus", 30: "call|limit|twice|breaker", 31: "answer",
+    32: "link|address|host", 33: "plan", 34: "fence|data|pass", 35: "text|browser|terminal",
+}  # fmt: skip
+
+
+@cache
+def told(file: str) -> dict[str, str]:
+    """What each test of a file says of itself, after what the file says of all of them."""
+    tree = ast.parse((TESTS / file).read_text(encoding="utf-8"))
+    about = ast.get_docstring(tree) or ""
+    found = {
+        node.name: f"{about} {node.name} {ast.get_docstring(node) or ''}".lower()
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    # hypothesis makes test cases of state machines, under names of their own.
+    named = {target.id for node in tree.body if isinstance(node, ast.Assign)
+             for target in node.targets if isinstance(target, ast.Name)}  # fmt: skip
+    return found | {name: f"{about} {name}".lower() for name in named}
+
+
+def test_every_promise_is_there() -> None:
+    """Given the page, then it has each promise once, with at least one test."""
+    assert list(TABLE) == list(range(1, 36))
+    assert [n for n, (_, tests) in TABLE.items() if not tests] == []
+    assert set(WORDS) == set(TABLE)
+
+
+@pytest.mark.parametrize("number", TABLE)
+def test_a_promise_has_tests_that_speak_of_it(number: int) -> None:
+    """Given a promise, then the tests beside it are there, and are about it."""
+    _, named = TABLE[number]
+    assert len(named) == len(set(named))
+    for one in named:
+        file, _, name = one.partition("::")
+        assert name.lower().startswith("test"), one
+        assert name in told(file), f"P{number}: there is no {one}."
+        assert re.search(WORDS[number], told(file)[name]), f"P{number} is not what {one} is about."
