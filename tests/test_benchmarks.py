@@ -2,10 +2,18 @@
 
 import asyncio
 import json
+import warnings
 
 import pytest
 
-from benchmarks import large_workflow, long_day, many_clients, many_workflows, store_growth
+from benchmarks import (
+    batch,
+    large_workflow,
+    long_day,
+    many_clients,
+    many_workflows,
+    store_growth,
+)
 
 
 def figures(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, object]]:
@@ -71,3 +79,13 @@ def test_store_growth(capsys: pytest.CaptureFixture[str]) -> None:
     for kind in store_growth.JOBS:
         assert {f"store_growth.bytes.{kind}", f"store_growth.again.{kind}"} <= set(found)
     assert "store_growth.full_over_normal" in found
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # papermill's own: it leaves its loop open
+def test_batch(capsys: pytest.CaptureFixture[str]) -> None:
+    """Given two notebooks, then a batch is told beside papermill's command and API."""
+    with warnings.catch_warnings():
+        batch.main(rounds=1, notebooks=2, hundred=2)
+    found = figures(capsys)
+    names = ("papermill_command", "papermill_api", "notebook", "hundred")
+    assert set(found) == {f"batch.{name}" for name in names}

@@ -7,6 +7,7 @@ from importlib import import_module
 import typer
 
 from toolkit import upkeep
+from toolkit.batch.cli import batch
 from toolkit.cli import alone, areas
 from toolkit.cli.areas import runs, tasks, workflows
 from toolkit.cli.demo import demo
@@ -26,6 +27,7 @@ app.command(rich_help_panel="Work")(tasks.task)
 app.command(rich_help_panel="Work")(alone.route)
 app.command(rich_help_panel="Here")(demo)
 app.command(rich_help_panel="Here")(serve)
+app.command(rich_help_panel="Here")(batch)
 app.command(rich_help_panel="Here")(upkeep.doctor)
 app.command(rich_help_panel="Here")(upkeep.backup)
 app.command(rich_help_panel="Here")(upkeep.prune)

@@ -1,0 +1,134 @@
+"""Notebooks in a batch: what one costs beyond its own work, beside papermill's API and command.
+
+Run `python -m benchmarks.batch`. The notebook has five cells and nothing to do, so all the time it
+takes is overhead. In each round, and in turns: papermill's command, its API, a batch with one
+worker (so that notebooks run one after the other, as papermill's do), and the floor: the same
+cells in a kernel that is already there and is kept. The limit of a batch is an eighth of what
+papermill's API took in the same run. Then 100 notebooks with two workers: limit 15 s.
+"""
+
+import logging
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+import nbformat
+from jupyter_client.manager import start_new_kernel
+from nbclient import NotebookClient
+from nbformat.v4 import new_code_cell, new_notebook
+from papermill.execute import execute_notebook
+
+from benchmarks._report import report
+from toolkit import batch
+
+ROUNDS = 5
+NOTEBOOKS = 40
+HUNDRED = 100
+TIMES_LESS = 8
+CELLS = ("x: int = 1", "import math", "y = math.sqrt(x)", "print(y)", "y")
+
+
+def written(folder: Path) -> Path:
+    """The notebook."""
+    cells = [new_code_cell(cell) for cell in CELLS]
+    cells[0].metadata["tags"] = ["parameters"]
+    spec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(new_notebook(cells=cells, metadata={"kernelspec": spec}), folder / "n.ipynb")
+    return folder / "n.ipynb"
+
+
+def by_command(path: Path) -> float:
+    """Seconds that papermill's command takes."""
+    started = time.perf_counter()
+    command = [sys.executable, "-m", "papermill", str(path), str(path.with_name("cli.ipynb"))]
+    subprocess.run([*command, "-p", "x", "4"], check=True, capture_output=True)
+    return time.perf_counter() - started
+
+
+def by_api(path: Path) -> float:
+    """Seconds that papermill's API takes, in a process that has it imported."""
+    started = time.perf_counter()
+    target = str(path.with_name("api.ipynb"))
+    execute_notebook(str(path), target, parameters={"x": 4}, progress_bar=False)
+    return time.perf_counter() - started
+
+
+def in_batch(path: Path, notebooks: int, workers: int) -> float:
+    """Seconds that a batch takes, from nothing to its table."""
+    with tempfile.TemporaryDirectory() as out:
+        started = time.perf_counter()
+        grid = {"x": list(range(notebooks))}
+        table = batch.run(path, grid, out=out, workers=workers, progress=False)
+        spent = time.perf_counter() - started
+    if set(table["status"]) != {"completed"}:
+        raise RuntimeError("a notebook failed")
+    return spent
+
+
+def kept(path: Path, times: int) -> float:
+    """Seconds a notebook in a kernel that is there already, and stays."""
+    manager, client = start_new_kernel(kernel_name="python3")
+    try:
+        spent = []
+        for _ in range(times + 1):
+            notebook = nbformat.read(path, as_version=4)
+            runner = NotebookClient(notebook, km=manager)
+            runner.kc = client
+            started = time.perf_counter()
+            for index, cell in enumerate(notebook.cells):
+                runner.execute_cell(cell, index)
+            spent.append(time.perf_counter() - started)
+        return statistics.median(spent[1:])
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+
+
+def cpu() -> float:
+    """Seconds of processor that this process and those that have ended under it have used."""
+    kinds = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    return sum(used.ru_utime + used.ru_stime for used in map(resource.getrusage, kinds))
+
+
+def main(rounds: int = ROUNDS, notebooks: int = NOTEBOOKS, hundred: int = HUNDRED) -> int:
+    """Measure; exit code 1 if a limit is not kept."""
+    warnings.simplefilter("ignore")
+    logging.getLogger("papermill").setLevel(logging.ERROR)
+    command, api, batches, floors = [], [], [], []
+    with tempfile.TemporaryDirectory() as folder:
+        path = written(Path(folder))
+        by_api(path)  # warm the byte-code and file caches
+        for _ in range(rounds):
+            command.append(by_command(path))
+            api.append(by_api(path))
+            batches.append(in_batch(path, notebooks, workers=1) / notebooks)
+            floors.append(kept(path, notebooks))
+        before = cpu()
+        side_by_side = in_batch(path, hundred, workers=2)
+        used = cpu() - before
+    floor, stock, ours = (statistics.median(taken) for taken in (floors, api, batches))
+    more = {"rounds": rounds, "notebooks": notebooks}
+    report("batch.papermill_command", statistics.median(command), "s", floor=floor, limit=None)
+    report("batch.papermill_api", stock, "s", floor=floor, limit=None, rounds=rounds)
+    times = {"times_less_than_api": round(stock / ours, 1), "noise": max(batches) - min(batches)}
+    limit = round(stock / TIMES_LESS, 4)
+    good = report("batch.notebook", ours, "s", floor=floor, limit=limit, **more, **times)
+    # What it used of processors tells, on a machine that others use, what it would take alone.
+    more = {
+        "notebooks": hundred,
+        "cpu_seconds": round(used, 2),
+        "load": round(os.getloadavg()[0], 1),
+    }
+    side = {"floor": floor * hundred / 2, "limit": 15.0}
+    good &= report("batch.hundred", side_by_side, "s", **side, **more)
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,36 @@
+"""What docs/batch.md says, run."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from toolkit.batch import cli, engine
+from toolkit.batch.kernels import open_source
+
+DOCS = (Path(__file__).parents[2] / "docs" / "batch.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # papermill's own: it leaves its loop open
+def test_the_examples_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given both Python blocks, when run, then the table and the notebooks are there."""
+    source = open_source(fork=True, spares=1, renew_after=engine.RENEW_AFTER)
+    monkeypatch.setattr(engine, "shared_source", lambda: source)
+    monkeypatch.chdir(tmp_path)
+    engine.register()  # as its entry point does where this is installed
+    names: dict[str, object] = {}
+    try:
+        for block in re.findall(r"^```python\n(.*?)^```", DOCS, re.M | re.S):
+            exec(compile(block, "docs/batch.md", "exec"), names)
+    finally:
+        source.close()
+    table = names["table"]
+    assert list(table["grown"]) == [1.22, 1.49, 1.63, 2.65]  # type: ignore[index]
+    assert (tmp_path / "grown.ipynb").is_file()
+
+
+def test_the_exit_codes_are_those_of_the_command() -> None:
+    """Given the table of exit codes, then it has the command's own."""
+    for code in (cli.MOST_FAILURES, cli.REFUSED, cli.STOPPED):
+        assert re.search(rf"^\| (0 to )?{code} \|", DOCS, re.M)
+    assert f"after {engine.RENEW_AFTER} notebooks" in DOCS

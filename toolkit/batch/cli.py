@@ -1,0 +1,62 @@
+"""The command `toolkit batch`."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from toolkit.contract.errors import ToolkitError
+
+MOST_FAILURES = 100
+REFUSED = 101
+STOPPED = 130
+
+
+def batch(
+    notebook: Annotated[Path, typer.Argument(help="With a cell tagged `parameters`.")],
+    grid: Annotated[Path, typer.Option(help="Rows as CSV; or YAML: rows, or lists to combine.")],
+    out: Annotated[Path, typer.Option(help="Where notebooks and table go.")] = Path("batch-output"),
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Side by side; by default one a processor.")
+    ] = None,
+    timeout: Annotated[
+        float | None, typer.Option(min=0.1, help="Seconds that a notebook may take.")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume/--fresh", help="Keep what completed before, or run all.")
+    ] = True,
+    preload: Annotated[
+        list[str] | None,
+        typer.Option(help="A module that kernels have imported; repeatable, or `none`."),
+    ] = None,
+    fork: Annotated[
+        bool, typer.Option("--fork/--no-fork", help="Fork kernels, or start each ahead of need.")
+    ] = True,
+    renew_after: Annotated[
+        int, typer.Option(min=1, help="Replace what kernels are forked from after so many.")
+    ] = 500,
+) -> None:
+    """Run a notebook once for each row of a grid, side by side in warm kernels.
+
+    The exit code is the number of failures, at most 100; 101 if the notebook or the grid was
+    refused and nothing ran; 130 if it was stopped by Ctrl-C. A second run takes up where this one
+    ended.
+    """
+    from toolkit.batch.running import Batch, run_all
+
+    modules = None if preload is None else tuple(name for name in preload if name != "none")
+    given = Batch(notebook, out, workers, timeout, resume, modules, fork, renew_after)
+    try:
+        outcomes = run_all(given, grid)
+    except ToolkitError as refused:
+        print(refused, file=sys.stderr)
+        raise typer.Exit(REFUSED) from None
+    except KeyboardInterrupt:
+        print(f"Stopped; what is done is in {out / 'results.csv'}.", file=sys.stderr)
+        raise typer.Exit(STOPPED) from None
+    failures = sum(one.status == "failed" for one in outcomes)
+    kept = sum(one.kept for one in outcomes)
+    before = f", {kept} of them before" if kept else ""
+    print(f"{len(outcomes) - failures} completed{before}, {failures} failed: {out / 'results.csv'}")
+    raise typer.Exit(min(failures, MOST_FAILURES))

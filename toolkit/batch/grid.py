@@ -1,0 +1,173 @@
+"""The grid of a batch: rows of parameters, checked before anything runs."""
+
+import ast
+import csv
+import itertools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from toolkit.batch.imports import cell_trees
+from toolkit.contract.connections import looks_like_a_key
+from toolkit.contract.errors import ErrorCode, RequestError
+
+Parameters = dict[str, Any]
+Grid = str | Path | Sequence[Mapping[str, Any]] | Mapping[str, Any]
+
+
+def defaults(notebook: Mapping[str, Any]) -> dict[str, Any]:
+    """What the cell tagged `parameters` assigns, with the values that are plain."""
+    found: dict[str, Any] = {}
+    for tree in cell_trees(notebook, tag="parameters"):
+        for node in tree.body:
+            targets: Sequence[ast.expr] = ()
+            value: ast.expr | None = None
+            if isinstance(node, ast.Assign):
+                targets, value = node.targets, node.value
+            elif isinstance(node, ast.AnnAssign):
+                targets, value = [node.target], node.value
+            for target in targets:
+                if isinstance(target, ast.Name):
+                    found[target.id] = _literal(value)
+    return found
+
+
+def rows_of(grid: Grid, known: Mapping[str, Any]) -> list[Parameters]:
+    """The rows of a grid, in order.
+
+    Args:
+        grid: a file ending in .csv, .yaml or .yml; a list of rows; or a mapping whose lists are
+            combined, each value with each.
+        known: the parameters that the notebook has, with their defaults.
+
+    Raises:
+        RequestError: if it cannot be read, names what the notebook does not have, holds what looks
+            like a key, or has two equal rows.
+    """
+    given = _read(Path(grid), known) if isinstance(grid, str | Path) else grid
+    rows = _product(given) if isinstance(given, Mapping) else [dict(row) for row in given]
+    if not rows:
+        raise _refusal("The grid has no rows: give at least one.")
+    _check_names(rows, known)
+    seen: dict[str, int] = {}
+    for number, row in enumerate(rows, 1):
+        for name, value in row.items():
+            _check_value(f"rows.{number}.{name}", value)
+        text = json.dumps(row, sort_keys=True)
+        if text in seen:
+            raise _refusal(
+                f"Rows {seen[text]} and {number} are equal: to run one twice, add a parameter "
+                "that tells them apart, such as a seed."
+            )
+        seen[text] = number
+    return rows
+
+
+def _read(path: Path, known: Mapping[str, Any]) -> Sequence[Mapping[str, Any]] | Mapping[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise _refusal(f"The grid {path.name} cannot be read: {type(error).__name__}.") from None
+    if path.suffix.lower() == ".csv":
+        return _csv(text, known)
+    if path.suffix.lower() not in (".yaml", ".yml"):
+        raise _refusal(f"The grid {path.name} is of no known kind: name it .csv or .yaml.")
+    try:
+        found = yaml.safe_load(text)
+    except yaml.YAMLError:
+        raise _refusal(f"The grid {path.name} is not YAML: check its indentation.") from None
+    if isinstance(found, Mapping) or (
+        isinstance(found, list) and all(isinstance(row, Mapping) for row in found)
+    ):
+        return found
+    raise _refusal(f"The grid {path.name} must be a list of rows, or a mapping of lists.")
+
+
+def _csv(text: str, known: Mapping[str, Any]) -> list[Parameters]:
+    reader = csv.DictReader(text.splitlines())
+    rows = []
+    for number, row in enumerate(reader, 1):
+        if None in row or None in row.values():
+            raise _refusal(f"Row {number} of the grid has not as many cells as there are names.")
+        rows.append(
+            {
+                name.strip(): _cell(cell, known.get(name.strip()))
+                for name, cell in row.items()
+                if cell.strip()
+            }
+        )
+    return rows
+
+
+def _cell(cell: str, default: Any) -> Any:
+    """Text where the notebook's own value is text; else what JSON reads, or else text."""
+    if isinstance(default, str):
+        return cell
+    if cell.strip() in ("True", "False", "None"):
+        return ast.literal_eval(cell.strip())
+    try:
+        return json.loads(cell)
+    except ValueError:
+        return cell
+
+
+def _product(lists: Mapping[str, Any]) -> list[Parameters]:
+    choices = [
+        [(name, value) for value in (values if isinstance(values, list | tuple) else [values])]
+        for name, values in lists.items()
+    ]
+    return [dict(row) for row in itertools.product(*choices)] if choices else []
+
+
+def _check_names(rows: Sequence[Parameters], known: Mapping[str, Any]) -> None:
+    unknown = sorted({str(name) for row in rows for name in row} - set(known))
+    if unknown:
+        has = ", ".join(known) or "none: tag a cell `parameters`"
+        raise _refusal(
+            f"The notebook has no parameter {', '.join(f'`{name}`' for name in unknown)}; "
+            f"it has {has}."
+        )
+
+
+def _check_value(path: str, value: Any) -> None:
+    for leaf in _leaves(value):
+        if isinstance(leaf, str) and looks_like_a_key(leaf) and not _leads_somewhere(leaf):
+            # It is not echoed: it may be one.
+            raise _refusal(
+                f"The value at `{path}` looks like a key, and notebooks keep their parameters: "
+                "give the name of the variable that holds it."
+            )
+        if not isinstance(leaf, bool | int | float | str | None):
+            kind = type(leaf).__name__
+            raise _refusal(f"The value at `{path}` is a {kind}: write it as text.")
+
+
+def _leads_somewhere(text: str) -> bool:
+    """Whether it is a long path rather than a long key: its folder is there."""
+    return "/" in text and Path(text).expanduser().parent.is_dir()
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _leaves(name)
+            yield from _leaves(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _leaves(inner)
+    else:
+        yield value
+
+
+def _literal(node: ast.expr | None) -> Any:
+    try:
+        return None if node is None else ast.literal_eval(node)
+    except ValueError:
+        return None
+
+
+def _refusal(message: str) -> RequestError:
+    return RequestError(ErrorCode.INVALID_REQUEST, message)

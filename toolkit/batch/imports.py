@@ -1,0 +1,53 @@
+"""What a notebook imports at its top, so that it can be imported once for all runs."""
+
+import ast
+import sys
+import sysconfig
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+
+def cell_trees(notebook: Mapping[str, Any], tag: str | None = None) -> Iterator[ast.Module]:
+    """The code cells that are Python, parsed; with a tag, only those that have it."""
+    for cell in notebook["cells"]:
+        if cell["cell_type"] != "code":
+            continue
+        if tag is not None and tag not in cell["metadata"].get("tags", ()):
+            continue
+        lines = cell["source"].splitlines()
+        plain = "\n".join("" if line.lstrip().startswith(("%", "!")) else line for line in lines)
+        try:
+            yield ast.parse(plain)
+        except SyntaxError:
+            continue
+
+
+def preloads(notebook: Mapping[str, Any]) -> tuple[str, ...]:
+    """`module` and `module:name` for what it imports from installed packages, in order.
+
+    Modules of the author's own are left to each run, as what they do when imported may differ.
+    """
+    found: dict[str, None] = {}
+    for tree in cell_trees(notebook):
+        for node in tree.body:
+            if isinstance(node, ast.Import):
+                found |= dict.fromkeys(alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names = [f":{alias.name}" if alias.name != "*" else "" for alias in node.names]
+                found |= dict.fromkeys(f"{node.module}{name}" for name in names)
+    return tuple(name for name in found if _installed(name.partition(":")[0].partition(".")[0]))
+
+
+def _installed(package: str) -> bool:
+    if package in sys.stdlib_module_names or package == __name__.partition(".")[0]:
+        return True
+    try:
+        spec = find_spec(package)
+    except (ImportError, ValueError):
+        return False
+    if spec is None or spec.origin is None:
+        return False
+    homes = {Path(sysconfig.get_path(name)) for name in ("purelib", "platlib")}
+    return any(Path(spec.origin).is_relative_to(home) for home in homes)

@@ -1,0 +1,113 @@
+"""Where warm kernels come from: what a source of them is, and which one fits a machine."""
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import IO, Any, Protocol
+
+LAUNCHER = "ipykernel_launcher"
+Connection = dict[str, Any]
+
+
+class NotWarmError(Exception):
+    """This kernel cannot be had warm; start it as any other."""
+
+
+class ClosedError(Exception):
+    """The source was closed: whoever waits for a kernel is to give up."""
+
+
+class Kernel(Protocol):
+    """The process of a kernel, with as much of `Popen` as a provisioner needs."""
+
+    pid: int
+    stdin: IO[bytes] | None
+    stdout: IO[bytes] | None
+    stderr: IO[bytes] | None
+
+    def poll(self) -> int | None:
+        """Its exit code, once it has one."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its exit code."""
+
+    def send_signal(self, sig: int, /) -> None:
+        """Signal it."""
+
+    def terminate(self) -> None:
+        """Ask it to end."""
+
+    def kill(self) -> None:
+        """End it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A kernel that somebody wants now.
+
+    Attributes:
+        command: what would start it cold.
+        cwd: the folder it works in.
+        env: its whole environment.
+        preload: what it may have imported already: `module` or `module:name`.
+    """
+
+    command: tuple[str, ...]
+    cwd: str
+    env: Mapping[str, str]
+    preload: tuple[str, ...] = ()
+
+    def launcher(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The interpreter with its options, and the kernel's own arguments.
+
+        Raises:
+            NotWarmError: if it is no kernel of IPython.
+        """
+        if LAUNCHER not in self.command:
+            raise NotWarmError
+        at = self.command.index(LAUNCHER)
+        return self.command[: at - 1], self.command[at + 1 :]
+
+
+class Source(Protocol):
+    """Gives kernels that are already prepared; safe to ask from many threads.
+
+    Attributes:
+        folder: for connection files.
+    """
+
+    folder: str
+
+    def start(self, wanted: Wanted) -> tuple[Kernel, Connection]:
+        """A kernel that nobody used before, and where it listens.
+
+        Raises:
+            NotWarmError: if it can only be had cold.
+            ClosedError: if this was closed.
+        """
+
+    def close(self) -> None:
+        """Kill what is left, running kernels too."""
+
+
+def can_fork() -> bool:
+    """Whether processes can be forked here; on macOS its own frameworks do not survive it."""
+    return hasattr(os, "fork") and sys.platform != "darwin"
+
+
+def open_source(*, fork: bool, spares: int, renew_after: int) -> Source:
+    """The fastest source this machine has.
+
+    Args:
+        fork: whether it may fork; without, each kernel is a process started ahead of need.
+        spares: how many kernels to keep ready where they are not forked.
+        renew_after: after how many forks the process they are forked from is replaced.
+    """
+    if fork and can_fork():
+        from toolkit.batch.zygote import Forks
+
+        return Forks(spares=spares, renew_after=renew_after)
+    from toolkit.batch.started import Started
+
+    return Started(spares)

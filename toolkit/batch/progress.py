@@ -1,0 +1,86 @@
+"""How far a batch is: a bar on a terminal, and elsewhere a line every few seconds."""
+
+import sys
+import time
+from types import TracebackType
+from typing import Self, TextIO
+
+from toolkit.batch.table import Outcome
+
+LINE_EVERY_S = 5.0
+
+
+class BatchProgress:
+    """Tells on standard error what is done, what failed, and how long the rest will take.
+
+    Args:
+        total: how many notebooks there are to run.
+        shown: whether anything is told at all.
+        stream: where to; by default standard error.
+    """
+
+    def __init__(self, total: int, *, shown: bool = True, stream: TextIO | None = None) -> None:
+        self._total = total
+        self._shown = shown and total > 0
+        self._stream = stream or sys.stderr
+        self._bar = self._shown and self._stream.isatty()
+        self._started = self._told = time.monotonic()
+        self._done = self._failed = 0
+
+    def __enter__(self) -> Self:
+        if self._bar:
+            self._tell("\r")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar:
+            self._stream.write("\n")
+            self._stream.flush()
+
+    def add(self, outcome: Outcome) -> None:
+        """Count one that has ended; a failure is told at once."""
+        self._done += 1
+        self._failed += outcome.status == "failed"
+        if not self._shown:
+            return
+        now = time.monotonic()
+        if outcome.status == "failed":
+            self._print(f"{outcome.path}: {outcome.error}")
+        if self._bar:
+            self._tell("\r")
+        elif now - self._told >= LINE_EVERY_S or self._done == self._total:
+            self._told = now
+            self._tell("", "\n")
+
+    def line(self) -> str:
+        """Where it stands, in one line."""
+        spent = time.monotonic() - self._started
+        left = spent / self._done * (self._total - self._done) if self._done else None
+        failed = f", {self._failed} failed" if self._failed else ""
+        rest = f", {_duration(left)} left" if left else ""
+        return f"{self._done}/{self._total}{failed}, {_duration(spent)}{rest}"
+
+    def _print(self, text: str) -> None:
+        clear = "\r\x1b[2K" if self._bar else ""
+        self._stream.write(f"{clear}{text}\n")
+
+    def _tell(self, before: str, after: str = "") -> None:
+        bar = ""
+        if self._bar:
+            full = 24 * self._done // self._total
+            bar = f"\x1b[2K[{'█' * full}{' ' * (24 - full)}] "
+        self._stream.write(f"{before}{bar}{self.line()}{after}")
+        self._stream.flush()
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes:02} min"
+    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"

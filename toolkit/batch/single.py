@@ -1,0 +1,180 @@
+"""One notebook of a batch: parameters in, run by papermill, kept whatever comes of it."""
+
+import copy
+import hashlib
+import json
+import os
+import re
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbclient.exceptions import CellTimeoutError, DeadKernelError
+from papermill.engines import papermill_engines
+from papermill.exceptions import PapermillExecutionError
+from papermill.execute import (
+    prepare_notebook_metadata,
+    raise_for_execution_errors,
+    remove_error_markers,
+)
+from papermill.iorw import load_notebook_node
+from papermill.parameterize import parameterize_notebook
+
+from toolkit.batch import engine
+from toolkit.batch.grid import Parameters
+from toolkit.batch.kernels import Source
+from toolkit.batch.records import recorded
+from toolkit.batch.table import Outcome, replace
+from toolkit.contract.errors import ErrorCode, RequestError
+
+MARK = "toolkit_batch"  # in a notebook's metadata: whose result it is
+LONGEST_SLUG = 60
+_HASH_DIGITS = 10
+_LEAST_S = 0.001  # nbclient reads zero as no limit
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One row of the grid with the name its notebook gets, and what tells it from any other."""
+
+    parameters: Parameters
+    name: str
+    digest: str
+
+
+class Template:
+    """A notebook that is run many times: read and checked once.
+
+    Raises:
+        RequestError: if it cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self.notebook = load_notebook_node(str(path))
+        except (OSError, ValueError, nbformat.reader.NotJSONError) as error:
+            raise RequestError(
+                ErrorCode.INVALID_REQUEST,
+                f"{path.name} cannot be read as a notebook: {type(error).__name__}.",
+            ) from None
+        self.kernel = self.notebook.metadata.get("kernelspec", {}).get("name") or "python3"
+        self._content = [
+            [cell.cell_type, cell.source, cell.metadata.get("tags", [])]
+            for cell in self.notebook.cells
+        ]
+
+    def job(self, parameters: Parameters) -> Job:
+        """A row with its name and its digest: of the notebook's content, kernel and parameters."""
+        content = json.dumps([self._content, self.kernel, parameters], sort_keys=True)
+        digest = hashlib.sha256(content.encode()).hexdigest()
+        words = "-".join(f"{name}-{value}" for name, value in parameters.items())
+        slug = re.sub(r"[^A-Za-z0-9.]+", "-", words)[:LONGEST_SLUG].strip("-.")
+        return Job(parameters, f"{slug or self.path.stem}-{digest[:_HASH_DIGITS]}.ipynb", digest)
+
+
+def kept(job: Job, out: Path) -> Outcome | None:
+    """What an earlier batch left for this row, if it completed."""
+    try:
+        notebook = json.loads((out / job.name).read_text(encoding="utf-8"))
+        mark = notebook["metadata"][MARK]
+        if mark["digest"] != job.digest or mark["status"] != "completed":
+            return None
+        return Outcome(
+            job.parameters,
+            job.name,
+            "completed",
+            seconds=mark["seconds"],
+            recorded=recorded(notebook),
+            kept=True,
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return None  # not there, or not ours: it is run
+
+
+def execute(
+    template: Template,
+    job: Job,
+    out: Path,
+    source: Source,
+    preload: tuple[str, ...],
+    timeout: float | None,
+    stopped: threading.Event,
+) -> Outcome | None:
+    """Run one row and keep its notebook; none if the batch was stopped before its end."""
+    started = time.monotonic()
+    notebook = parameterize_notebook(
+        copy.deepcopy(template.notebook),
+        job.parameters,
+        kernel_name=template.kernel,
+        engine_name=engine.NAME,
+    )
+    # Relative to the notebook, so that a folder that is passed on names none of this machine.
+    came_from = os.path.relpath(template.path, out)
+    notebook = remove_error_markers(prepare_notebook_metadata(notebook, came_from, job.name))
+    error = _run(notebook, source, preload, template.kernel, timeout)
+    if error and stopped.is_set():
+        return None
+    seconds = round(time.monotonic() - started, 3)
+    status = "failed" if error else "completed"
+    mark = {"digest": job.digest, "status": status, "seconds": seconds, "error": error}
+    notebook.metadata[MARK] = mark
+    replace(out / job.name, nbformat.writes(notebook))
+    return Outcome(
+        job.parameters,
+        job.name,
+        "failed" if error else "completed",
+        error,
+        seconds,
+        recorded(notebook),
+    )
+
+
+def _run(
+    notebook: Any, source: Source, preload: tuple[str, ...], kernel: str, timeout: float | None
+) -> str | None:
+    """Run its cells; what went wrong, in one line."""
+    try:
+        papermill_engines.execute_notebook_with_engine(
+            engine.NAME,
+            notebook,
+            kernel,
+            output_path=None,
+            progress_bar=False,
+            autosave_cell_every=0,
+            source=source,
+            preload=preload,
+            timeout_func=None if timeout is None else _Left(timeout),
+        )
+        raise_for_execution_errors(notebook, None)
+    except PapermillExecutionError as failed:
+        return _line(f"{failed.ename}: {failed.evalue}")
+    except CellTimeoutError:
+        return f"Timed out after {timeout:g} s"
+    except DeadKernelError:
+        return "Its kernel died"
+    except Exception as failed:
+        return _line(f"{type(failed).__name__}: {failed}")
+    return None
+
+
+class _Left:
+    """How long a cell may still take; the time of a notebook begins with its first cell."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._ends: float | None = None
+
+    def __call__(self, cell: object) -> float:
+        del cell
+        now = time.monotonic()
+        if self._ends is None:
+            self._ends = now + self._seconds
+        return max(self._ends - now, _LEAST_S)
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())[:500]

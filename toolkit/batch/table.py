@@ -1,0 +1,95 @@
+"""What came of a batch: one row a notebook, as a DataFrame, a CSV file and a report."""
+
+import csv
+import io
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+from toolkit.batch.records import RESERVED
+
+Status = Literal["completed", "failed", "not run"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one row.
+
+    Attributes:
+        parameters: of the grid.
+        path: of the executed notebook, in the folder of the batch.
+        status: completed, failed (kept with its error), or not run as the batch was stopped.
+        error: what went wrong, in one line.
+        seconds: what it took, its kernel included.
+        recorded: what it recorded.
+        kept: whether it is from an earlier batch.
+    """
+
+    parameters: Mapping[str, Any]
+    path: str
+    status: Status
+    error: str | None = None
+    seconds: float | None = None
+    recorded: Mapping[str, Any] = field(default_factory=dict)
+    kept: bool = False
+
+
+def columns(outcomes: Sequence[Outcome]) -> dict[str, list[Any]]:
+    """Parameters, what was recorded, then status, error, seconds and path: a value for each row.
+
+    Where two of a name would meet, the parameter is `parameter.name`, the other `recorded.name`.
+    """
+    parameters = dict.fromkeys(name for one in outcomes for name in one.parameters)
+    recorded = dict.fromkeys(name for one in outcomes for name in one.recorded)
+    found: dict[str, list[Any]] = {}
+    for name in parameters:
+        found[_apart(name, "parameter", RESERVED)] = [one.parameters.get(name) for one in outcomes]
+    for name in recorded:
+        found[_apart(name, "recorded", parameters)] = [one.recorded.get(name) for one in outcomes]
+    return found | {name: [getattr(one, name) for one in outcomes] for name in RESERVED}
+
+
+def to_frame(outcomes: Sequence[Outcome]) -> "pd.DataFrame":
+    """A row each. A column with gaps keeps its values as they are, where pandas makes 1 a 1.0."""
+    import pandas as pd
+
+    return pd.DataFrame(
+        {
+            name: pd.Series(
+                values, dtype=object if any(value is None for value in values) else None
+            )
+            for name, values in columns(outcomes).items()
+        }
+    )
+
+
+def _apart(name: str, kind: str, taken: Iterable[str]) -> str:
+    return f"{kind}.{name}" if name in taken else name
+
+
+def write(out: Path, outcomes: Sequence[Outcome], report: Mapping[str, Any]) -> None:
+    """Write `results.csv` and `report.json`, each whole or not at all."""
+    named = columns(outcomes)
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(named)
+    rows.writerows([_cell(value) for value in row] for row in zip(*named.values(), strict=True))
+    replace(out / "results.csv", text.getvalue())
+    replace(out / "report.json", json.dumps(report, indent=2, ensure_ascii=False) + "\n")
+
+
+def _cell(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, dict | list) else value
+
+
+def replace(path: Path, text: str) -> None:
+    """Put a file in the place of another, whole or not at all."""
+    fresh = path.with_name(path.name + ".new")
+    fresh.write_text(text, encoding="utf-8")
+    os.replace(fresh, path)

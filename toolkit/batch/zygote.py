@@ -1,0 +1,263 @@
+"""Kernels forked from a process that has done their imports: milliseconds instead of a second."""
+
+import json
+import os
+import queue
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from shutil import rmtree
+from typing import IO, cast
+
+from toolkit.batch import _zygote
+from toolkit.batch.kernels import LAUNCHER, ClosedError, Connection, Kernel, NotWarmError, Wanted
+from toolkit.batch.spares import PORTS, Spare, Spares, cold, write_connection
+
+READY_S = 60.0
+LONGEST_SOCKET = 80  # a path may have 107 bytes; the sockets' own names need some
+KEPT = 4
+_OWN = ("JPY_", "PYDEVD_")  # variables that differ by kernel, which imports do not read
+
+
+class ForkedKernel:
+    """A child of a zygote, seen from here."""
+
+    stdin: IO[bytes] | None = None
+    stdout: IO[bytes] | None = None
+    stderr: IO[bytes] | None = None
+
+    def __init__(self, pid: int, zygote: "Zygote") -> None:
+        self.pid = pid
+        self._zygote = zygote
+        self._listens = threading.Event()
+        self._ended = threading.Event()
+        self._code: int | None = None
+
+    def end(self, code: int) -> None:
+        """Note that it has ended."""
+        self._code = code
+        self._ended.set()
+        self._listens.set()
+
+    def listen(self) -> None:
+        """Note that it listens."""
+        self._listens.set()
+
+    def wait_until_it_listens(self) -> None:
+        """Or until it has ended: who connects sooner is turned away, and waits to try again."""
+        self._listens.wait(READY_S)
+
+    def poll(self) -> int | None:
+        """Its exit code, once it has one."""
+        return self._code
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its exit code."""
+        if not self._ended.wait(timeout) or self._code is None:
+            raise subprocess.TimeoutExpired(f"kernel {self.pid}", timeout or 0)
+        return self._code
+
+    def send_signal(self, sig: int, /) -> None:
+        """Signal it and what it started."""
+        self._zygote.signal(self.pid, sig)
+
+    def terminate(self) -> None:
+        """Ask it to end."""
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it."""
+        self.send_signal(signal.SIGKILL)
+
+
+class Zygote:
+    """The process on the other side of `toolkit.batch._zygote`, and its kernels."""
+
+    def __init__(
+        self, interpreter: tuple[str, ...], env: Mapping[str, str], preload: tuple[str, ...]
+    ) -> None:
+        self._channel, theirs = socket.socketpair()
+        script = str(Path(_zygote.__file__))
+        with theirs:
+            self._process = subprocess.Popen(  # noqa: S603
+                [*interpreter, script, str(theirs.fileno()), json.dumps(preload)],
+                env=dict(env),
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                # A Ctrl-C is for whoever runs the batch, not for what it runs.
+                start_new_session=True,
+            )
+        self.forks = 0
+        self._lock = threading.Lock()
+        self._retired = False
+        self._safe: bool | None = None
+        self._kernels: dict[int, ForkedKernel] = {}
+        self._told: queue.SimpleQueue[bool | ForkedKernel | None] = queue.SimpleQueue()
+        self._reader = threading.Thread(target=self._read, daemon=True, name="zygote")
+        self._reader.start()
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can be asked for kernels."""
+        return self._reader.is_alive() and not self._retired
+
+    @property
+    def running(self) -> bool:
+        """Whether it still has kernels."""
+        return bool(self._kernels)
+
+    def fork(self, argv: tuple[str, ...], cwd: str, env: Mapping[str, str]) -> ForkedKernel:
+        """A new kernel.
+
+        Raises:
+            NotWarmError: if the process has died, or what it imported has started threads, which
+                a fork would lose.
+        """
+        with self._lock:
+            if self._safe is None:
+                self._safe = self._next() is True
+            if not self._safe:
+                raise NotWarmError
+            self._send({"fork": {"argv": [LAUNCHER, *argv], "cwd": cwd, "env": {**env}}})
+            self.forks += 1
+            return cast("ForkedKernel", self._next())
+
+    def signal(self, pid: int, number: int) -> None:
+        """Signal a kernel that is still there."""
+        with suppress(NotWarmError):
+            self._send({"signal": [pid, int(number)]})
+
+    def retire(self) -> None:
+        """Fork no more, and end with the last kernel."""
+        self._retired = True
+        if not self._kernels:
+            self.close()
+
+    def close(self) -> None:
+        """End it and its kernels."""
+        self._retired = True
+        with suppress(OSError):
+            self._channel.shutdown(socket.SHUT_RDWR)
+        self._process.wait()
+        self._reader.join()
+
+    def _next(self) -> "bool | ForkedKernel":
+        told = self._told.get(timeout=READY_S)
+        if told is None:
+            self._told.put(None)
+            raise NotWarmError
+        return told
+
+    def _send(self, what: dict[str, object]) -> None:
+        try:
+            self._channel.sendall(json.dumps(what).encode() + b"\n")
+        except OSError:
+            raise NotWarmError from None
+
+    def _read(self) -> None:
+        with self._channel, self._channel.makefile("rb") as lines, suppress(OSError):
+            for line in lines:
+                self._hear(json.loads(line))
+        self._told.put(None)
+        for kernel in tuple(self._kernels.values()):
+            # Its parent is gone, and nobody else would end it.
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(kernel.pid, signal.SIGKILL)
+            kernel.end(-signal.SIGKILL)
+        self._process.wait()
+
+    def _hear(self, told: dict[str, object]) -> None:
+        match told:
+            case {"threads": int(count)}:
+                self._told.put(count == 1)
+            case {"forked": int(pid)}:
+                self._kernels[pid] = ForkedKernel(pid, self)
+                self._told.put(self._kernels[pid])
+            case {"listens": int(pid)}:
+                self._kernels[pid].listen()
+            case {"ended": [int(pid), int(code)]}:
+                self._kernels.pop(pid).end(code)
+                if self._retired and not self._kernels:
+                    self._channel.shutdown(socket.SHUT_RDWR)
+
+
+class Forks:
+    """Zygotes by what they have imported; one that has died or forked often is replaced.
+
+    One kernel is always forked ahead, so that it gets ready while a notebook runs.
+    """
+
+    def __init__(self, *, spares: int, renew_after: int) -> None:
+        usual = len(tempfile.gettempdir()) < LONGEST_SOCKET
+        self.folder = tempfile.mkdtemp(prefix="toolkit-", dir=None if usual else "/tmp")  # noqa: S108
+        self._renew_after = renew_after
+        self._forked = Spares(1, self._fork, Path(self.folder))
+        self._cold = Spares(spares, cold, Path(self.folder))
+        self._lock = threading.Lock()
+        self._zygotes: OrderedDict[tuple[object, ...], Zygote] = OrderedDict()
+        self._retired: list[Zygote] = []
+        self._closed = False
+
+    def start(self, wanted: Wanted) -> tuple[Kernel, Connection]:
+        """A forked kernel; where that cannot be, one that was started ahead of need."""
+        for _ in range(2):  # the first may have died with its zygote
+            try:
+                return self._forked.start(wanted)
+            except NotWarmError:
+                continue
+        return self._cold.start(wanted)
+
+    def close(self) -> None:
+        """Kill what is left, running kernels too."""
+        with self._lock:
+            self._closed = True
+            zygotes = (*self._zygotes.values(), *self._retired)
+        for zygote in zygotes:
+            zygote.close()
+        self._forked.close()
+        self._cold.close()
+        rmtree(self.folder, ignore_errors=True)
+
+    def _fork(self, wanted: Wanted, path: Path) -> Spare:
+        interpreter, argv = wanted.launcher()
+        where: Connection = {"ip": str(path.with_suffix("")), "transport": "ipc"}
+        where |= {port: number for number, port in enumerate(PORTS, 1)}
+        connection = write_connection(path, where)
+        options = [word for word in argv if word.startswith("--")]
+        kernel = self._zygote(interpreter, wanted).fork(
+            ("-f", str(path), *options), wanted.cwd, wanted.env
+        )
+
+        def listening() -> Connection:
+            kernel.wait_until_it_listens()
+            if kernel.poll() is not None:
+                raise NotWarmError
+            return connection
+
+        return Spare(kernel, listening)
+
+    def _zygote(self, interpreter: tuple[str, ...], wanted: Wanted) -> Zygote:
+        env = frozenset(item for item in wanted.env.items() if not item[0].startswith(_OWN))
+        key = (interpreter, wanted.preload, env)
+        with self._lock:
+            if self._closed:
+                raise ClosedError
+            zygote = self._zygotes.pop(key, None)
+            if zygote is not None and zygote.forks >= self._renew_after:
+                self._retire(zygote)
+            if zygote is None or not zygote.alive:
+                zygote = Zygote(interpreter, wanted.env, wanted.preload)
+            self._zygotes[key] = zygote
+            while len(self._zygotes) > KEPT:
+                self._retire(self._zygotes.popitem(last=False)[1])
+            return zygote
+
+    def _retire(self, zygote: Zygote) -> None:
+        zygote.retire()
+        self._retired = [old for old in (*self._retired, zygote) if old.running]
