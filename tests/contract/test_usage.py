@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from toolkit import Client, RequestError, Workflow
+from toolkit.contract.billing import BillingLine
 from toolkit.settings import Settings
 
 TEA = {"objective": "One line on tea"}
@@ -63,6 +64,22 @@ def test_a_bill_by_vendor(client: Client) -> None:
     assert bill.total_usd == pytest.approx(sum(costs.values()))
     assert bill.record.simulated
     assert client.billing.get("2020-01").total_usd == 0
+
+
+def test_a_bill_has_the_hours_of_pods(client: Client) -> None:
+    """Given a pod that was kept for a while, then its hours are billed until it is deleted."""
+    pod = client.compute.create("easel", "NVIDIA GeForce RTX 4090")
+    price = pod.record.cost_per_hour_usd
+    client.compute.delete(pod.id)
+
+    def line() -> BillingLine:
+        lines = client.billing.get().record.lines
+        return next(line for line in lines if line.billed_by == "runpod")
+
+    kept = line()
+    assert kept.pod_hours > 0
+    assert kept.cost_usd == pytest.approx(kept.pod_hours * price)
+    assert line().pod_hours == kept.pod_hours
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ app = typer.Typer(
 app.command(rich_help_panel="Work")(runs.run)
 app.command(rich_help_panel="Work")(tasks.task)
 app.command(rich_help_panel="Work")(alone.route)
+app.command(rich_help_panel="Here")(batch)
 app.command(rich_help_panel="Here")(demo)
 app.command(rich_help_panel="Here")(serve)
 app.command(rich_help_panel="Here")(batch)

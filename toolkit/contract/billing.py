@@ -18,13 +18,16 @@ class BillingLine(Record):
         billed_by: a vendor, who bills you directly, or `platform`, which bills nothing where you
             host it yourself.
         calls: of the vendor, of which so many have an unknown price (`unpriced_calls`).
-        cost_usd: by what the vendor reported, or by its list prices.
+        pod_hours: that GPU pods were kept, of which so many have an unknown price.
+        cost_usd: by what the vendor reported, or by its list prices; volumes are not in it.
     """
 
     billed_by: str
     title: str
     calls: int = 0
     unpriced_calls: int = 0
+    pod_hours: float = 0.0
+    unpriced_pod_hours: float = 0.0
     cost_usd: Usd = 0.0
 
 

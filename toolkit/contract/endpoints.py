@@ -41,6 +41,7 @@ class Infrastructure(Record):
     error: ErrorInfo | None = None
     created_at: Timestamp
     deleted: bool = False
+    deleted_at: Timestamp | None = None
 
 
 class Endpoint(Infrastructure):

@@ -1,14 +1,16 @@
-"""Billing: a month's usage by who bills it."""
+"""Billing: a month's calls and pods by who bills them."""
 
 from calendar import monthrange
-from datetime import date
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 
 from toolkit.contract.base import now
 from toolkit.contract.billing import PLATFORM, Billing, BillingLine
-from toolkit.contract.usage import UsageLine
+from toolkit.contract.compute import Compute
 from toolkit.engine.core import Core
 from toolkit.engine.usage import Usage
+
+HOUR = timedelta(hours=1)
 
 
 class Billings:
@@ -27,22 +29,64 @@ class Billings:
         """
         first = (month or now().date()).replace(day=1)
         last = first.replace(day=monthrange(first.year, first.month)[1])
-        used = await self._usage.list(account_id, first=first, last=last, groups=["provider"])
-        lines = [self._line(line) for line in used if line.provider is not None]
+        lines = {
+            line.billed_by: line
+            for line in [
+                *await self._calls(account_id, first, last),
+                BillingLine(billed_by=PLATFORM, title="This service, self-hosted"),
+            ]
+        }
+        await self._add_pods(account_id, first, last, lines)
+        costs = (Decimal(str(line.cost_usd)) for line in lines.values())
         return Billing(
             month=f"{first:%Y-%m}",
-            lines=[*lines, BillingLine(billed_by=PLATFORM, title="This service, self-hosted")],
-            total_usd=float(sum((Decimal(str(line.cost_usd)) for line in lines), Decimal(0))),
+            lines=sorted(lines.values(), key=lambda line: (line.billed_by == PLATFORM, line.title)),
+            total_usd=float(sum(costs, Decimal(0))),
             simulated=self._core.settings.sandbox,
         )
 
-    def _line(self, used: UsageLine) -> BillingLine:
-        provider = used.provider or ""
-        vendor = self._core.registry.vendors.get(provider)
-        return BillingLine(
-            billed_by=provider,
-            title=vendor.title if vendor is not None else provider,
-            calls=used.calls,
-            unpriced_calls=used.unpriced_calls,
-            cost_usd=used.cost_usd,
+    async def _calls(self, account_id: str, first: date, last: date) -> list[BillingLine]:
+        used = await self._usage.list(account_id, first=first, last=last, groups=["provider"])
+        return [
+            BillingLine(
+                billed_by=line.provider,
+                title=self._title(line.provider),
+                calls=line.calls,
+                unpriced_calls=line.unpriced_calls,
+                cost_usd=line.cost_usd,
+            )
+            for line in used
+            if line.provider is not None
+        ]
+
+    async def _add_pods(
+        self, account_id: str, first: date, last: date, lines: dict[str, BillingLine]
+    ) -> None:
+        """Add what pods were kept in those days: they are billed by the hour, whatever they do."""
+        begins = datetime.combine(first, time(), UTC)
+        ends = min(now(), datetime.combine(last, time(), UTC) + timedelta(days=1))
+        for row in await self._core.store.find("compute", account_id=account_id):
+            if row["vendor_id"] is None:
+                continue  # it was never made
+            pod = Compute.model_validate_json(str(row["doc"]))
+            kept = (min(ends, pod.deleted_at or ends) - max(begins, pod.created_at)) / HOUR
+            if kept <= 0:
+                continue
+            line = await self._line(str(row["connection_id"]), lines)
+            line.pod_hours += kept
+            if pod.cost_per_hour_usd is None:
+                line.unpriced_pod_hours += kept
+            else:
+                line.cost_usd += kept * pod.cost_per_hour_usd
+
+    async def _line(self, connection_id: str, lines: dict[str, BillingLine]) -> BillingLine:
+        """The line of the vendor that a connection is to."""
+        row = await self._core.store.get("connections", connection_id, "provider")
+        provider = str(row["provider"]) if row else "?"
+        return lines.setdefault(
+            provider, BillingLine(billed_by=provider, title=self._title(provider))
         )
+
+    def _title(self, provider: str) -> str:
+        vendor = self._core.registry.vendors.get(provider)
+        return vendor.title if vendor is not None else provider

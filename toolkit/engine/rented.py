@@ -93,6 +93,8 @@ class Rented(Generic[K, S]):
         if status not in ("creating", "deleting"):
             record.status_detail = None
         record.status = status
+        if status == "deleted":
+            record.deleted_at = now()
         values = {"status": status, "doc": record.model_dump_json(), **columns}
         along = await self._along(record, status) if along is None else along
         await self._core.store.write([Update(self.table, record.id, values), *along])

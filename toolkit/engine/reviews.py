@@ -49,6 +49,7 @@ class Reviews:
             RequestError: `NOT_FOUND`; `CONFLICT` for a task that is still worked on, made nothing,
                 or was retried as often as it may be; `INVALID_REQUEST` for a node that is not
                 there, or constraints that do not fit it.
+            ServiceError: `RATE_LIMITED` for a retry while too much of the account's is queued.
         """
         task = await self._tasks.get(account_id, task_id)
         if task.status not in FINAL_TASK_STATUSES or not task.workflow_id or not task.plan_id:
@@ -58,6 +59,8 @@ class Reviews:
         workflow = await self._workflows.get(account_id, task.workflow_id)
         plan = await self._plans.get(account_id, task.plan_id)
         verdict = _verdict(task, workflow, request)
+        if verdict.decision == "retry":
+            await self._core.quotas.check_queue(account_id)
         lease = await self._roots.reopened(task_id)
         try:
             task.review = verdict

@@ -52,6 +52,8 @@ async def _stream(
         for event in events:
             yield _spelled(event)
             after = event.n
+        if events and events[-1].terminal:
+            return
         if await engine.events.told(account_id, resource_id, after):
             return
         if not events:

@@ -18,5 +18,5 @@ def show(
     month: Annotated[str | None, typer.Option(help="Such as 2026-11; this one by default.")] = None,
 ) -> None:
     """Show what each vendor bills for a month."""
-    columns = ("billed_by", "title", "calls", "unpriced_calls", "cost_usd")
+    columns = ("billed_by", "title", "calls", "unpriced_calls", "pod_hours", "cost_usd")
     shell.show(shell.client.billing.get(month), "lines", columns)
