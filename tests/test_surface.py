@@ -89,7 +89,6 @@ LINES: dict[str, list[str]] = {
 # The commands that ask nothing of a service.
 HERE = {
     "account create": "makes an account on a data directory, as its operator",
-    "batch": "runs notebooks",
     "backup": "copies a data directory",
     "demo": "runs a notebook",
     "doctor": "examines a data directory",
