@@ -27,6 +27,7 @@ _HOMES = {
     "ToolkitError": "toolkit.contract.errors",
     "WorkError": "toolkit.contract.errors",
     "Workflow": "toolkit.client",
+    "load_ipython_extension": "toolkit.notebook.magics",  # what `%load_ext toolkit` calls
 }
 
 __all__ = [

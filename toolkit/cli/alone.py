@@ -1,9 +1,9 @@
 """What can be asked of a service without an area around it."""
 
 from toolkit.cli import options
-from toolkit.cli.given import parsed
 from toolkit.cli.options import on_service
 from toolkit.cli.output import Shell
+from toolkit.given import parsed
 
 CANDIDATES = ("provider", "model", "score", "estimated_cost_usd", "latency_p50_ms", "reason")
 

@@ -5,11 +5,11 @@ from typing import Annotated
 import typer
 
 from toolkit.cli import complete, options
-from toolkit.cli.given import parsed
 from toolkit.cli.options import on_service
 from toolkit.cli.output import Shell
 from toolkit.cli.verbs import deletes, group, reads
 from toolkit.cli.work import started, waited
+from toolkit.given import parsed
 
 app = group("Objectives to fill in, under a name.")
 reads(app, "agents", ("id", "name", "version", "objective", "parameters", "created_at"))

@@ -5,11 +5,11 @@ from typing import Annotated
 import typer
 
 from toolkit.cli import options
-from toolkit.cli.given import parsed
 from toolkit.cli.options import on_service
 from toolkit.cli.output import Shell
 from toolkit.cli.verbs import follows, group, reads
 from toolkit.cli.work import started, waited
+from toolkit.given import parsed
 
 app = group("What executes a capability: for a run, for a workflow's node, or on your own compute.")
 reads(

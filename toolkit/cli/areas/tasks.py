@@ -7,11 +7,11 @@ import typer
 
 from toolkit.cli import options
 from toolkit.cli.areas.plans import NODES
-from toolkit.cli.given import parsed
 from toolkit.cli.options import on_service
 from toolkit.cli.output import Shell
 from toolkit.cli.verbs import Id, follows, group, reads
 from toolkit.cli.work import saved, started, waited
+from toolkit.given import parsed
 
 REVIEWS = ("decision", "score", "issues", "reviewer")
 

@@ -6,11 +6,11 @@ from typing import Annotated, Any
 import typer
 
 from toolkit.cli import options
-from toolkit.cli.given import document, parsed
 from toolkit.cli.options import on_service
 from toolkit.cli.output import Shell
 from toolkit.cli.verbs import Id, follows, group, reads
 from toolkit.cli.work import saved, started, waited
+from toolkit.given import document, parsed
 
 NODES = ("id", "capability", "status", "provider", "cost_usd", "retry_count", "artifact_id")
 

@@ -1,4 +1,4 @@
-"""What a person gives a command to work on: fields on the line, and files."""
+"""What a person gives to work on, in a shell or a notebook: fields on a line, and documents."""
 
 import json
 import sys
@@ -41,19 +41,32 @@ def document(path: Path) -> dict[str, Any]:
     Raises:
         RequestError: `INVALID_REQUEST` for a file that cannot be read or holds no object.
     """
+    try:
+        text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise _refused(f"{path} cannot be read: {error}.") from None
+    return document_of(text, str(path))
+
+
+def document_of(text: str, where: str) -> dict[str, Any]:
+    """The object that a text in JSON or YAML holds.
+
+    >>> document_of("name: card\\nnodes: []", "the cell")
+    {'name': 'card', 'nodes': []}
+
+    Raises:
+        RequestError: `INVALID_REQUEST` for a text that holds none; `where` is named in it.
+    """
     import yaml
 
     try:
-        text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
         found = yaml.safe_load(text)
-    except (OSError, UnicodeDecodeError) as error:
-        raise _refused(f"{path} cannot be read: {error}.") from None
     except yaml.YAMLError as error:
         raise _refused(
-            f"{path} is neither JSON nor YAML: {' '.join(str(error).split())}."
+            f"{where} is neither JSON nor YAML: {' '.join(str(error).split())}."
         ) from None
     if not isinstance(found, dict):
-        raise _refused(f"{path} holds no object.")
+        raise _refused(f"{where} holds no object.")
     return found
 
 

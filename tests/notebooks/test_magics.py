@@ -1,0 +1,177 @@
+"""The magics, in a real IPython shell on the sandbox."""
+
+import atexit
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from IPython.core.completer import provisionalcompleter
+from IPython.core.interactiveshell import InteractiveShell
+
+from toolkit import Client
+from toolkit.client import Workflow
+from toolkit.contract.errors import ToolkitError
+
+KEY = "sk-proj-c0ffee5d41402abc4b2a76b9719d911017c592"
+FLOW = """\
+name: two-lines
+nodes:
+  - id: first
+    capability: llm.generate
+    input: {objective: "One line on {topic}"}
+  - id: second
+    capability: llm.generate
+    input: {objective: "Another: {topic}", max_tokens: "{tokens}"}
+    depends_on: [first]
+"""
+
+
+class Shell:
+    """A shell that the magics are loaded into, with a folder of its own."""
+
+    def __init__(self) -> None:
+        self.ip = InteractiveShell()
+        self.ip.user_ns["topic"] = "tea"
+        self("%load_ext toolkit")
+
+    def __call__(self, cell: str) -> Any:
+        """Run a cell, and give its result back or raise what it raised."""
+        done = self.ip.run_cell(cell)
+        error = done.error_before_exec or done.error_in_exec
+        if error is not None:
+            raise error
+        return done.result
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    """A shell with a sandbox engine, made by the first magic that needs one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TOOLKIT_SANDBOX", "true")
+        patch.setenv("TOOLKIT_DATA_DIR", str(tmp_path_factory.mktemp("magics")))
+        patch.setenv("IPYTHONDIR", str(tmp_path_factory.mktemp("ipython")))
+        patch.delenv("TOOLKIT_BASE_URL", raising=False)
+        patch.delenv("TOOLKIT_API_KEY", raising=False)
+        shell = Shell()
+        shell("%capabilities")
+        yield shell
+        shell.ip.user_ns["toolkit_client"].close()
+        shell.ip.atexit_operations()
+        atexit.unregister(shell.ip.atexit_operations)
+
+
+def test_the_first_magic_makes_the_client(shell: Shell) -> None:
+    """Given no client, when magics are used, then they share one that the notebook can reach."""
+    assert isinstance(shell.ip.user_ns["toolkit_client"], Client)
+    assert shell("%capabilities")["llm.generate"].title == "Generate text"
+    assert shell("%capabilities speech.generate@1").id == "speech.generate"
+    assert {found.record.provider for found in shell("%connect")} >= {"openai", "minimax"}
+    assert shell("%%run?") is None  # what it documents is asserted below, from where it comes
+    assert "main text" in shell.ip.find_cell_magic("run").__doc__
+    assert "--max-cost-usd" in shell.ip.find_cell_magic("run").__doc__
+    assert shell.ip.find_line_magic("run").__module__.startswith("IPython")
+
+
+def test_a_run_is_a_cell(shell: Shell) -> None:
+    """Given a cell, then it is the main text, names are filled in, and the run comes back."""
+    run = shell(
+        "%%run llm.generate@1 max_tokens:=60 system='On {topic}.' --provider openai -q --to line\n"
+        'One line on {topic}, not {{topic}}, {"a": 1}\n'
+    )
+    assert run is shell.ip.user_ns["line"]
+    assert (run.status, run.provider) == ("completed", "openai")
+    assert run.record.input == {
+        "objective": 'One line on tea, not {topic}, {"a": 1}',
+        "max_tokens": 60,
+        "system": "On tea.",
+    }
+    spoken = shell("%%run speech.generate -q\nTea is served.")
+    assert spoken.record.input == {"text": "Tea is served."}
+    card = shell("%%run composition.layout format=svg --no-wait\nTea").wait()
+    assert card.record.input == {"title": "Tea", "format": "svg"}
+    lines = shell("%usage capability")
+    assert {line.record.capability for line in lines} >= {"llm.generate@1", "speech.generate@1"}
+
+
+def test_tasks_and_workflows_are_cells(shell: Shell) -> None:
+    """Given an objective or a body in YAML, then it is planned, drawn, or run to its end."""
+    plan = shell("%%task --plan-only\nA social card about {topic}")
+    assert plan.record.objective == "A social card about tea"
+    task = shell("%%task --max-cost-usd 0.1 -q\nA narration about {topic}")
+    assert (task.status, task.record.constraints.max_cost_usd) == ("completed", 0.1)
+    shell.ip.user_ns["tokens"] = 40
+    drawn = shell(f"%%workflow --draw --to drawing\n{FLOW}")
+    assert isinstance(drawn, Workflow)
+    assert drawn.nodes[1]["input"] == {"objective": "Another: tea", "max_tokens": 40}
+    assert [n.status for n in shell(f"%%workflow -q\n{FLOW}").nodes] == ["completed"] * 2
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        ("%%run llm.generate\n{teapot}", "no variable `teapot`"),
+        ("%%run llm.generate\n{topic.__class__} {topic!r} {1+1}", ""),
+        ("%%run\nx", "arguments are required: capability"),
+        ("%%run llm.generate --provdier openai\nx", "unrecognized arguments: --provdier"),
+        ("%%run llm.generate objective=tea\ntea", "objective is given twice"),
+        ("%%run llm.generate tea\ntea", "`tea` is not name=value"),
+        ("%%run llm.generate 'tea\ntea", "pair of quotes"),
+        ("%%run llm.teleport\ntea", "NOT_FOUND"),
+        ("%%run llm.generate --to a.b\ntea", "no name of a variable"),
+        ("%%task --optimize-for luck\nx", "invalid choice"),
+        ("%%workflow\n{", "neither JSON nor YAML"),
+        ("%%workflow\nname: x", "INVALID_REQUEST"),
+        ("%%workflow --draw\nname: x", "INVALID_WORKFLOW"),
+        ("%connect --client topic", "topic is no Client"),
+        ("%connect --client nobody", "no variable nobody"),
+        ("%connect --sandbox --base-url http://x", "name one"),
+        ("%connect --base-url http://127.0.0.1:1", "TOOLKIT_API_KEY is not set"),
+        ("%connect nobody", "Connect one of"),
+        (f"%connect {KEY}", "looks like a key"),
+        (f"%connect --api-key={KEY}", "looks like a key"),
+    ],
+)
+def test_mistakes_are_told_in_a_sentence(
+    shell: Shell, cell: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Given a mistake, then one line says what to do, no expression was evaluated, no key shown."""
+    before = shell.ip.user_ns["toolkit_client"]
+    done = shell.ip.run_cell(cell)
+    error = done.error_before_exec or done.error_in_exec
+    shown = "".join(capsys.readouterr())
+    if not said:
+        assert done.result.record.input["objective"] == "{topic.__class__} {topic!r} {1+1}"
+        return
+    assert said in shown or said in str(error)
+    assert isinstance(error, ToolkitError) or type(error).__name__ == "UsageError"
+    assert "Traceback" not in shown
+    assert KEY not in shown + str(error)
+    assert shell.ip.user_ns["toolkit_client"] is before
+
+
+def test_another_client(shell: Shell, tmp_path: Path) -> None:
+    """Given a client of one's own, or options for one, then the magics use it from then on."""
+    first = shell.ip.user_ns["toolkit_client"]
+    shell.ip.user_ns["mine"] = first
+    other = shell(f"%connect --sandbox --data-dir {tmp_path}")
+    assert shell("%usage").to_frame().empty
+    assert len(shell("%connect openai")) == 1
+    assert shell("%connect --client mine") is first
+    assert not shell("%usage").to_frame().empty
+    other.close()
+
+
+def test_names_are_completed(shell: Shell) -> None:
+    """Given the beginning of a name, when Tab is pressed, then what there is is offered."""
+    assert {"llm.generate", "llm.generate@1"} <= set(offered(shell, "%%run llm."))
+    assert "speech.generate" in offered(shell, "%capabilities sp")
+    vendors = offered(shell, "%connect openai el")
+    assert "elevenlabs" in vendors
+    assert "openai" not in vendors
+
+
+def offered(shell: Shell, line: str) -> list[str]:
+    """What the Tab key offers at the end of a line."""
+    with provisionalcompleter():
+        return [found.text for found in shell.ip.Completer.completions(line, len(line))]

@@ -1,0 +1,1 @@
+"""What a notebook has beside the client: magics, by `%load_ext toolkit`."""

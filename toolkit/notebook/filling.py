@@ -1,0 +1,58 @@
+"""Variables of a notebook in the text of a magic: names are looked up, nothing is evaluated."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from toolkit.contract.errors import ErrorCode, RequestError
+
+_BRACES = re.compile(r"\{\{|\}\}|\{([^\W\d]\w*)\}")
+_WHOLE = re.compile(r"\{([^\W\d]\w*)\}")
+
+
+def filled(text: str, variables: Mapping[str, Any]) -> str:
+    """A text with `{name}` replaced by what the variable says; `{{` and `}}` are braces.
+
+    What stands between braces and is no name, as in JSON, stays as it is.
+
+    >>> filled('On {topic}: {{topic}}, {"a": 1}', {"topic": "tea"})
+    'On tea: {topic}, {"a": 1}'
+
+    Raises:
+        RequestError: `INVALID_REQUEST` for a name that no variable has.
+    """
+
+    def replaced(found: "re.Match[str]") -> str:
+        if found[1] is None:
+            return found[0][0]
+        return str(_value(found[1], variables))
+
+    return _BRACES.sub(replaced, text)
+
+
+def filled_all(value: Any, variables: Mapping[str, Any]) -> Any:
+    """JSON with every text in it filled; a text that is `{name}` alone becomes the value itself.
+
+    >>> filled_all({"steps": "{n}", "prompt": "{n} boats"}, {"n": 4})
+    {'steps': 4, 'prompt': '4 boats'}
+
+    Raises:
+        RequestError: `INVALID_REQUEST` for a name that no variable has.
+    """
+    if isinstance(value, str):
+        whole = _WHOLE.fullmatch(value)
+        return _value(whole[1], variables) if whole else filled(value, variables)
+    if isinstance(value, dict):
+        return {name: filled_all(each, variables) for name, each in value.items()}
+    if isinstance(value, list):
+        return [filled_all(each, variables) for each in value]
+    return value
+
+
+def _value(name: str, variables: Mapping[str, Any]) -> Any:
+    if name not in variables:
+        raise RequestError(
+            ErrorCode.INVALID_REQUEST,
+            f"There is no variable `{name}`; define it, or write {{{{{name}}}}} for the braces.",
+        )
+    return variables[name]

@@ -1,0 +1,281 @@
+"""The magics of `%load_ext toolkit`: thin sugar over the client; each returns what it made.
+
+All of them use one client, the variable `toolkit_client`. Until there is one, the first magic that
+needs it makes it: of the server that `TOOLKIT_BASE_URL` names, else `Client.local()`.
+"""
+
+import os
+import re
+import shlex
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
+from IPython.core.magic_arguments import argument, magic_arguments
+
+from toolkit.client import Client as AnyClient
+from toolkit.client import Workflow
+from toolkit.contract.connections import looks_like_a_key
+from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.contract.usage import DEFAULT_GROUPS, USAGE_GROUPS
+from toolkit.given import document_of, parsed
+from toolkit.notebook.filling import filled, filled_all
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from IPython.core.interactiveshell import InteractiveShell
+
+VARIABLE = "toolkit_client"
+KEY_VARIABLE = "TOOLKIT_API_KEY"
+COMPLETED = {"%%run": "capabilities", "%capabilities": "capabilities", "%connect": "vendors"}
+
+_provider = argument("--provider", help="pin this vendor")
+_optimize = argument(
+    "--optimize-for",
+    choices=("cost", "latency", "quality", "balanced"),
+    help="what the router favours",
+)
+_max_cost = argument("--max-cost-usd", type=float, help="spend at most this, in US dollars")
+_endpoint = argument("--endpoint-id", help="the ep_ id that GPU work runs on")
+_compute = argument("--compute-id", help="the cmp_ id that GPU work runs on")
+_no_wait = argument("--no-wait", action="store_true", help="only start it")
+_quiet = argument("-q", "--quiet", action="store_true", help="show no progress")
+_to = argument("--to", metavar="NAME", help="also put the result into this variable")
+
+
+@magics_class
+class ToolkitMagics(Magics):
+    """Capabilities, runs, tasks and workflows in cells of their own."""
+
+    shell: "InteractiveShell"
+
+    @no_var_expand
+    @magic_arguments()
+    @argument("name", nargs="?", help="one capability, such as llm.generate@1; all by default")
+    @line_magic
+    def capabilities(self, line: str) -> Any:
+        """What can be asked for, and who serves it."""
+        name = _read(self.capabilities, line).name
+        area = self._client().capabilities
+        return area.get(name) if name else area.list()
+
+    @no_var_expand
+    @magic_arguments()
+    @argument("vendors", nargs="*", help="register the conventional variables of these")
+    @argument("--client", metavar="NAME", help="have the magics use the client in this variable")
+    @argument("--sandbox", action="store_true", help="open an engine here: no keys, no bills")
+    @argument("--data-dir", help="open an engine here, with its data in this folder")
+    @argument("--base-url", help="use this server")
+    @argument(
+        "--api-key-env", metavar="VARIABLE", default=KEY_VARIABLE, help="the server's key is there"
+    )
+    @line_magic
+    def connect(self, line: str) -> Any:
+        """Choose the client that all magics use, and connect vendors to it.
+
+        Without vendors and options it shows which vendors' variables are set here. A key is never
+        given: only the name of the variable that holds it.
+        """
+        given = _read(self.connect, line)
+        chosen = self._chosen(given)
+        if chosen is not None:
+            self.shell.push({VARIABLE: chosen})
+            if not given.vendors:
+                return chosen
+        area = self._client().connections
+        return area.connect(*given.vendors) if given.vendors else area.discover()
+
+    @no_var_expand
+    @magic_arguments()
+    @argument("capability", help="such as llm.generate or llm.generate@1")
+    @argument("fields", nargs="*", help="more of its input: name=text, or name:=JSON")
+    @_provider
+    @_optimize
+    @_max_cost
+    @_endpoint
+    @_compute
+    @_no_wait
+    @_quiet
+    @_to
+    @cell_magic
+    def run(self, line: str, cell: str) -> Any:
+        """Run one capability; the cell is its main text, with {variables} filled in.
+
+        The main text is the first field that its input requires: the objective of a text, the
+        prompt of an image. The result is the run.
+        """
+        given = _read(self.run, line)
+        client = self._client()
+        values = filled_all(parsed(given.fields), self.shell.user_ns)
+        text = filled(cell, self.shell.user_ns).strip()
+        if text:
+            main = main_field(client.capabilities.get(given.capability).record.input_schema)
+            if main in values:
+                raise UsageError(f"{main} is given twice: on the line, and as the cell.")
+            values[main] = text
+        made = client.runs.create(
+            given.capability,
+            values,
+            provider=given.provider,
+            optimize_for=given.optimize_for,
+            max_cost_usd=given.max_cost_usd,
+            endpoint_id=given.endpoint_id,
+            compute_id=given.compute_id,
+        )
+        return self._done(made, given)
+
+    @no_var_expand
+    @magic_arguments()
+    @argument("--plan-only", action="store_true", help="only plan it: the result is the plan")
+    @_optimize
+    @_max_cost
+    @_endpoint
+    @_compute
+    @_no_wait
+    @_quiet
+    @_to
+    @cell_magic
+    def task(self, line: str, cell: str) -> Any:
+        """Have an objective planned, run and reviewed; the cell says it, {variables} filled in."""
+        given = _read(self.task, line)
+        objective = filled(cell, self.shell.user_ns).strip()
+        limits = {"max_cost_usd": given.max_cost_usd, "optimize_for": given.optimize_for}
+        if given.plan_only:
+            return self._kept(self._client().plans.create(objective, **limits), given)
+        made = self._client().tasks.create(
+            objective, **limits, endpoint_id=given.endpoint_id, compute_id=given.compute_id
+        )
+        return self._done(made, given)
+
+    @no_var_expand
+    @magic_arguments()
+    @argument("--draw", action="store_true", help="only draw it: the result is the Workflow")
+    @_no_wait
+    @_quiet
+    @_to
+    @cell_magic
+    def workflow(self, line: str, cell: str) -> Any:
+        """Run a workflow; the cell is its body as YAML or JSON, {variables} filled into texts."""
+        given = _read(self.workflow, line)
+        body = filled_all(document_of(cell, "The cell"), self.shell.user_ns)
+        if given.draw:
+            return self._kept(_drawn(body), given)
+        return self._done(self._client().workflows.create(body), given)
+
+    @no_var_expand
+    @magic_arguments()
+    @argument("group_by", nargs="*", help=f"some of {', '.join(USAGE_GROUPS)}")
+    @line_magic
+    def usage(self, line: str) -> Any:
+        """What was used, and what it cost."""
+        return self._client().usage.list(_read(self.usage, line).group_by or DEFAULT_GROUPS)
+
+    def _client(self) -> AnyClient:
+        """The client of this notebook, made on first use."""
+        found = self.shell.user_ns.get(VARIABLE)
+        if found is None:
+            found = _server() if os.environ.get("TOOLKIT_BASE_URL") else _here()
+            self.shell.push({VARIABLE: found})
+        return _checked(found, VARIABLE)
+
+    def _chosen(self, given: "Namespace") -> AnyClient | None:
+        """The client that the options of `%connect` ask for; none if they do not."""
+        here = given.sandbox or given.data_dir is not None
+        if here + bool(given.base_url) + bool(given.client) > 1:
+            raise UsageError("name one: --client, --base-url, or an engine here")
+        if given.client:
+            if given.client not in self.shell.user_ns:
+                raise UsageError(f"there is no variable {given.client}")
+            return _checked(self.shell.user_ns[given.client], given.client)
+        if given.base_url:
+            return _server(given.base_url, given.api_key_env)
+        return _here(given.data_dir, given.sandbox) if here else None
+
+    def _done(self, made: Any, given: "Namespace") -> Any:
+        """Work that is waited for; its variable is there however it ends."""
+        self._kept(made, given)
+        return made if given.no_wait else made.wait(progress=not given.quiet)
+
+    def _kept(self, made: Any, given: "Namespace") -> Any:
+        if given.to:
+            if not given.to.isidentifier():
+                raise UsageError(f"{given.to} is no name of a variable")
+            self.shell.push({given.to: made})
+        return made
+
+
+def main_field(schema: dict[str, Any]) -> str:
+    """The field that a cell is: the first that is required, else the first of all."""
+    names = [*schema.get("required", ()), *schema.get("properties", ())]
+    if not names:
+        raise UsageError("this capability takes no input; leave the cell empty")
+    return str(names[0])
+
+
+def _read(magic: Any, line: str) -> "Namespace":
+    """The arguments of a magic.
+
+    Raises:
+        UsageError: in words, and without any that looks like a key.
+    """
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise UsageError(f"{error}: put text with spaces between a pair of quotes") from None
+    # Paths and URLs are long, their parts are not.
+    if any(looks_like_a_key(part) for word in words for part in re.split("[=/]", word)):
+        raise UsageError("that looks like a key itself: give the name of its variable instead")
+    given: Namespace = magic.parser.parse_args(words)
+    return given
+
+
+def _drawn(body: dict[str, Any]) -> Workflow:
+    try:
+        return Workflow.from_dict(body)
+    except (KeyError, TypeError, AttributeError):
+        raise RequestError(
+            ErrorCode.INVALID_WORKFLOW,
+            "Give a name, and nodes that each have an id and a capability.",
+        ) from None
+
+
+def _checked(found: object, name: str) -> AnyClient:
+    if not isinstance(found, AnyClient):
+        raise UsageError(f"{name} is no Client of the toolkit")
+    return found
+
+
+def _here(data_dir: str | None = None, sandbox: bool = False) -> AnyClient:
+    from toolkit.local import Client
+
+    return Client.local(data_dir, sandbox=sandbox)
+
+
+def _server(base_url: str | None = None, key_variable: str = KEY_VARIABLE) -> AnyClient:
+    key = os.environ.get(key_variable)
+    if not key:
+        raise UsageError(f"{key_variable} is not set: put the server's key there")
+    return AnyClient(base_url, key)
+
+
+def _names(kind: str) -> Iterator[str]:
+    """What is offered after the Tab key; no engine is opened for it."""
+    from toolkit.engine import Registry
+
+    registry = Registry.load()
+    if kind == "vendors":
+        yield from registry.vendors
+        return
+    for record in registry.records():
+        yield from (record.id, f"{record.id}@{record.version}")
+
+
+def load_ipython_extension(shell: "InteractiveShell") -> None:
+    """`%load_ext toolkit`."""
+    shell.register_magics(ToolkitMagics)
+    for command, kind in COMPLETED.items():
+        shell.set_hook(
+            "complete_command", lambda _self, _event, kind=kind: [*_names(kind)], str_key=command
+        )
