@@ -1,0 +1,199 @@
+"""One JupyterLab for all browser tests, and Debian's own chromium to look at it with."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+
+playwright = pytest.importorskip("playwright.sync_api")
+
+ROOT = Path(__file__).parent.parent.parent
+SCREENSHOTS = ROOT / "build" / "screenshots"
+TIMEOUT_MS = 60_000  # a busy machine is slow; what takes time is waited for, never slept over
+TOKEN = "browser-tests"
+ARGUMENTS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+# Resolved once the kernel stayed the same, connected and idle for a while: JupyterLab may start
+# one kernel and go on with another.
+READY = """async () => {
+  const app = window.jupyterapp;
+  await app.restored;
+  const pause = () => new Promise((go) => setTimeout(go, 50));
+  while (!app.shell.currentWidget?.sessionContext) await pause();
+  const panel = app.shell.currentWidget;
+  await panel.revealed; await panel.context.ready; await panel.sessionContext.ready;
+  let since = performance.now(), known = null;
+  while (performance.now() - since < 600) {
+    await pause();
+    const kernel = panel.sessionContext.session?.kernel;
+    const fine = kernel?.status === "idle" && kernel.connectionStatus === "connected";
+    if (!fine || kernel.id !== known) { since = performance.now(); known = kernel?.id; }
+  }
+}"""
+
+
+@dataclass
+class Lab:
+    """A JupyterLab over a folder of copied notebooks."""
+
+    url: str
+    folder: Path
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """A server with all its files in a folder of its own."""
+    home = tmp_path_factory.mktemp("lab")
+    folder = home / "notebooks"
+    folder.mkdir()
+    for notebook in [*(ROOT / "notebooks").glob("*.ipynb"), *Path(__file__).parent.glob("*/*.ipynb")]:
+        shutil.copy(notebook, folder)
+    settings = home / "settings" / "@jupyterlab"
+    for name, values in {
+        "notebook-extension/tracker": {"windowingMode": "none"},
+        "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
+    }.items():
+        file = settings / f"{name}.jupyterlab-settings"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(values))
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    own = {
+        "JUPYTER_CONFIG_DIR": "config", "JUPYTER_DATA_DIR": "data", "JUPYTER_RUNTIME_DIR": "runtime",
+        "IPYTHONDIR": "ipython", "JUPYTERLAB_SETTINGS_DIR": "settings",
+        "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
+    }  # fmt: skip
+    environment = {**os.environ, **{name: str(home / part) for name, part in own.items()}}
+    command = [
+        sys.executable, "-m", "jupyterlab", "--allow-root", "--no-browser", "--ip=127.0.0.1",
+        f"--port={port}", "--ServerApp.port_retries=0", f"--IdentityProvider.token={TOKEN}",
+        f"--ServerApp.root_dir={folder}", "--LabApp.expose_app_in_browser=True",
+        "--VoilaConfiguration.strip_sources=True",
+    ]  # fmt: skip
+    with (home / "log.txt").open("w") as log:
+        server = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=folder)
+        try:
+            url = f"http://127.0.0.1:{port}"
+            _until_it_answers(f"{url}/api?token={TOKEN}", server)
+            yield Lab(url, folder)
+        finally:
+            server.terminate()  # its kernels end by themselves when it is gone
+            try:
+                server.wait(5)
+            except subprocess.TimeoutExpired:
+                server.kill()
+                server.wait()
+
+
+def _until_it_answers(url: str, server: "subprocess.Popen[bytes]") -> None:
+    end = time.monotonic() + 90
+    while time.monotonic() < end:
+        assert server.poll() is None, "JupyterLab did not start"
+        try:
+            with urlopen(url):
+                return
+        except OSError:
+            time.sleep(0.1)
+    raise TimeoutError("JupyterLab did not answer")
+
+
+class Tab:
+    """A page of the browser that notes what it must not do."""
+
+    def __init__(self, page: Any, lab: Lab) -> None:
+        self.page, self.lab = page, lab
+        self.excused: tuple[str, ...] = ()  # what the page around our widgets asks others for
+        self.outside: list[str] = []
+        self.errors: list[str] = []
+        page.on("request", self._request)
+        page.on("console", self._console)
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+
+    def _request(self, request: Any) -> None:
+        at_home = (self.lab.url, "data:", "blob:", "ws://127.0.0.1", *self.excused)
+        if not request.url.startswith(at_home):
+            self.outside.append(request.url)
+
+    def _console(self, message: Any) -> None:
+        where = message.location.get("url", "")
+        if message.type == "error" and not (self.excused and where.startswith(self.excused)):
+            self.errors.append(f"{message.text} ({where})")
+
+    def run_all(self, notebook: str) -> None:
+        """Open a notebook in JupyterLab and run it, without waiting for its cells."""
+        self.page.goto(f"{self.lab.url}/lab/tree/{notebook}?reset&token={TOKEN}")
+        self.page.wait_for_function("window.jupyterapp !== undefined")
+        self.page.evaluate(READY)
+        self.command("notebook:run-all-cells", wait=False)
+
+    def command(self, name: str, wait: bool = True, **arguments: object) -> None:
+        """Carry out one of JupyterLab's own commands."""
+        done = "await " if wait else ""
+        script = f"async ([n, a]) => {{ {done}window.jupyterapp.commands.execute(n, a); }}"
+        self.page.evaluate(script, [name, arguments])
+
+    def panel(self, cell: int) -> Any:
+        """The widget that a cell shows."""
+        return self.page.locator(".jp-Notebook-cell").nth(cell).locator(".toolkit-panel").first
+
+    def shoot(self, name: str, what: Any = None) -> None:
+        """Keep a picture, as output of the build."""
+        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        (what or self.page).screenshot(path=SCREENSHOTS / f"{name}.png")
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A headless chromium."""
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("chromium is not installed")
+    with playwright.sync_playwright() as driver:
+        context = driver.chromium.launch_persistent_context(
+            str(tmp_path_factory.mktemp("profile")),
+            executable_path=chromium,
+            headless=True,
+            args=list(ARGUMENTS),
+            viewport={"width": 1280, "height": 900},
+        )
+        context.set_default_timeout(TIMEOUT_MS)
+        playwright.expect.set_options(timeout=TIMEOUT_MS)
+        yield context
+        context.close()
+
+
+@pytest.fixture
+def tab(lab: Lab, browser: Any) -> Iterator[Tab]:
+    """A fresh page, that must neither go off the machine nor meet an error."""
+    page = browser.new_page()
+    tab = Tab(page, lab)
+    yield tab
+    page.close()
+    assert tab.outside == []
+    assert tab.errors == []
+
+
+@pytest.fixture
+def until() -> Callable[..., None]:
+    """Waits for a condition on this side, such as a file that is written."""
+
+    def wait(condition: Callable[[], bool], timeout_s: float = 10.0) -> None:
+        end = time.monotonic() + timeout_s
+        while not condition():
+            assert time.monotonic() < end
+            time.sleep(0.05)
+
+    return wait

@@ -1,0 +1,108 @@
+"""The widgets in JupyterLab and Voilà, clicked and typed into as a person does."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.browser.conftest import TOKEN, Tab, playwright
+
+pytestmark = pytest.mark.browser
+expect: Any = playwright.expect
+CANARY = "sk-proj-c0ffee5d41402abc4b2a76b9719d911017c592"
+# Voilà's own page asks for icons and for mermaid; it does without them.
+VOILA_ITSELF = ("https://cdn.jsdelivr.net/npm/@fortawesome/", "https://cdnjs.cloudflare.com/")
+SEEN = """(nodes) => {
+  window.seen = new Set();
+  const look = () => document.querySelectorAll("g[data-node]").forEach(
+    (g) => window.seen.add(`${g.dataset.node} ${g.dataset.status}`));
+  new MutationObserver(look).observe(document.body,
+    { subtree: true, childList: true, attributes: true, attributeFilter: ["data-status"] });
+}"""
+
+
+def test_a_workflow_in_jupyterlab(tab: Tab, until: Callable[..., None]) -> None:
+    """Given a notebook of all widgets, when it is run and they are used, then they answer.
+
+    Nodes change while they run; the keyboard reaches them; a workflow that hangs is cancelled; a
+    key that is pasted is gone, from the page and from the saved file.
+    """
+    page = tab.page
+    tab.run_all("widgets.ipynb")
+    page.evaluate(SEEN)
+    graph = tab.panel(2)
+    node = graph.locator("g[data-node=words]")
+    expect(node).to_have_attribute("data-status", "completed")
+    expect(graph.locator("g[data-node=speech]")).to_have_attribute("data-status", "completed")
+    assert {"words running", "words completed"} <= set(page.evaluate("[...window.seen]"))
+    node.click()
+    expect(graph.get_by_role("heading", name="words")).to_be_visible()
+    expect(graph.get_by_text('"objective": "Sum it up"')).to_be_visible()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Enter")
+    expect(graph.locator("g[data-node=facts]")).to_have_attribute("aria-pressed", "true")
+    expect(graph.get_by_role("heading", name="facts")).to_be_visible()
+
+    endless = tab.panel(3)
+    expect(endless.locator("g[data-node=speech]")).to_have_attribute("data-status", "running")
+    endless.get_by_role("button", name="Cancel").click()
+    expect(endless.locator("g[data-node=speech]")).to_have_attribute("data-status", "cancelled")
+    expect(endless.locator("g[data-node=card]")).to_have_attribute("data-status", "cancelled")
+
+    setup = tab.panel(1)
+    setup.get_by_role("button", name="Test").nth(2).click()
+    expect(setup.get_by_text("google: works")).to_be_visible()
+    name = setup.get_by_label("name of the secret")
+    name.fill(CANARY)
+    expect(name).to_have_value("")
+    expect(setup.get_by_text("looks like a key itself")).to_be_visible()
+
+    form = tab.panel(4)
+    form.get_by_label("text *").fill("Hello, tide mill")
+    form.get_by_role("button", name="Run").click()
+    expect(form.locator("audio")).to_be_visible()
+
+    runs = tab.panel(6)
+    runs.get_by_label("sort by").select_option("status")
+    expect(runs.locator("th[aria-sort=descending]")).to_have_text(re.compile("status"))
+
+    editor = tab.panel(8)
+    editor.locator("g[data-node=card]").click()
+    editor.get_by_label("title *").fill("")
+    expect(editor.get_by_text("card: title Field required")).to_be_visible()
+    editor.get_by_label("export as").select_option("Python")
+    expect(editor.get_by_text("wf.add('facts'")).to_be_visible()
+
+    for theme, title in (("light", "JupyterLab Light"), ("dark", "JupyterLab Dark")):
+        tab.command("apputils:change-theme", theme=title)
+        expect(page.locator("body")).to_have_attribute("data-jp-theme-name", title)
+        names = ("setup", "graph", "cancelled", "form", "review", "runs", "usage", "editor")
+        for cell, name in enumerate(names, start=1):
+            tab.shoot(f"{name}-{theme}", tab.panel(cell))
+
+    tab.command("docmanager:save")
+    saved = tab.lab.folder / "widgets.ipynb"
+    until(lambda: "widget-view+json" in saved.read_text())
+    assert CANARY[:12] not in saved.read_text()
+
+
+def test_the_first_scenario_in_jupyterlab(tab: Tab) -> None:
+    """Given the first scenario, when all of it is run, then no cell fails."""
+    tab.run_all("01_social_card.ipynb")
+    cells = tab.page.locator(".jp-Notebook-cell.jp-CodeCell")
+    expect(cells.last.locator(".jp-InputPrompt")).to_have_text(re.compile(r"\[\d+\]:"))
+    assert tab.page.locator(".jp-OutputArea-output[data-mime-type*=stderr]").count() == 0
+    tab.shoot("first-scenario")
+
+
+def test_a_dashboard_in_voila(tab: Tab) -> None:
+    """Given the dashboard as a page, when a task is started, then it is watched and reviewed."""
+    page, tab.excused = tab.page, VOILA_ITSELF
+    page.route(re.compile("^https:"), lambda route: route.abort())
+    page.goto(f"{tab.lab.url}/voila/render/dashboard.ipynb?token={TOKEN}")
+    page.get_by_role("button", name="Start").click()
+    expect(page.locator("g[data-node=card]")).to_have_attribute("data-status", "completed")
+    expect(page.get_by_role("heading", name="Attempt 1")).to_be_visible()
+    expect(page.get_by_text("pass by checks")).to_be_visible()
+    tab.shoot("voila")

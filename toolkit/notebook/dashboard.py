@@ -1,0 +1,79 @@
+"""`TaskDashboard`: say an objective, watch it being done, read the review."""
+
+import ipywidgets
+
+from toolkit.client import Client
+from toolkit.client._sync.handles import Task
+from toolkit.notebook.forms import guarded
+from toolkit.notebook.graph import WorkflowGraph
+from toolkit.notebook.panel import Panel, button, labelled, row
+from toolkit.notebook.review import TaskReview
+
+EXAMPLE = "A social card with a spoken summary about tidal power"
+
+
+class TaskDashboard(Panel):
+    """One page for a task: its objective, its graph while it runs, and its review.
+
+    Args:
+        client: whose task it will be.
+        objective: what the form suggests.
+
+    Attributes:
+        objective, max_cost_usd, start: the form.
+        task, graph, review: of the last task; none before the first.
+    """
+
+    def __init__(self, client: Client, objective: str = EXAMPLE) -> None:
+        self._client = client
+        self.task: Task | None = None
+        self.graph: WorkflowGraph | None = None
+        self.review: TaskReview | None = None
+        self.objective = labelled(ipywidgets.Textarea, "objective", value=objective)
+        self.objective.rows = 2
+        self.max_cost_usd = labelled(
+            ipywidgets.BoundedFloatText,
+            "may cost, dollars",
+            value=0.1,
+            min=0.0,
+            max=1000,
+            step=0.05,
+        )
+        self.start = button(
+            "Start", "Have the objective planned, run and reviewed", self._ask, "primary"
+        )
+        self.shown = ipywidgets.VBox()
+        super().__init__(self.objective, self.max_cost_usd, row(self.start), self.shown)
+        guarded(self.objective, self.tell)
+
+    def snapshot(self) -> str:
+        """The graph and the review, for a saved notebook."""
+        if self.graph is None or self.review is None:
+            return super().snapshot()
+        return self.graph.snapshot() + self.review.snapshot()
+
+    def close(self) -> None:
+        """End it with its graph and its review; the task goes on."""
+        for part in (self.graph, self.review):
+            if part is not None:
+                part.close()
+        super().close()
+
+    def __repr__(self) -> str:
+        return f"<TaskDashboard {self.task!r}>" if self.task else "<TaskDashboard, no task yet>"
+
+    def _ask(self) -> None:
+        objective, limit = str(self.objective.value), float(self.max_cost_usd.value)
+        self._background.act(lambda: self._create(objective, limit))
+
+    def _create(self, objective: str, limit: float) -> None:
+        self.task = self._client.tasks.create(objective, max_cost_usd=limit)
+        self.tell(f"{self.task.id} is under way.", fault=False)
+        before = (self.graph, self.review)
+        # Each reads the task for itself: both follow it, and neither waits for the other.
+        self.graph = WorkflowGraph(self.task)
+        self.review = TaskReview(self._client.tasks.get(self.task.id))
+        self.shown.children = (self.graph, self.review)
+        for part in before:
+            if part is not None:
+                part.close()

@@ -1,0 +1,265 @@
+"""`WorkflowEditor`: a workflow built by forms, checked as the service checks it."""
+
+import json
+from contextlib import suppress
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import ipywidgets
+import traitlets
+
+from toolkit.client import Client, Workflow
+from toolkit.contract.errors import Detail
+from toolkit.engine import Registry
+from toolkit.notebook.drawing import GraphView
+from toolkit.notebook.export import faults, python_code
+from toolkit.notebook.forms import Form, guarded
+from toolkit.notebook.graph import WorkflowGraph
+from toolkit.notebook.panel import Panel, button, close_all, labelled, row
+from toolkit.settings import Settings
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SHAPES = [("(nothing)", ""), ("Python", "python"), ("JSON", "json")]
+
+
+class WorkflowEditor(Panel):
+    """A workflow to add nodes to, connect, fill in, check, export and submit.
+
+    Args:
+        client: whose capabilities are offered, and who runs it.
+        workflow: what to begin with; an empty one by default.
+
+    Attributes:
+        name, max_retries: of the workflow.
+        new_id, capability, add: the form for a new node.
+        view, selected: the graph, and the node that is filled in below it.
+        depends_on, form, remove: of the chosen node; its form is made from `input_schema`.
+        faults: what the service would refuse.
+        shape, exported: the workflow as Python or JSON.
+        submit, graph: the button, and the submitted workflow's own graph.
+    """
+
+    selected = traitlets.Unicode("")
+    faults: list[Detail]
+
+    def __init__(self, client: Client, workflow: Workflow | None = None) -> None:
+        self._client = client
+        self._registry, self._settings = Registry.load(), Settings()
+        self._schemas = {
+            f"{one.id}@{one.record.version}": one.record.input_schema
+            for one in client.capabilities.list()
+            if one.record.status == "available"
+        }
+        body = (workflow or Workflow("workflow")).to_dict()
+        self.nodes: list[dict[str, Any]] = body["nodes"]
+        self.faults = []
+        self.form: Form | None = None
+        self.graph: WorkflowGraph | None = None
+        self.name = labelled(ipywidgets.Text, "name", value=body["name"])
+        self.max_retries = labelled(
+            ipywidgets.BoundedIntText, "retries of a node", value=body.get("max_retries", 0), max=3
+        )
+        self.new_id = labelled(ipywidgets.Text, "new node", placeholder="its id, such as facts")
+        self.capability = labelled(ipywidgets.Dropdown, "does", options=list(self._schemas))
+        self.add = button("Add", "Add a node, after the chosen one", self._add, "primary")
+        self.view = GraphView(label="The workflow as it is being built")
+        self.depends_on = labelled(ipywidgets.SelectMultiple, "depends on", options=[])
+        self.remove = button("Remove", "Remove the chosen node", self._remove, "warning")
+        self._slot = ipywidgets.VBox()
+        self._told = ipywidgets.HTML()
+        self.shape = labelled(ipywidgets.Dropdown, "export as", options=SHAPES)
+        self.exported = ipywidgets.HTML()
+        self.submit = button("Submit", "Run it as it is", self._submit, "success")
+        self._running = ipywidgets.VBox()
+        super().__init__(
+            self.name, self.max_retries, self.new_id, self.capability, row(self.add), self.view,
+            self._slot, self._told, row(self.submit), self.shape, self.exported, self._running,
+        )  # fmt: skip
+        traitlets.link((self.view, "selected"), (self, "selected"))
+        self.observe(lambda _: self._choose(), "selected")
+        self.depends_on.observe(lambda _: self._connect(), "value")
+        for control in (self.name, self.max_retries, self.shape):
+            control.observe(lambda _: self._show(), "value")
+        for text in (self.name, self.new_id):
+            guarded(text, self.tell)
+        self._show()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The body of `POST /v1/workflows`."""
+        return {"name": self.name.value, "max_retries": self.max_retries.value, "nodes": self.nodes}
+
+    def to_json(self) -> str:
+        """The same as JSON."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
+
+    def to_python(self) -> str:
+        """The Python that builds and submits it."""
+        return python_code(self.to_dict())
+
+    def workflow(self) -> Workflow:
+        """The workflow to go on with in code.
+
+        Raises:
+            RequestError: `INVALID_WORKFLOW` while the graph cannot be run in the order given.
+        """
+        return Workflow.from_dict(self.to_dict())
+
+    def picture(self) -> str:
+        """The graph as SVG."""
+        return self.workflow().picture()
+
+    def table(self) -> "pd.DataFrame":
+        """The nodes as a table, one row each."""
+        import pandas as pd
+
+        return pd.DataFrame(self.nodes, columns=["id", "capability", "depends_on", "input"])
+
+    def snapshot(self) -> str:
+        """The workflow as the Python that builds it, for a saved notebook."""
+        return f"<pre>{escape(self.to_python())}</pre>"
+
+    def close(self) -> None:
+        """End it with the graph it has submitted; the workflow itself goes on."""
+        if self.graph is not None:
+            self.graph.close()
+        super().close()
+
+    def __repr__(self) -> str:
+        wrong = f", {len(self.faults)} faults" if self.faults else ""
+        return f"<WorkflowEditor {self.name.value}: {len(self.nodes)} nodes{wrong}>"
+
+    def _node(self, node_id: str) -> dict[str, Any] | None:
+        return next((node for node in self.nodes if node["id"] == node_id), None)
+
+    def _add(self) -> None:
+        """Add a node after the chosen one, and choose it."""
+        node_id = str(self.new_id.value).strip()
+        if not node_id or self._node(node_id) is not None:
+            self.tell("Give the new node an id that no other node has.")
+            return
+        after = [self.selected] if self.selected else []
+        made = {"id": node_id, "capability": self.capability.value, "input": {}}
+        self.nodes = [*self.nodes, {**made, "depends_on": after}]
+        self.new_id.value = ""
+        self.tell("")
+        self._show()
+        self.view.selected = node_id
+
+    def _remove(self) -> None:
+        gone = self.selected
+        self.nodes = [
+            {**node, "depends_on": [up for up in node["depends_on"] if up != gone]}
+            for node in self.nodes
+            if node["id"] != gone
+        ]
+        self.view.selected = ""
+        self._show()
+
+    def _choose(self) -> None:
+        """Show the form of the chosen node, filled in."""
+        node = self._node(self.selected)
+        old, self.form = self.form, None
+        if node is None:
+            self._slot.children = ()
+        else:
+            self.depends_on.options = []  # nothing is chosen while the choices change
+            form = Form(self._schemas.get(node["capability"], {}), self.tell)
+            form.fill(node["input"])
+            chosen = list(node["depends_on"])
+            self.depends_on.options = [n["id"] for n in self.nodes if n["id"] != node["id"]]
+            self.form = form
+            self.depends_on.value = [up for up in chosen if up in self.depends_on.options]
+            for field in form.fields.values():
+                field.control.observe(lambda _: self._fill(), "value")
+            title = f"<h4>{escape(node['id'])} ({escape(node['capability'])})</h4>"
+            self._slot.children = (
+                ipywidgets.HTML(title), self.depends_on, form, row(self.remove),
+            )  # fmt: skip
+        if old is not None:
+            close_all(old)
+            old.close()
+        self._show()
+
+    def _change(self, **members: object) -> None:
+        """Change the chosen node."""
+        self.nodes = [
+            {**node, **members} if node["id"] == self.selected else node for node in self.nodes
+        ]
+        self._show()
+
+    def _connect(self) -> None:
+        if self.form is not None:
+            self._change(depends_on=list(self.depends_on.value))
+
+    def _fill(self) -> None:
+        if self.form is None:
+            return
+        try:
+            self._change(input=self.form.read())
+        except ValueError as error:
+            self.tell(str(error))
+
+    def _show(self) -> None:
+        """Draw the graph, and say what the service would find wrong with it."""
+        self.faults = faults(self.to_dict(), self._registry, self._settings)
+        known = {node["id"] for node in self.nodes}
+        upstream = {n["id"]: [u for u in n["depends_on"] if u in known] for n in self.nodes}
+        titles = {node["id"]: node["capability"] for node in self.nodes}
+        with suppress(ValueError):  # a cycle has no layers: it is told, and the last picture stays
+            self.view.draw(titles, upstream)
+        wrong = {self.nodes[i]["id"] for i in map(_place, self.faults) if i is not None}
+        self.view.states = {
+            node_id: {"status": "failed", "line": "✗ to mend"}
+            if node_id in wrong
+            else {"status": "pending", "line": "· ready"}
+            for node_id in titles
+        }
+        told = "".join(f"<li>{escape(self._said(fault))}</li>" for fault in self.faults)
+        self._told.value = f'<ul class="tk-alert" role="alert">{told}</ul>' if self.nodes else ""
+        self._mark()
+        self.submit.disabled = bool(self.faults)
+        shapes = {"python": self.to_python, "json": self.to_json}
+        shown = shapes.get(self.shape.value)
+        self.exported.value = f"<pre>{escape(shown())}</pre>" if shown else ""
+
+    def _said(self, fault: Detail) -> str:
+        """A fault with the node's id in the place of its number."""
+        place = _place(fault)
+        if place is None:
+            return f"{fault.path}: {fault.message}"
+        field = ".".join(fault.path.split(".")[2:])
+        return f"{self.nodes[place]['id']}: {field} {fault.message}"
+
+    def _mark(self) -> None:
+        """Show the faults of the chosen node beside its fields."""
+        if self.form is None:
+            return
+        ids = [node["id"] for node in self.nodes]
+        mine = f"nodes.{ids.index(self.selected)}.input." if self.selected in ids else "\0"
+        self.form.mark(
+            {
+                fault.path.removeprefix(mine).split(".")[0]: fault.message
+                for fault in self.faults
+                if fault.path.startswith(mine)
+            }
+        )
+
+    def _submit(self) -> None:
+        body = self.to_dict()
+        self._background.act(lambda: self._run(body))
+
+    def _run(self, body: dict[str, Any]) -> None:
+        run = self._client.workflows.create(body)
+        self.tell(f"{run.id} is under way.", fault=False)
+        before, self.graph = self.graph, WorkflowGraph(run)
+        self._running.children = (self.graph,)
+        if before is not None:
+            before.close()
+
+
+def _place(fault: Detail) -> int | None:
+    """The number of the node that a fault is of."""
+    parts = fault.path.split(".")
+    return int(parts[1]) if len(parts) > 1 and parts[1].isdigit() else None

@@ -1,0 +1,106 @@
+"""A workflow's body as Python code, and what the service would find wrong with it."""
+
+import keyword
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from toolkit.contract.errors import Detail, RequestError
+from toolkit.contract.workflows import NodeCreate, WorkflowCreate
+from toolkit.engine import Registry
+from toolkit.engine.graph import build
+from toolkit.engine.registry import fillable_fields, validate_input
+from toolkit.settings import Settings
+
+
+def faults(body: Mapping[str, Any], registry: Registry, settings: Settings) -> list[Detail]:
+    """What is wrong with a workflow, found by the functions that the service itself asks."""
+    try:
+        request = WorkflowCreate.model_validate(body)
+    except ValidationError as error:
+        return [
+            Detail(".".join(map(str, fault["loc"])), fault["msg"])
+            for fault in error.errors(include_input=False, include_url=False, include_context=False)
+        ]
+    found: list[Detail] = []
+    try:
+        build(request.nodes, max_nodes=settings.max_nodes, max_edges=settings.max_edges)
+    except RequestError as error:
+        found += error.details
+    return found + [fault for i in range(len(request.nodes)) for fault in _of(request, i, registry)]
+
+
+def _of(request: WorkflowCreate, i: int, registry: Registry) -> list[Detail]:
+    """What is wrong with the input of one node, given what its upstream nodes will fill in."""
+    node = request.nodes[i]
+    by_id: dict[str, NodeCreate] = {one.id: one for one in request.nodes}
+    try:
+        capability = registry.require(node.capability)
+        upstream = [registry.require(by_id[up].capability) for up in node.depends_on if up in by_id]
+        fillable = fillable_fields(capability, upstream)
+        validate_input(capability, node.input, fillable, f"nodes.{i}.input")
+    except RequestError as error:
+        return list(error.details) or [Detail(f"nodes.{i}.capability", error.message)]
+    return []
+
+
+def python_code(body: Mapping[str, Any]) -> str:
+    """A workflow's body as the Python that builds and submits it.
+
+    >>> body = {"name": "w", "nodes": [{"id": "a", "capability": "x@1", "input": {"n": 1}}]}
+    >>> print(python_code(body))
+    from toolkit import Client, Workflow
+    <BLANKLINE>
+    client = Client.local(sandbox=True)
+    wf = Workflow('w')
+    a = wf.add('a', 'x@1', input={'n': 1})
+    run = client.workflows.submit(wf).wait()
+    """
+    retries = body.get("max_retries")
+    options = f", max_retries={retries}" if retries else ""
+    names = _names([node["id"] for node in body["nodes"]])
+    lines = [
+        "from toolkit import Client, Workflow",
+        "",
+        "client = Client.local(sandbox=True)",
+        f"wf = Workflow({body['name']!r}{options})",
+    ]
+    for node in _in_order(body["nodes"]):
+        upstream = ", ".join(names[up] for up in node.get("depends_on", ()))
+        given = f", input={node['input']!r}" if node.get("input") else ""
+        after = f", depends_on=[{upstream}]" if upstream else ""
+        lines.append(
+            f"{names[node['id']]} = wf.add({node['id']!r}, {node['capability']!r}{after}{given})"
+        )
+    return "\n".join([*lines, "run = client.workflows.submit(wf).wait()"])
+
+
+def _names(ids: list[str]) -> dict[str, str]:
+    """A variable for each node, none of them a word of Python or of the code around."""
+    taken = {"client", "wf", "run", "Client", "Workflow"}
+    names: dict[str, str] = {}
+    for node_id in ids:
+        name = re.sub(r"\W", "_", node_id)
+        if name[0].isdigit() or keyword.iskeyword(name):
+            name = f"node_{name}"
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        names[node_id] = name
+    return names
+
+
+def _in_order(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The nodes with each after those it depends on; what is in a cycle comes last."""
+    ordered: list[dict[str, Any]] = []
+    waiting = list(nodes)
+    while waiting:
+        known = {node["id"] for node in ordered}
+        ready = [node for node in waiting if known.issuperset(node.get("depends_on", ()))]
+        if not ready:
+            return ordered + waiting
+        ordered += ready
+        waiting = [node for node in waiting if node not in ready]
+    return ordered

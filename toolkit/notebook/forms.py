@@ -1,0 +1,226 @@
+"""Forms: a control for each field of a JSON schema, and text controls that take no keys."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from html import escape
+from typing import Any
+
+import ipywidgets
+
+from toolkit.contract.base import JsonObject
+from toolkit.contract.connections import looks_like_a_key
+from toolkit.notebook.panel import labelled
+
+LONG_TEXT = 400  # characters, from which on a field gets an area instead of a line
+SHORTEST_KEY = 20  # of a word within other text: `sk-learn` is none
+NOT_GIVEN = "(not given)"
+Tell = Callable[[str], None]
+
+
+def holds_a_key(text: str) -> bool:
+    """Whether a word of a text is more likely a secret than anything else.
+
+    >>> holds_a_key("write about sk-learn"), holds_a_key("use sk-live-0123456789abcdef")
+    (False, True)
+    """
+    words = (word.strip("\"'`,;:()") for word in text.split())
+    return any(
+        len(word) >= SHORTEST_KEY and "://" not in word and looks_like_a_key(word) for word in words
+    )
+
+
+def guarded(control: Any, tell: Tell, is_key: Callable[[str], bool] = holds_a_key) -> Any:
+    """A text control that is emptied at once when a key is typed or pasted into it.
+
+    What it holds would stand in the saved notebook.
+    """
+
+    def look(change: Mapping[str, Any]) -> None:
+        if is_key(str(change["new"])):
+            control.value = ""
+            tell("That looks like a key itself, so it was cleared: give the name of a variable.")
+
+    control.observe(look, "value")
+    return control
+
+
+class Field:
+    """One member of an object: its control, its help, and the value they make."""
+
+    def __init__(self, name: str, schema: JsonObject, required: bool, tell: Tell) -> None:
+        self.name = name
+        self.required = required
+        self._schema, self._nullable = _without_null(schema)
+        self.default = schema.get("default")
+        self.fault = ipywidgets.HTML()
+        label = name.replace("_", " ") + (" *" if required else "")
+        self.control = self._made(label, tell)
+        self.control.tooltip = str(schema.get("description", name))
+        bounds = _bounds(self._schema)
+        told = " ".join(filter(None, [str(schema.get("description", "")), bounds]))
+        self.help = ipywidgets.HTML(f'<div class="tk-help">{escape(told)}</div>')
+
+    def _made(self, label: str, tell: Tell) -> Any:
+        """The control that fits the schema."""
+        schema, default = self._schema, self.default
+        kind = schema.get("type")
+        if "enum" in schema:
+            choices = [(str(choice), choice) for choice in _items(schema["enum"])]
+            options = choices if self.required else [(NOT_GIVEN, None), *choices]
+            return labelled(ipywidgets.Dropdown, label, options=options, value=default)
+        if kind == "boolean" and not self._nullable:
+            return labelled(ipywidgets.Checkbox, label, value=bool(default), indent=True)
+        if kind in ("integer", "number") and not self._nullable:
+            return self._number(label, kind)
+        lines = kind in ("array", "object") or _longest(schema) > LONG_TEXT
+        traits: dict[str, Any] = {"value": self._as_text(default)}
+        if kind == "object" or (kind == "array" and not self._of_texts):
+            traits["placeholder"] = "JSON"
+        elif kind == "array":
+            traits["placeholder"] = "one on each line"
+        elif self._nullable:
+            traits["placeholder"] = NOT_GIVEN
+        made = labelled(ipywidgets.Textarea if lines else ipywidgets.Text, label, **traits)
+        if lines:
+            made.rows = 3
+        return guarded(made, tell)
+
+    def _number(self, label: str, kind: str) -> Any:
+        low, high = self._schema.get("minimum"), self._schema.get("maximum")
+        whole = kind == "integer"
+        traits: dict[str, Any] = {"value": self.default if self.default is not None else low or 0}
+        if low is None or high is None:
+            return labelled(ipywidgets.IntText if whole else ipywidgets.FloatText, label, **traits)
+        step = self._schema.get("multipleOf", 1 if whole else 0.1)
+        bounded = ipywidgets.BoundedIntText if whole else ipywidgets.BoundedFloatText
+        return labelled(bounded, label, min=low, max=high, step=step, **traits)
+
+    @property
+    def _of_texts(self) -> bool:
+        items = self._schema.get("items")
+        return isinstance(items, Mapping) and items.get("type") == "string"
+
+    def _as_text(self, value: object) -> str:
+        if value is None:
+            return ""
+        if isinstance(value, str):
+            return value
+        if self._of_texts and isinstance(value, list):
+            return "\n".join(map(str, value))
+        return json.dumps(value, ensure_ascii=False) if value != {} else ""
+
+    def set(self, value: object) -> None:
+        """Show a value; none is the schema's default."""
+        value = self.default if value is None else value
+        if isinstance(self.control, ipywidgets.Text | ipywidgets.Textarea):
+            self.control.value = self._as_text(value)
+        elif value is not None:
+            self.control.value = value
+
+    def read(self) -> object:
+        """The value as JSON has it; none where nothing was given.
+
+        Raises:
+            ValueError: what was typed is not of the field's kind.
+        """
+        value = self.control.value
+        if not isinstance(self.control, ipywidgets.Text | ipywidgets.Textarea):
+            read: object = value
+            return read
+        text = str(value)
+        kind = self._schema.get("type")
+        if not text.strip():
+            return None if self.required or self.default != "" else ""
+        if kind in ("integer", "number"):
+            return int(text) if kind == "integer" else float(text)
+        if kind == "array" and self._of_texts:
+            return [line.strip() for line in text.splitlines() if line.strip()]
+        if kind in ("array", "object"):
+            found: object = json.loads(text)
+            return found
+        return text
+
+
+class Form(ipywidgets.VBox):
+    """A form made from the JSON schema of an object.
+
+    Attributes:
+        fields: by name.
+    """
+
+    def __init__(self, schema: JsonObject, tell: Tell) -> None:
+        required = _items(schema.get("required"))
+        properties = schema.get("properties")
+        self.fields = {
+            name: Field(name, member, name in required, tell)
+            for name, member in (properties.items() if isinstance(properties, Mapping) else ())
+        }
+        super().__init__(
+            [
+                ipywidgets.VBox([field.control, field.help, field.fault])
+                for field in self.fields.values()
+            ]
+        )
+
+    def fill(self, values: Mapping[str, object]) -> None:
+        """Show these values, and defaults for the others."""
+        for name, field in self.fields.items():
+            field.set(values.get(name))
+
+    def read(self) -> JsonObject:
+        """What was given, without what is as the schema has it anyway.
+
+        Raises:
+            ValueError: with a sentence, when a field cannot be read; it is marked.
+        """
+        values: JsonObject = {}
+        wrong = []
+        for name, field in self.fields.items():
+            field.fault.value = ""
+            try:
+                value = field.read()
+            except ValueError:
+                field.fault.value = _marked(f"is not {field._schema.get('type', 'readable')}")
+                wrong.append(name)
+                continue
+            if value is not None and (field.required or value != field.default):
+                values[name] = value
+        if wrong:
+            raise ValueError(f"Mend {', '.join(wrong)} first.")
+        return values
+
+    def mark(self, faults: Mapping[str, str]) -> None:
+        """Show what is wrong beside the fields it is wrong with, by their names."""
+        for name, field in self.fields.items():
+            field.fault.value = _marked(faults[name]) if name in faults else ""
+
+
+def _marked(fault: str) -> str:
+    return f'<div class="tk-alert tk-help" role="alert">{escape(fault)}</div>'
+
+
+def _without_null(schema: JsonObject) -> tuple[JsonObject, bool]:
+    """What a schema asks for beside null, and whether null will do."""
+    choices = [choice for choice in _items(schema.get("anyOf")) if isinstance(choice, dict)]
+    others = [choice for choice in choices if choice.get("type") != "null"]
+    if len(others) == 1:
+        return {**schema, **others[0]}, len(others) < len(choices)
+    return schema, False
+
+
+def _items(value: object) -> list[Any]:
+    return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else []
+
+
+def _longest(schema: JsonObject) -> int:
+    longest = schema.get("maxLength")
+    return longest if isinstance(longest, int) else 0
+
+
+def _bounds(schema: JsonObject) -> str:
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if low is not None and high is not None:
+        return f"({low} to {high})"
+    if low is not None:
+        return f"({low} or more)"
+    return f"({high} or less)" if high is not None else ""

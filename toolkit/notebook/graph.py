@@ -1,0 +1,278 @@
+"""`WorkflowGraph`: a workflow while it runs."""
+
+from html import escape
+from typing import TYPE_CHECKING
+
+import ipywidgets
+import traitlets
+
+from toolkit.client import Client
+from toolkit.client._sync.areas import Artifacts, Jobs, Workflows
+from toolkit.client._sync.handles import Task, WorkflowRun
+from toolkit.client._sync.http import Http
+from toolkit.contract.events import Event
+from toolkit.contract.workflows import Node
+from toolkit.display.svg import workflow_svg
+from toolkit.notebook import pieces
+from toolkit.notebook.drawing import GraphView, state
+from toolkit.notebook.panel import Panel, button, row
+from toolkit.notebook.threads import follow
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from toolkit.notebook.editor import WorkflowEditor
+
+ATTEMPT_COLUMNS = ("n", "provider", "model", "status", "error", "http_status", "cost_usd")
+HINT = "Choose a node (click, or Tab, arrows and Enter) to see its input, output and cost."
+
+
+class WorkflowGraph(Panel):
+    """A workflow's graph, live: its nodes change as they run, and tell all when chosen.
+
+    Args:
+        work: a submitted workflow, or a task, whose workflows are shown one after the other.
+
+    Attributes:
+        status: the state of the workflow, such as `running`.
+        selected: the id of the node whose details are shown; empty for none.
+        view: the graph itself, with `states` by the id of the node.
+        cancel, retry, rerun: the buttons.
+        details: what is known of the chosen node.
+
+    Raises:
+        TypeError: for what is neither; an editor is `WorkflowGraph.edit(client)`.
+    """
+
+    status = traitlets.Unicode("")
+    selected = traitlets.Unicode("")
+
+    def __init__(self, work: WorkflowRun | Task) -> None:
+        if not isinstance(work, WorkflowRun | Task):
+            raise TypeError("WorkflowGraph takes a submitted workflow or a task")
+        self.view = GraphView()
+        self.headline = ipywidgets.HTML()
+        self.details = ipywidgets.HTML(f'<p class="tk-quiet">{HINT}</p>')
+        self.cancel = button("Cancel", "Cancel what has not ended yet", self._cancel, "warning")
+        self.retry = button("Retry", "Run again from the failed nodes on", self._retry)
+        self.rerun = button(
+            "Run again from here", "A new workflow from the chosen node on", self._rerun
+        )
+        super().__init__(
+            self.headline, self.view, row(self.cancel, self.retry, self.rerun), self.details
+        )
+        self._task = work if isinstance(work, Task) else None
+        self._http = work._http
+        self._workflow = work if isinstance(work, WorkflowRun) else None
+        self._cost: float | None = None
+        traitlets.link((self.view, "selected"), (self, "selected"))
+        self.observe(lambda _: self._choose(), "selected")
+        self._show()
+        self._background.feed(self._follow_task if self._task is not None else self._follow)
+
+    @classmethod
+    def edit(cls, client: Client) -> "WorkflowEditor":
+        """An editor for a new workflow."""
+        from toolkit.notebook.editor import WorkflowEditor
+
+        return WorkflowEditor(client)
+
+    @property
+    def workflow(self) -> WorkflowRun | None:
+        """The workflow that is shown; none while a task is still being planned."""
+        return self._workflow
+
+    @property
+    def nodes(self) -> list[Node]:
+        """Its nodes, as they were when last read."""
+        return [] if self._workflow is None else self._workflow.nodes
+
+    def picture(self) -> str:
+        """The graph with its states as they were when last read, as SVG."""
+        return "" if self._workflow is None else self._workflow.picture()
+
+    def table(self) -> "pd.DataFrame":
+        """The nodes as a table, one row each."""
+        from toolkit.display.frames import frame
+
+        return frame(self.nodes)
+
+    def snapshot(self) -> str:
+        """The picture, for a saved notebook."""
+        if self._workflow is None:
+            return super().snapshot()
+        return workflow_svg(self._workflow.record.name, self._current())
+
+    def __repr__(self) -> str:
+        if self._workflow is None:
+            return f"<WorkflowGraph {self._task!r}>"
+        done = sum(one["status"] == "completed" for one in self.view.states.values())
+        return (
+            f"<WorkflowGraph {self._workflow.id} {self.status}, "
+            f"{done} of {len(self.nodes)} nodes completed>"
+        )
+
+    def _current(self) -> list[Node]:
+        """The nodes with the states that events have told since the record was read."""
+        states = self.view.states
+        return [
+            node.model_copy(update={"status": states[node.id]["status"]})
+            if node.id in states
+            else node
+            for node in self.nodes
+        ]
+
+    # What follows runs on the feed's thread, and only sets traits.
+
+    def _follow_task(self) -> None:
+        """Show each workflow of a task until that is over."""
+        task = self._task
+        if task is None:
+            return
+        for event in follow(task, self._background.closed):
+            self._head()
+            made = event.data.get("workflow_id") if event is not None else None
+            if event is not None and event.type == "task.executing" and isinstance(made, str):
+                self._workflow = Workflows(self._http).get(made)
+                self._show()
+                self._follow()
+        self._head()
+
+    def _follow(self, after: int = 0) -> None:
+        """Show what a workflow's events tell, until it is over."""
+        workflow = self._workflow
+        if workflow is None:
+            return
+        for event in follow(workflow, self._background.closed, after):
+            if event is None:
+                self._show()
+            else:
+                self._take(event)
+        self._show()
+
+    def _take(self, event: Event) -> None:
+        kind, _, word = event.type.partition(".")
+        node_id = event.data.get("node_id")
+        if kind == "node" and isinstance(node_id, str):
+            self.view.states = {**self.view.states, node_id: state(word, event.data)}
+            if node_id == self.selected:
+                self._choose()
+        elif kind == "workflow":
+            self.status = word
+        self._head()
+
+    def _show(self) -> None:
+        """Draw the record as it was read last."""
+        if self._workflow is None:
+            self._head()
+            return
+        record = self._workflow.record
+        titles = {node.id: node.capability for node in record.nodes}
+        if [node["id"] for node in self.view.graph.get("nodes", [])] != list(titles):
+            self.view.draw(titles, {node.id: node.depends_on for node in record.nodes})
+        self.view.states = {node.id: state(node.status, dict(node)) for node in record.nodes}
+        self.status = record.status
+        self._head()
+
+    def _head(self) -> None:
+        """Say how it stands, in words; and let buttons be pressed that would do something."""
+        workflow = self._workflow
+        if workflow is None:
+            task = self._task
+            told = {"task": task.id, "status": task.status} if task is not None else {}
+            self.headline.value = pieces.facts(told)
+            for one in (self.cancel, self.retry, self.rerun):
+                one.disabled = True
+            return
+        states = self.view.states.values()
+        done = sum(one["status"] == "completed" for one in states)
+        over = self.status in workflow.ended
+        record = workflow.record
+        cost = {"cost_incurred_usd": record.cost_incurred_usd} if over else {}
+        took = {"took": f"{record.latency_ms / 1000:.2f} s"} if record.latency_ms and over else {}
+        error = {"error": record.error.message} if record.error is not None and over else {}
+        words = {"status": self.status, "done": f"{done} of {len(record.nodes)} nodes"}
+        self.headline.value = (
+            f"<h4>{escape(record.name)}</h4>{pieces.line({**words, **cost, **took, **error})}"
+        )
+        self.view.label = f"Workflow {record.name}: {self.status}, {done} of {len(record.nodes)}"
+        self.cancel.disabled = over
+        self.retry.disabled = self.status not in ("failed", "cancelled") or self._task is not None
+        self.rerun.disabled = not (over and self.selected) or self._task is not None
+
+    # What follows answers a person: it is asked for on a handler, and done behind it.
+
+    def _choose(self) -> None:
+        self._background.act(self._describe)
+
+    def _describe(self) -> None:
+        """Tell all of the chosen node."""
+        self._head()
+        if self._workflow is None or not self.selected:
+            self.details.value = f'<p class="tk-quiet">{HINT}</p>'
+            return
+        nodes = {node.id: node for node in self._workflow.refresh().nodes}
+        self.details.value = _details(nodes[self.selected], self._http)
+
+    def _cancel(self) -> None:
+        workflow, task = self._workflow, self._task
+        if task is not None:
+            self._background.act(lambda: self._told(task.cancel()))
+        elif workflow is not None:
+            self._background.act(lambda: self._told(workflow.cancel()))
+
+    def _told(self, work: WorkflowRun | Task) -> None:
+        self.tell(f"{work.id} is {work.status}.", fault=False)
+
+    def _retry(self) -> None:
+        self._background.act(self._again)
+
+    def _again(self) -> None:
+        if self._workflow is None:
+            return
+        seen = self._workflow.events()[-1].n
+        self._workflow.retry()
+        self._show()
+        self._background.feed(lambda: self._follow(seen))
+
+    def _rerun(self) -> None:
+        self._background.act(self._fork)
+
+    def _fork(self) -> None:
+        if self._workflow is None or not self.selected:
+            return
+        self._workflow = self._workflow.rerun(self.selected)
+        self.tell(f"This is a new workflow, {self._workflow.id}.", fault=False)
+        self._show()
+        self._background.feed(self._follow)
+
+
+def _details(node: Node, http: Http) -> str:
+    """All that is known of a node: of its job, what went in and what came out."""
+    job = Jobs(http).get(node.job_id).record if node.job_id else None
+    known = {
+        "capability": node.capability,
+        "status": node.status,
+        "depends_on": node.depends_on,
+        "retries": node.retry_count,
+        "error": node.error and f"{node.error.code}: {node.error.message}",
+    }
+    cards = [("Input", pieces.data(node.input if job is None else job.input))]
+    if job is not None:
+        known |= {
+            "provider": job.provider,
+            "model": job.model,
+            "cost_usd": job.cost_usd,
+            "took": f"{job.latency_ms} ms" if job.latency_ms is not None else None,
+            "cached_from": job.cached_from,
+        }
+        attempts = [attempt.model_dump(mode="json") for attempt in job.attempts]
+        columns = [c for c in ATTEMPT_COLUMNS if any(one.get(c) is not None for one in attempts)]
+        if attempts:
+            cards.insert(0, ("Attempts", pieces.table(attempts, columns)))
+        if job.output is not None:
+            cards.append(("Output", pieces.data(job.output)))
+        if job.artifact_id:
+            cards.append(("Artifact", pieces.artifact(Artifacts(http).get(job.artifact_id))))
+    shown = "".join(pieces.card(title, content) for title, content in cards)
+    return f"<h4>{escape(node.id)}</h4>{pieces.facts(known)}<div class='tk-columns'>{shown}</div>"

@@ -1,0 +1,103 @@
+"""What every widget here is: a column of controls, one line that says what goes on, and an end."""
+
+from collections.abc import Callable
+from functools import cache
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import ipywidgets
+
+from toolkit.notebook.threads import Background
+
+STATIC = Path(__file__).parent / "static"
+
+
+@cache
+def style() -> str:
+    """The style sheet of all panels; it goes by the theme's own colours."""
+    return f"<style>{(STATIC / 'panel.css').read_text(encoding='utf-8')}</style>"
+
+
+class Panel(ipywidgets.VBox):
+    """A column of controls.
+
+    Attributes:
+        message: one line for what was done and what went wrong; screen readers speak it.
+    """
+
+    def __init__(self, *children: ipywidgets.Widget) -> None:
+        super().__init__()
+        self.message = ipywidgets.HTML()
+        self._background = Background(self.tell)
+        self.children = (ipywidgets.HTML(style()), *children, self.message)
+        self.add_class("toolkit-panel")
+
+    def tell(self, sentence: str, *, fault: bool = True) -> None:
+        """Show one sentence, as a fault or as news; an empty one takes the last away."""
+        kind = "alert" if fault else "status"
+        self.message.value = f'<div role="{kind}" class="tk-{kind}">{escape(sentence)}</div>'
+
+    def settle(self, timeout_s: float = 10.0) -> bool:
+        """Wait until nothing goes on behind it; whether that came in time."""
+        return self._background.settle(timeout_s)
+
+    def snapshot(self) -> str:
+        """What it shows now as HTML, for a saved notebook whose kernel is gone."""
+        return f"<p>{escape(repr(self))}</p>"
+
+    def close(self) -> None:
+        """End its threads and take it off the page; what it showed goes on."""
+        if not hasattr(self, "_background") or self._background.closed.is_set():
+            return
+        self._background.close()
+        self.unobserve_all()
+        close_all(self)
+        super().close()
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, object]:
+        bundle: dict[str, object] = {"text/plain": repr(self), "text/html": self.snapshot()}
+        if self._view_name is not None and self.comm is not None:
+            bundle["application/vnd.jupyter.widget-view+json"] = {
+                "version_major": 2,
+                "version_minor": 0,
+                "model_id": self.model_id,
+            }
+        return bundle
+
+
+def close_all(box: ipywidgets.Box) -> None:
+    """Close every control of a box, and have none of them call anybody any more."""
+    for widget in _within(box):
+        widget.unobserve_all()
+        if isinstance(widget, ipywidgets.Button):
+            widget._click_handlers.callbacks.clear()
+        widget.close()
+
+
+def _within(box: ipywidgets.Box) -> list[ipywidgets.Widget]:
+    """Every control of a box; a panel within it ends its own."""
+    found: list[ipywidgets.Widget] = []
+    for child in box.children:
+        if isinstance(child, ipywidgets.Box) and not isinstance(child, Panel):
+            found += _within(child)
+        found.append(child)
+    return found
+
+
+def button(label: str, does: str, handler: Callable[[], None], kind: str = "") -> Any:
+    """A button that says in full what it does; `kind` is one of ipywidgets' styles."""
+    made = ipywidgets.Button(description=label, tooltip=does, button_style=kind)
+    made.on_click(lambda _: handler())
+    return made
+
+
+def labelled(kind: type[Any], label: str, **traits: Any) -> Any:
+    """A control with its label in front of it, as wide as the others'."""
+    options = {"style": {"description_width": "9.5em"}, "layout": {"width": "min(100%, 42em)"}}
+    return kind(description=label, **{**options, **traits})
+
+
+def row(*children: ipywidgets.Widget) -> ipywidgets.HBox:
+    """Controls beside each other, that wrap where there is no room."""
+    return ipywidgets.HBox(list(children), layout={"flex_flow": "row wrap"})

@@ -1,0 +1,196 @@
+"""`TaskReview`: what a task came to, attempt beside attempt, and a person's own verdict."""
+
+import json
+from html import escape
+from typing import TYPE_CHECKING
+
+import ipywidgets
+import traitlets
+
+from toolkit.client._sync.areas import Artifacts, Tasks, Workflows
+from toolkit.client._sync.handles import Task
+from toolkit.contract.tasks import Review
+from toolkit.contract.workflows import Workflow
+from toolkit.notebook import pieces
+from toolkit.notebook.forms import guarded
+from toolkit.notebook.panel import Panel, button, labelled, row
+from toolkit.notebook.threads import follow
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LAST_NODE = "(the last one)"
+
+
+class TaskReview(Panel):
+    """The attempts of a task side by side, with their reviews and artifacts; a person can judge.
+
+    Args:
+        task: the task, under way or over.
+
+    Attributes:
+        status: of the task.
+        attempts: the columns, as HTML.
+        issues, node, constraints: what a person's verdict says beside itself.
+        accept, reject, retry: the verdicts.
+    """
+
+    status = traitlets.Unicode("")
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.headline = ipywidgets.HTML()
+        self.attempts = ipywidgets.HTML()
+        self.issues = labelled(ipywidgets.Textarea, "issues", placeholder="one on each line")
+        self.node = labelled(ipywidgets.Dropdown, "run again from", options=[(LAST_NODE, None)])
+        self.constraints = labelled(
+            ipywidgets.Textarea, "with this input", placeholder='JSON, such as {"theme": "mint"}'
+        )
+        for area in (self.issues, self.constraints):
+            area.rows = 2
+            guarded(area, lambda told: self.tell(told))
+        self.accept = button("Pass", "Accept what the task delivers", self._pass, "success")
+        self.reject = button("Fail", "Refuse what the task delivers", self._fail, "danger")
+        self.retry = button("Retry", "Run part of it again, as said above", self._retry)
+        super().__init__(
+            self.headline, self.attempts, ipywidgets.HTML("<h4>Your verdict</h4>"),
+            self.issues, self.node, self.constraints, row(self.accept, self.reject, self.retry),
+        )  # fmt: skip
+        self._http = task._http
+        self._shown: dict[str, str] = {}  # artifacts that were read, as HTML
+        self._show()
+        self._background.feed(self._follow)
+
+    def table(self) -> "pd.DataFrame":
+        """The reviews as a table, one row each."""
+        import pandas as pd
+
+        rows = []
+        for attempt, review in self._reviews():
+            action = review.recommended_action
+            rows.append(
+                {
+                    "attempt": attempt + 1,
+                    "reviewer": review.reviewer,
+                    "decision": review.decision,
+                    "score": review.score,
+                    **review.criteria.model_dump(),
+                    "issues": "; ".join(review.issues),
+                    "recommended": f"{action.action} {action.node_id}" if action else "",
+                }
+            )
+        return pd.DataFrame(rows)
+
+    def snapshot(self) -> str:
+        """The attempts and their reviews, for a saved notebook."""
+        return f"{self.headline.value}{self.attempts.value}"
+
+    def __repr__(self) -> str:
+        return f"<TaskReview {self.task!r}, {len(self.task.record.reviews)} reviews>"
+
+    def _reviews(self) -> list[tuple[int, Review]]:
+        """Each review with the number of the attempt that it judges."""
+        found, attempt = [], 0
+        for review in self.task.record.reviews:
+            found.append((attempt, review))
+            if review.decision == "retry" and attempt + 1 < len(self.task.record.workflow_ids):
+                attempt += 1
+        return found
+
+    # What follows runs on the feed's thread or behind a handler, and only sets traits.
+
+    def _follow(self, after: int = 0) -> None:
+        for event in follow(self.task, self._background.closed, after):
+            if event is None or event.type.startswith("task."):
+                self.task.refresh()
+                self._show()
+
+    def _show(self) -> None:
+        record = self.task.record
+        self.status = record.status
+        told = {"status": record.status, "review_attempts": record.review_attempts}
+        cost = {"cost_usd": record.cost_incurred_usd}
+        self.headline.value = f"<h4>{escape(record.objective)}</h4>{pieces.line({**told, **cost})}"
+        if record.error is not None:
+            told_wrong = f"{record.error.code}: {record.error.message}"
+            self.headline.value += f'<div class="tk-alert">{escape(told_wrong)}</div>'
+        over = record.status in ("completed", "failed")
+        for control in (self.accept, self.reject, self.retry):
+            control.disabled = not over
+        workflows = [Workflows(self._http).get(one).record for one in record.workflow_ids]
+        cards = [self._attempt(number, workflow) for number, workflow in enumerate(workflows)]
+        self.attempts.value = f'<div class="tk-columns">{"".join(cards)}</div>'
+        if workflows:
+            nodes = [(node.id, node.id) for node in workflows[-1].nodes]
+            self.node.options = [(LAST_NODE, None), *nodes]
+
+    def _attempt(self, number: int, workflow: Workflow) -> str:
+        """One column: what came of the workflow, and what was thought of it."""
+        last = workflow.id == self.task.record.workflow_id
+        delivered = self.task.record.artifact_ids if last else {}
+        artifacts = delivered or workflow.sink_artifact_ids
+        shown = "".join(f"<div>{escape(n)}</div>{self._artifact(a)}" for n, a in artifacts.items())
+        state = {"workflow": workflow.status, "cost_usd": workflow.cost_incurred_usd}
+        reviews = "".join(_review(review) for at, review in self._reviews() if at == number)
+        return pieces.card(f"Attempt {number + 1}", f"{pieces.line(state)}{reviews}{shown}")
+
+    def _artifact(self, artifact_id: str) -> str:
+        if artifact_id not in self._shown:
+            self._shown[artifact_id] = pieces.artifact(Artifacts(self._http).get(artifact_id))
+        return self._shown[artifact_id]
+
+    # What follows answers a person.
+
+    def _pass(self) -> None:
+        self._background.act(lambda: self._judge("pass"))
+
+    def _fail(self) -> None:
+        self._background.act(lambda: self._judge("fail"))
+
+    def _retry(self) -> None:
+        self._background.act(lambda: self._judge("retry"))
+
+    def _judge(self, decision: str) -> None:
+        text = str(self.constraints.value).strip()
+        try:
+            constraints = json.loads(text) if text and decision == "retry" else None
+        except ValueError:
+            self.tell('What a retry adds to the input is JSON, such as {"theme": "mint"}.')
+            return
+        seen = self.task.events()[-1].n
+        issues = [line.strip() for line in str(self.issues.value).splitlines() if line.strip()]
+        Tasks(self._http).review(
+            self.task.id,
+            decision,
+            issues=issues,
+            node_id=self.node.value if decision == "retry" else None,
+            constraints=constraints,
+        )
+        self.task.refresh()
+        self._show()
+        self.tell(f"Your verdict is kept: {decision}.", fault=False)
+        if not self.task.done:
+            self._background.feed(lambda: self._follow(seen))
+
+
+def _review(review: Review) -> str:
+    """A verdict: the decision in words, the three criteria as bars, what was wrong."""
+    rows = "".join(
+        f'<tr><th scope="row">{escape(name.replace("_", " "))}</th>'
+        f"<td>{pieces.share(value)}{value:.2f}</td></tr>"
+        for name, value in {"score": review.score, **review.criteria.model_dump()}.items()
+    )
+    issues = "".join(f"<li>{escape(issue)}</li>" for issue in review.issues)
+    action = review.recommended_action
+    advice = ""
+    if action is not None:
+        how = (
+            f" with {json.dumps(action.constraints, ensure_ascii=False)}"
+            if action.constraints
+            else ""
+        )
+        advice = f"<p>Recommended: {escape(f'{action.action} {action.node_id}{how}')}</p>"
+    return (
+        f"<p><b>{escape(review.decision)}</b> by {escape(review.reviewer)}</p>"
+        f'<table class="tk">{rows}</table>{f"<ul>{issues}</ul>" if issues else ""}{advice}'
+    )

@@ -1,0 +1,100 @@
+"""`RunTable`: many runs compared."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import ipywidgets
+import traitlets
+
+from toolkit.client._sync.handles import Job, Run
+from toolkit.notebook import pieces
+from toolkit.notebook.panel import Panel, button, labelled, row
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COLUMNS = (
+    "id", "capability", "status", "provider", "model", "cost_usd", "latency_ms", "queue_ms",
+    "attempts", "cached", "error", "created_at",
+)  # fmt: skip
+
+
+class RunTable(Panel):
+    """Runs or jobs in one table, sorted by what a person chooses.
+
+    Args:
+        runs: handles, such as `client.runs.list()`.
+
+    Attributes:
+        order, descending: the column it is sorted by, and which way.
+        refresh: the button that reads again what had not ended.
+        rows: the table, as HTML.
+    """
+
+    order = traitlets.Unicode("created_at")
+    descending = traitlets.Bool(True)
+
+    def __init__(self, runs: Iterable[Run | Job]) -> None:
+        self.runs = list(runs)
+        columns = [(column.replace("_", " "), column) for column in COLUMNS]
+        self.by = labelled(ipywidgets.Dropdown, "sort by", options=columns, value=self.order)
+        self.falling = ipywidgets.Checkbox(True, description="descending", indent=False)
+        self.refresh = button("Refresh", "Read again what had not ended", self._refresh)
+        self.rows = ipywidgets.HTML()
+        super().__init__(row(self.by, self.falling, self.refresh), self.rows)
+        traitlets.link((self.by, "value"), (self, "order"))
+        traitlets.link((self.falling, "value"), (self, "descending"))
+        self.observe(lambda _: self._show(), ["order", "descending"])
+        self._show()
+
+    def table(self) -> "pd.DataFrame":
+        """The runs as a table, sorted as shown."""
+        import pandas as pd
+
+        return pd.DataFrame(self._sorted(), columns=list(COLUMNS))
+
+    def snapshot(self) -> str:
+        """The table, for a saved notebook."""
+        return str(self.rows.value)
+
+    def __repr__(self) -> str:
+        way = "descending" if self.descending else "ascending"
+        return f"<RunTable {len(self.runs)} runs by {self.order}, {way}>"
+
+    def _sorted(self) -> list[dict[str, object]]:
+        """What is not known comes last, whichever way."""
+        facts = [_facts(run) for run in self.runs]
+        known = [one for one in facts if one[self.order] is not None]
+        unknown = [one for one in facts if one[self.order] is None]
+        known.sort(key=lambda one: _key(one[self.order]), reverse=self.descending)
+        return known + unknown
+
+    def _show(self) -> None:
+        caption = f"{len(self.runs)} runs"
+        self.rows.value = pieces.table(
+            self._sorted(), COLUMNS, caption, self.order, self.descending
+        )
+
+    def _refresh(self) -> None:
+        self._background.act(self._read)
+
+    def _read(self) -> None:
+        for run in self.runs:
+            if not run.done:
+                run.refresh()
+        self._show()
+
+
+def _facts(run: Run | Job) -> dict[str, object]:
+    record = run.record
+    return {
+        **{name: getattr(record, name, None) for name in COLUMNS},
+        "attempts": len(record.attempts),
+        "error": record.error.code if record.error is not None else None,
+        "created_at": record.created_at.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3],
+    }
+
+
+def _key(value: object) -> tuple[float, str]:
+    """Numbers by their size, all else by its letters."""
+    return (float(value), "") if isinstance(value, int | float) else (0.0, str(value).casefold())

@@ -1,0 +1,144 @@
+"""Work of widgets off the thread that asked: handlers never block, and traits carry what comes."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from toolkit.contract.errors import ServiceError, ToolkitError
+from toolkit.contract.events import Event
+
+POLL_S = 2  # how long one request for events is held; so long a closed widget's thread may go on
+MOST_FAILURES = 5
+Work = Callable[[], None]
+
+
+class Background:
+    """The threads of one widget: actions one after the other, and feeds beside them.
+
+    All are daemons, so none keeps a kernel from ending.
+
+    Args:
+        tell: shows a person one sentence; called on any thread.
+    """
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
+        self._actions: deque[Work] = deque()
+        self._changed = threading.Condition()
+        self._acting = False
+        self._feeds = 0
+        self.closed = threading.Event()
+
+    def act(self, work: Work) -> None:
+        """Carry out an action after those before it; an error is told."""
+        with self._changed:
+            if self.closed.is_set():
+                return
+            self._actions.append(work)
+            if self._acting:
+                return
+            self._acting = True
+        threading.Thread(target=self._act, name="toolkit-widget", daemon=True).start()
+
+    def feed(self, work: Work) -> None:
+        """Carry out something long, such as following events, beside all else."""
+        with self._changed:
+            if self.closed.is_set():
+                return
+            self._feeds += 1
+        threading.Thread(target=self._feed, args=(work,), name="toolkit-feed", daemon=True).start()
+
+    def settle(self, timeout_s: float = 10.0) -> bool:
+        """Wait until no action and no feed is under way; whether that came in time."""
+        with self._changed:
+            return self._changed.wait_for(
+                lambda: not self._acting and not self._feeds, timeout=timeout_s
+            )
+
+    def close(self) -> None:
+        """Begin nothing any more, and have feeds end at their next breath."""
+        with self._changed:
+            self.closed.set()
+            self._actions.clear()
+
+    def _act(self) -> None:
+        while True:
+            with self._changed:
+                if not self._actions:
+                    self._acting = False
+                    self._changed.notify_all()
+                    return
+                work = self._actions.popleft()
+            self._guarded(work)
+
+    def _feed(self, work: Work) -> None:
+        self._guarded(work)
+        with self._changed:
+            self._feeds -= 1
+            self._changed.notify_all()
+
+    def _guarded(self, work: Work) -> None:
+        try:
+            work()
+        except ToolkitError as error:
+            if not self.closed.is_set():
+                self._tell(str(error))
+        except Exception as error:  # a thread that dies tells nobody else
+            if not self.closed.is_set():
+                self._tell(f"That did not work ({type(error).__name__}).")
+
+
+class Followable(Protocol):
+    """What tells events and knows when it is over."""
+
+    @property
+    def done(self) -> bool:
+        """Whether it was over when last read."""
+
+    def events(self, after: int = 0, wait_s: int = 0) -> list[Event]:
+        """The events above a number, held for so long while there is none."""
+
+    def refresh(self) -> object:
+        """Read it again."""
+
+
+def follow(work: Followable, closed: threading.Event, after: int = 0) -> Iterator[Event | None]:
+    """The events of work as they come, until it is over; none after each reading of its record.
+
+    A service that is away for a moment is asked again.
+    """
+    failures = 0
+    while not closed.is_set():
+        try:
+            found = work.events(after, POLL_S)
+            for event in found:
+                after = event.n
+                yield event
+            if not found or any(event.terminal or _pauses(event) for event in found):
+                work.refresh()
+                yield None
+                if work.done and not work.events(after):
+                    return
+            failures = 0
+        except ServiceError:
+            failures += 1
+            if failures == MOST_FAILURES:
+                raise
+            closed.wait(failures)
+
+
+def _pauses(event: Event) -> bool:
+    """Whether its resource may wait for a person from here on."""
+    return event.type.endswith(".blocked")
+
+
+def until(condition: Callable[[], bool], timeout_s: float) -> bool:
+    """Wait for what other threads bring about; whether it came in time."""
+    end = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True

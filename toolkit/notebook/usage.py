@@ -1,0 +1,96 @@
+"""`UsageDashboard`: what was spent and how long it took, by day, capability or provider."""
+
+from datetime import UTC, datetime, timedelta
+from html import escape
+from typing import TYPE_CHECKING
+
+import ipywidgets
+
+from toolkit.client import Client
+from toolkit.contract.usage import UsageLine
+from toolkit.display.text import money
+from toolkit.notebook import pieces
+from toolkit.notebook.panel import Panel, button, labelled, row
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+GROUPS = ("day", "capability", "provider")
+SPANS = [("today", 1), ("the last 7 days", 7), ("the last 30 days", 30), ("the last 90 days", 90)]
+
+
+class UsageDashboard(Panel):
+    """Cost and latency as bars, by day, capability or provider.
+
+    Args:
+        client: whose usage it is.
+
+    Attributes:
+        group, days: what it is summed up by, and of how many days.
+        refresh: the button that reads it again.
+        lines: what was read last.
+        chart: the bars, as HTML.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self.lines: list[UsageLine] = []
+        self.group = labelled(ipywidgets.Dropdown, "by", options=GROUPS, value="capability")
+        self.days = labelled(ipywidgets.Dropdown, "of", options=SPANS, value=30)
+        self.refresh = button("Refresh", "Read the usage again", self._ask)
+        self.chart = ipywidgets.HTML()
+        super().__init__(row(self.group, self.days, self.refresh), self.chart)
+        for control in (self.group, self.days):
+            control.observe(lambda _: self._ask(), "value")
+        self._read()
+
+    def table(self) -> "pd.DataFrame":
+        """What is shown as a table, one row a line."""
+        from toolkit.display.frames import frame
+
+        return frame(self.lines)
+
+    def snapshot(self) -> str:
+        """The bars, for a saved notebook."""
+        return str(self.chart.value)
+
+    def __repr__(self) -> str:
+        jobs, cost = (
+            sum(line.jobs for line in self.lines),
+            sum(line.cost_usd for line in self.lines),
+        )
+        return f"<UsageDashboard by {self.group.value}: {jobs} jobs, {money(cost)}>"
+
+    def _ask(self) -> None:
+        self._background.act(self._read)
+
+    def _read(self) -> None:
+        today = datetime.now(UTC).date()
+        found = self._client.usage.list(
+            [self.group.value], first=today - timedelta(days=self.days.value - 1), last=today
+        )
+        self.lines = [line.record for line in found]
+        self.chart.value = self._drawn()
+
+    def _drawn(self) -> str:
+        """A row a line: what it cost and how long a job took, each as a bar and in words."""
+        if not self.lines:
+            return '<p class="tk-quiet">Nothing was used in that time.</p>'
+        group = str(self.group.value)
+        means = [line.latency_ms / line.jobs if line.jobs else 0.0 for line in self.lines]
+        dearest = max(line.cost_usd for line in self.lines) or 1.0
+        slowest = max(means) or 1.0
+        rows = "".join(
+            f'<tr><th scope="row">{escape(str(getattr(line, group) or "none"))}</th>'
+            f"<td>{pieces.share(line.cost_usd / dearest)}{money(line.cost_usd)}</td>"
+            f"<td>{pieces.share(mean / slowest)}{mean:.0f} ms</td>"
+            f'<td class="tk-number">{line.jobs}</td><td class="tk-number">{line.failed}</td>'
+            f'<td class="tk-number">{line.cached}</td></tr>'
+            for line, mean in zip(self.lines, means, strict=True)
+        )
+        names = (group, "cost", "mean time of a job", "jobs", "failed", "cached")
+        head = "".join(f'<th scope="col">{name}</th>' for name in names)
+        return (
+            f'<table class="tk"><caption>{escape(repr(self)[1:-1])}</caption>'
+            f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        )
