@@ -58,7 +58,10 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     home = tmp_path_factory.mktemp("lab")
     folder = home / "notebooks"
     folder.mkdir()
-    for notebook in [*(ROOT / "notebooks").glob("*.ipynb"), *Path(__file__).parent.glob("*/*.ipynb")]:
+    for notebook in [
+        *(ROOT / "notebooks").glob("*.ipynb"),
+        *Path(__file__).parent.glob("*/*.ipynb"),
+    ]:
         shutil.copy(notebook, folder)
     settings = home / "settings" / "@jupyterlab"
     for name, values in {
@@ -72,7 +75,9 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     own = {
-        "JUPYTER_CONFIG_DIR": "config", "JUPYTER_DATA_DIR": "data", "JUPYTER_RUNTIME_DIR": "runtime",
+        "JUPYTER_CONFIG_DIR": "config",
+        "JUPYTER_DATA_DIR": "data",
+        "JUPYTER_RUNTIME_DIR": "runtime",
         "IPYTHONDIR": "ipython", "JUPYTERLAB_SETTINGS_DIR": "settings",
         "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
     }  # fmt: skip
