@@ -19,7 +19,7 @@ playwright = pytest.importorskip("playwright.sync_api")
 
 ROOT = Path(__file__).parent.parent.parent
 SCREENSHOTS = ROOT / "build" / "screenshots"
-TIMEOUT_MS = 60_000  # a busy machine is slow; what takes time is waited for, never slept over
+TIMEOUT_MS = 90_000  # a busy machine is slow; what takes time is waited for, never slept over
 TOKEN = "browser-tests"
 ARGUMENTS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
@@ -58,7 +58,10 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     home = tmp_path_factory.mktemp("lab")
     folder = home / "notebooks"
     folder.mkdir()
-    for notebook in [*(ROOT / "notebooks").glob("*.ipynb"), *Path(__file__).parent.glob("*/*.ipynb")]:
+    for notebook in [
+        *(ROOT / "notebooks").glob("*.ipynb"),
+        *Path(__file__).parent.glob("*/*.ipynb"),
+    ]:
         shutil.copy(notebook, folder)
     settings = home / "settings" / "@jupyterlab"
     for name, values in {
