@@ -19,7 +19,7 @@ playwright = pytest.importorskip("playwright.sync_api")
 
 ROOT = Path(__file__).parent.parent.parent
 SCREENSHOTS = ROOT / "build" / "screenshots"
-TIMEOUT_MS = 60_000  # a busy machine is slow; what takes time is waited for, never slept over
+TIMEOUT_MS = 90_000  # a busy machine is slow; what takes time is waited for, never slept over
 TOKEN = "browser-tests"
 ARGUMENTS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",

@@ -1,0 +1,310 @@
+"""The widgets without a browser: driven by their buttons and traits, as a front end does it."""
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import ipywidgets
+import pytest
+
+from toolkit import Client, Workflow
+from toolkit.notebook import (
+    CapabilityForm,
+    ProviderSetup,
+    RunTable,
+    TaskDashboard,
+    TaskReview,
+    UsageDashboard,
+    WorkflowEditor,
+    WorkflowGraph,
+)
+from toolkit.notebook.panel import Panel
+from toolkit.notebook.threads import until
+from toolkit.sandbox import Faults
+
+CANARY = "sk-proj-c0ffee5d41402abc4b2a76b9719d911017c592"
+
+
+def two_nodes(**options: Any) -> Workflow:
+    """A workflow of two nodes, the second with what the first found."""
+    workflow = Workflow("card")
+    facts = workflow.add("facts", "research.gather@1", topic="tidal power")
+    workflow.add("words", "llm.generate@1", objective="Sum up", depends_on=[facts], options=options)
+    return workflow
+
+
+@pytest.fixture
+def kept() -> Iterator[Callable[[Panel], Any]]:
+    """Closes the widgets of a test, which then leave no thread behind."""
+    panels: list[Panel] = []
+
+    def keep(panel: Panel) -> Any:
+        panels.append(panel)
+        return panel
+
+    yield keep
+    for panel in panels:
+        panel.close()
+    ours = ("toolkit-widget", "toolkit-feed")
+    assert until(lambda: not any(t.name in ours for t in threading.enumerate()), 5)
+
+
+def test_a_graph_follows_its_workflow_and_tells_all_of_a_node(
+    client: Client, kept: Callable[[Panel], Any]
+) -> None:
+    """Given a submitted workflow, when it runs, then its graph shows it; a chosen node tells all.
+
+    What it shows stays when it is closed, and it is a picture and a table for those who cannot
+    see it live.
+    """
+    seen = set()
+    graph = kept(WorkflowGraph(client.workflows.submit(two_nodes())))
+    graph.view.observe(lambda change: seen.add(change["new"]["facts"]["status"]), "states")
+    assert graph.settle()
+    assert graph.status == "completed"
+    assert "completed" in seen
+    assert {one["status"] for one in graph.view.states.values()} == {"completed"}
+    assert [node["id"] for node in graph.view.graph["nodes"]] == ["facts", "words"]
+    assert graph.cancel.disabled
+    graph.view.selected = "words"
+    assert graph.settle()
+    for told in ("llm.generate@1", "Sum up", "Attempts", "minimax", "art_"):
+        assert told in graph.details.value
+    assert "2 of 2 nodes completed" in repr(graph)
+    assert graph.picture().startswith("<svg")
+    assert list(graph.table()["status"]) == ["completed"] * 2
+    bundle = graph._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in bundle
+    assert "✓ completed" in str(bundle["text/html"])
+    graph.rerun.click()
+    assert graph.settle()
+    assert graph.workflow.record.forked_from
+    graph.close()
+    graph.close()
+    assert "widget-view" not in str(graph._repr_mimebundle_().keys())
+
+
+def test_a_graph_retries_and_cancels(
+    client: Client, faults: Faults, kept: Callable[[Panel], Any]
+) -> None:
+    """Given a node that fails, when Retry is pressed, then it completes; Cancel ends what hangs."""
+    faults.fail("openai", status=400, times=1)
+    graph = kept(WorkflowGraph(client.workflows.submit(two_nodes(provider="openai"))))
+    assert graph.settle()
+    assert graph.view.states["words"]["line"] == "✗ failed, PROVIDER_REJECTED"
+    graph.retry.click()
+    assert until(lambda: graph.status == "completed", 10)
+    assert graph.settle()
+
+    faults.mangle("openai", "hang")
+    hung = kept(WorkflowGraph(client.workflows.submit(two_nodes(provider="openai"))))
+    assert until(lambda: hung.view.states["words"]["status"] == "running", 10)
+    hung.cancel.click()
+    assert hung.settle()
+    assert hung.view.states["words"]["status"] == "cancelled"
+    faults.clear()
+
+
+def test_connections_are_made_by_name_tested_and_removed(
+    client: Client, kept: Callable[[Panel], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given the catalogue, when its buttons are pressed, then connections come and go.
+
+    Whether a variable is set is shown, and neither its value nor how long it is.
+    """
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+    setup = kept(ProviderSetup(client))
+    assert "7 of 7" in repr(setup)
+    setup.rows["openai"].remove.click()
+    assert setup.settle()
+    assert "openai" not in setup.connected
+    assert setup.rows["openai"].test.disabled
+    setup.rows["openai"].use.click()
+    assert setup.name.value == "OPENAI_API_KEY"
+    setup.connect.click()
+    assert setup.settle()
+    assert "openai is connected: it serves" in setup.message.value
+    setup.rows["openai"].test.click()
+    assert setup.settle()
+    assert "openai: works" in setup.message.value
+    setup.name.value = "no name"
+    setup.connect.click()
+    assert setup.settle()
+    assert "INVALID_REQUEST" in setup.message.value
+    assert "llm.generate" in setup.table()["unlocks"].iloc[0]
+    assert CANARY not in setup.snapshot()
+
+
+def test_whether_a_variable_is_set_is_told_without_the_sandbox(
+    tmp_path: Any, kept: Callable[[Panel], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given no sandbox, when a variable is named, then it is said to be set or not."""
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+    with Client.local(tmp_path) as client:
+        setup = kept(ProviderSetup(client))
+        setup.rows["openai"].use.click()
+        assert "OPENAI_API_KEY: set in this process" in setup.presence.value
+        assert "OPENAI_API_KEY" in setup.name.options
+        setup.rows["google"].use.click()
+        assert "GEMINI_API_KEY: not set" in setup.presence.value
+
+
+def test_a_capability_runs_from_its_form(client: Client, kept: Callable[[Panel], Any]) -> None:
+    """Given a form, when it is filled in and run, then the result is there to hear and to read.
+
+    What the service refuses is shown beside the field, and what cannot be read is not sent.
+    """
+    form = kept(CapabilityForm(client, "speech.generate@1"))
+    form.start.click()
+    assert form.settle()
+    assert "Field required" in form.form.fields["text"].fault.value
+    form.form.fields["text"].control.value = "Hello, tide mill."
+    form.preview.click()
+    assert form.settle()
+    assert "served by minimax" in form.message.value
+    form.start.click()
+    assert form.settle()
+    assert form.status == "completed"
+    assert "<audio" in form.result.value
+    assert not form.start.disabled
+    assert form.stop.disabled
+    assert list(form.table()["status"]) == ["completed"]
+    written = kept(CapabilityForm(client, "llm.generate"))
+    fields = written.form.fields
+    fields["objective"].control.value = "Tides as JSON"
+    fields["output_schema"].control.value = "{not JSON"
+    written.start.click()
+    assert "Mend output_schema first" in written.message.value
+    fields["output_schema"].control.value = '{"type": "object"}'
+    fields["max_tokens"].control.value = 64
+    fields["temperature"].control.value = "0.5"
+    assert written.form.read() == {
+        "objective": "Tides as JSON",
+        "output_schema": {"type": "object"},
+        "max_tokens": 64,
+        "temperature": 0.5,
+    }
+    card = kept(CapabilityForm(client, "composition.layout"))
+    card.form.fill({"title": "T", "bullets": ["a", "b"], "theme": "mint", "template": "split"})
+    assert card.form.read() == {
+        "title": "T", "bullets": ["a", "b"], "theme": "mint", "template": "split",
+    }  # fmt: skip
+
+
+def test_a_person_judges_a_task(client: Client, kept: Callable[[Panel], Any]) -> None:
+    """Given a finished task, when a person asks for a retry, then both attempts stand side by side.
+
+    Runs and usage are then compared in tables.
+    """
+    dashboard = kept(TaskDashboard(client))
+    dashboard.objective.value = "A social card about tidal power"
+    dashboard.start.click()
+    assert dashboard.settle()
+    review: TaskReview = dashboard.review
+    assert review.settle(30)
+    assert dashboard.graph.settle(30)
+    assert dashboard.graph.status == "completed"
+    assert "data:image/png;base64," in review.attempts.value
+    review.constraints.value = "{not JSON"
+    review.retry.click()
+    assert review.settle()
+    assert "is JSON" in review.message.value
+    review.constraints.value = '{"theme": "mint"}'
+    review.issues.value = "too pale"
+    review.retry.click()
+    assert review.settle(30)
+    assert review.status == "completed"
+    assert list(review.table()["reviewer"]) == ["checks", "person", "checks"]
+    assert list(review.table()["attempt"]) == [1, 1, 2]
+    for told in ("Attempt 1", "Attempt 2", "too pale", "Recommended: "):
+        assert told in review.snapshot()
+    review.accept.click()
+    assert review.settle()
+    assert "pass" in review.message.value
+
+    for text in ("Tea", "Coffee and cake"):
+        client.runs.create("llm.generate", {"objective": text}).wait(progress=False)
+    table = kept(RunTable(client.runs.list()))
+    table.by.value, table.falling.value = "cost_usd", False
+    costs = list(table.table()["cost_usd"].dropna())
+    assert costs == sorted(costs)
+    assert "aria-sort='ascending'" in table.rows.value
+    table.refresh.click()
+    usage = kept(UsageDashboard(client))
+    usage.group.value = "provider"
+    assert usage.settle()
+    assert "minimax" in usage.chart.value
+    assert "provider" in usage.table()
+
+
+def test_a_workflow_is_built_by_forms(client: Client, kept: Callable[[Panel], Any]) -> None:
+    """Given an editor, when nodes are added, joined and filled in, then it is checked and runs.
+
+    Its faults are those of the service; its Python builds the same workflow.
+    """
+    editor = kept(WorkflowGraph.edit(client))
+    assert [fault.path for fault in editor.faults] == ["nodes"]
+    for name, capability in (("facts", "research.gather@1"), ("card", "composition.layout@1")):
+        editor.new_id.value, editor.capability.value = name, capability
+        editor.add.click()
+    assert {fault.message for fault in editor.faults} == {"Field required"}
+    assert editor.submit.disabled
+    assert "Field required" in editor.form.fields["title"].fault.value
+    editor.form.fields["title"].control.value = "Tides"
+    editor.view.selected = "facts"
+    editor.form.fields["topic"].control.value = "tides"
+    assert editor.faults == []
+    editor.depends_on.value = ["card"]
+    assert [fault.message for fault in editor.faults] == ["a cycle: facts → card → facts"]
+    editor.depends_on.value = []
+    made: dict[str, Any] = {}
+    built = editor.to_python().replace("client.workflows.submit(wf).wait()", "None")
+    exec(built.replace("Client.local(sandbox=True)", "None"), made)
+    assert made["wf"].to_dict()["nodes"] == editor.nodes
+    editor.shape.value = "json"
+    assert "research.gather@1" in editor.exported.value
+    editor.submit.click()
+    assert editor.settle()
+    assert editor.graph.settle()
+    assert editor.graph.status == "completed"
+    editor.view.selected = "card"
+    editor.remove.click()
+    assert list(editor.table()["id"]) == ["facts"]
+    changed = kept(WorkflowEditor(client, two_nodes()))
+    assert changed.workflow().to_dict()["nodes"] == two_nodes().to_dict()["nodes"]
+
+
+def test_a_key_stays_in_no_text(
+    client: Client, kept: Callable[[Panel], Any], saved: Callable[[], str]
+) -> None:
+    """Given every text there is to type into, when a key is pasted, then it is gone at once."""
+    task = client.tasks.create("A line about tides").wait(progress=False, check=False)
+    editor = WorkflowEditor(client, two_nodes())
+    editor.view.selected = "words"
+    panels = [
+        kept(panel)
+        for panel in (
+            ProviderSetup(client), CapabilityForm(client, "llm.generate@1"), TaskReview(task),
+            TaskDashboard(client), editor,
+        )
+    ]  # fmt: skip
+    typed = 0
+    for panel in panels:
+        texts = [
+            w for w in everything(panel) if isinstance(w, ipywidgets.Text | ipywidgets.Textarea)
+        ]
+        for control in texts:
+            control.set_state({"value": CANARY})
+            assert control.value == ""
+            typed += 1
+    assert typed > 12
+    assert all(panel.settle() for panel in panels)
+    assert CANARY[:12] not in saved()
+
+
+def everything(box: ipywidgets.Box) -> Iterator[ipywidgets.Widget]:
+    """Every control of a box."""
+    for child in box.children:
+        yield child
+        if isinstance(child, ipywidgets.Box):
+            yield from everything(child)
