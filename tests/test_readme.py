@@ -32,7 +32,7 @@ def test_the_notebook_lines_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """Given the README's first Python block, when it is run, then a card is on the disk."""
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
-    for block in (blocks("python")[0], *blocks("python")[2:6]):
+    for block in (*blocks("python")[:2], *blocks("python")[3:7]):
         exec(compile(block, "README.md", "exec"), names)
     assert names["route"].provider  # type: ignore[attr-defined]
     assert (tmp_path / "card.png").read_bytes().startswith(b"\x89PNG")
@@ -45,7 +45,7 @@ def test_the_notebook_lines_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_the_capability_of_the_readme_runs(settings: Settings) -> None:
     """Given the README's own capability, when it is registered, then it can be run and chained."""
     names: dict[str, object] = {}
-    exec(compile(blocks("python")[6], "README.md", "exec"), names)
+    exec(compile(blocks("python")[7], "README.md", "exec"), names)
     registry = Registry.load(extra=[names["SHOUT"]])  # type: ignore[list-item]
     with Client.local(settings=settings, registry=registry) as client:
         run = client.runs.create("text.shout", {"text": "tea"}).wait()
