@@ -172,7 +172,7 @@ def test_charts_go_where_they_are_told(shown: dict[str, Any]) -> None:
 def test_a_timeline_says_what_ran_when(shown: dict[str, Any]) -> None:
     """Given a finished workflow, then nodes run after what they depend on; one way is critical."""
     frame = shown["timeline"].to_frame().set_index("node")
-    assert next(iter(frame.index)) == "facts"
+    assert frame.index[0] == "facts"
     assert (frame["ready_s"] <= frame["start_s"]).all()
     assert (frame["start_s"] <= frame["end_s"]).all()
     assert frame.loc["card", "ready_s"] == frame.loc["said", "end_s"]

@@ -63,7 +63,7 @@ def seconds(amount: float) -> str:
     """A span of time, as exact as matters.
 
     >>> seconds(0.0042), seconds(3.21), seconds(75), seconds(7300)
-    ('4 ms', '3.2 s', '1 min 15 s', '2 h 1 min')
+    ('4 ms', '3.2 s', '1 min 15 s', '2 h 2 min')
     >>> seconds(2.0), seconds(60)
     ('2 s', '1 min')
     """
@@ -83,7 +83,7 @@ def fitted(text: str, room: float, font: float) -> str:
     """As much of a text as a room of so many pixels holds, by what letters take on average.
 
     >>> fitted("research.gather@1", 60, 10)
-    'research.g…'
+    'research.…'
     """
     wide = sum(2 if east_asian_width(c) in "WF" else 1 for c in text)
     letters = room / (0.55 * font)

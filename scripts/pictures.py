@@ -1,0 +1,69 @@
+"""Draw the pictures of the README into docs/pictures; `--check` only says whether they are current.
+
+The workflow in them is made up, times and all, so that the same bytes are drawn everywhere.
+"""
+
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from toolkit.contract.workflows import Node, Workflow
+from toolkit.display.svg import workflow_svg
+from toolkit.display.timeline import timeline_svg
+
+PICTURES = Path(__file__).parent.parent / "docs" / "pictures"
+START = datetime(2026, 11, 20, 8, tzinfo=UTC)
+
+
+def node(
+    name: str, capability: str, ups: str, ran: tuple[float, float], **facts: str | float | None
+) -> Node:
+    """A completed node; `ran` is from when to when, in seconds."""
+    start, end = (START + timedelta(seconds=second) for second in ran)
+    given = {"id": name, "capability": capability, "depends_on": ups.split(), **facts}
+    times = {"status": "completed", "started_at": start, "completed_at": end}
+    return Node.model_validate({**given, **times})
+
+
+def workflow() -> Workflow:
+    """A launch card with its picture and its voice, in two languages."""
+    mini, runpod = {"provider": "minimax"}, {"provider": "runpod"}
+    nodes = [
+        node("facts", "research.gather@1", "", (0.05, 0.62), cost_usd=0.0),
+        node("headline", "text.generate@1", "facts", (0.66, 1.71), cost_usd=0.00041, **mini),
+        node("summary", "text.generate@1", "facts", (0.67, 2.35), cost_usd=0.00062, **mini),
+        node("artwork", "image.generate@1", "headline", (1.76, 6.9), cost_usd=0.0031,
+             retry_count=1, **runpod),
+        node("speech", "speech.generate@1", "summary", (2.4, 4.12), cost_usd=0.0048,
+             provider="elevenlabs"),
+        node("translation", "llm.generate@1", "summary", (2.41, 3.63), cost_usd=0.00058, **mini),
+        node("card", "composition.layout@1", "headline artwork facts", (6.95, 7.2), cost_usd=0.0),
+        node("card_fr", "composition.layout@1", "translation artwork", (6.96, 7.18), cost_usd=0.0),
+    ]  # fmt: skip
+    made = {"id": "wfl_1", "name": "launch-card", "status": "completed", "created_at": START}
+    return Workflow.model_validate({**made, "nodes": nodes})
+
+
+def main() -> int:
+    """Write the pictures, or check them."""
+    flow = workflow()
+    drawn = {
+        "workflow.svg": workflow_svg(flow.name, flow.nodes),
+        "timeline.svg": timeline_svg(flow),
+    }
+    stale = []
+    PICTURES.mkdir(exist_ok=True)
+    for name, svg in drawn.items():
+        path = PICTURES / name
+        if not path.is_file() or path.read_text(encoding="utf-8") != svg + "\n":
+            stale.append(name)
+            if "--check" not in sys.argv:
+                path.write_text(svg + "\n", encoding="utf-8")
+    if stale and "--check" in sys.argv:
+        print(f"stale, run scripts/fix: {', '.join(stale)}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

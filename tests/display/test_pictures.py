@@ -1,0 +1,168 @@
+"""Properties of pictures of any workflow: nothing hidden, nothing unstable, nothing raw."""
+
+import os
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolkit.contract.workflows import Node, Workflow
+from toolkit.display.boxes import FOLDED, MOST_ROOMY, Box, Line, Point, picture
+from toolkit.display.drawings import timeline_figure, workflow_figure
+from toolkit.display.mermaid import workflow_mermaid
+from toolkit.display.svg import workflow_svg
+from toolkit.display.timeline import timeline_svg
+
+AT = "2026-11-20T08:00:00.000Z"
+STATES = ("pending", "queued", "running", "completed", "failed", "cancelled")
+NASTY = "<script>$x</script>\"'&$id"
+# What a process with another seed of hashes must draw alike.
+STABLE = """
+import hashlib
+from toolkit.contract.workflows import Node, Workflow
+from toolkit.display.svg import workflow_svg
+from toolkit.display.timeline import timeline_svg
+nodes = [
+    Node(id=f"n{i}", capability="x@1", status="completed", cost_usd=i / 7,
+         depends_on=[f"n{j}" for j in {i // 2, i // 3, i - 7} if 0 <= j < i])
+    for i in range(90)
+]
+flow = Workflow(id="wfl_1", name="w", nodes=nodes, created_at="2026-11-20T08:00:00.000Z")
+print(hashlib.sha256((workflow_svg("w", nodes) + timeline_svg(flow)).encode()).hexdigest())
+"""
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> list[Node]:
+    """A workflow of up to 50 nodes, in any states."""
+    nodes: list[Node] = []
+    for i in range(draw(st.integers(1, 50))):
+        ups = draw(st.sets(st.integers(0, i - 1), max_size=3)) if i else set()
+        status = draw(st.sampled_from(STATES))
+        depends_on = [f"n{up}" for up in sorted(ups)]
+        nodes.append(
+            Node.model_validate(
+                {"id": f"n{i}", "capability": "x@1", "depends_on": depends_on, "status": status}
+            )
+        )
+    return nodes
+
+
+def points(line: Line) -> Iterator[Point]:
+    """Places along an edge, close to each other."""
+    x, y = line.start
+    for step in line.steps:
+        bends = ((x, y), *step) if len(step) == 3 else ((x, y), (x, y), step[0], step[0])
+        for i in range(13):
+            t = i / 12
+            weights = (1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3
+            yield (
+                sum(weight * bend[0] for weight, bend in zip(weights, bends, strict=True)),
+                sum(weight * bend[1] for weight, bend in zip(weights, bends, strict=True)),
+            )
+        x, y = step[-1]
+
+
+@settings(max_examples=25, deadline=None)
+@given(graphs())
+def test_no_edge_passes_a_foreign_box(nodes: list[Node]) -> None:
+    """Given any workflow, then no point of an edge lies in a box that is not an end of it."""
+    drawn = picture("w", nodes)
+    size = drawn.size
+    columns: dict[float, list[Box]] = defaultdict(list)
+    for box in drawn.boxes:
+        columns[box.left].append(box)
+    for line in drawn.lines:
+        for x, y in points(line):
+            assert 0 <= x <= drawn.width
+            assert 0 <= y <= drawn.height
+            for left, boxes in columns.items():
+                if left < x < left + size.width:
+                    behind = [box.id for box in boxes if box.top < y < box.top + size.height]
+                    assert set(behind) <= {line.upstream, line.node}
+
+
+@settings(max_examples=25, deadline=None)
+@given(graphs())
+def test_each_node_has_one_box_and_boxes_stand_apart(nodes: list[Node]) -> None:
+    """Given any workflow, then each node is in one box, and no two boxes touch."""
+    drawn = picture("w", nodes)
+    assert sorted(m for box in drawn.boxes for m in box.members) == sorted(n.id for n in nodes)
+    size = drawn.size
+    for i, one in enumerate(drawn.boxes):
+        for other in drawn.boxes[:i]:
+            across, down = abs(one.left - other.left), abs(one.top - other.top)
+            assert across > size.width or down > size.height
+    assert all(len(box.members) == 1 for box in drawn.boxes) or len(nodes) > MOST_ROOMY
+
+
+def test_pictures_are_the_same_to_the_byte_everywhere() -> None:
+    """Given processes with other seeds of hashes, then they draw the same bytes."""
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", STABLE],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "77")
+    }
+    assert len(told) == 1
+    assert len(told.pop()) == 65
+
+
+@pytest.mark.parametrize("count", [3, 130])
+def test_text_from_outside_is_only_text(count: int) -> None:
+    """Given names that are markup and formulas, then every picture has them as text."""
+    nodes = [
+        Node(id=f"{NASTY}{i}", capability=NASTY, depends_on=[f"{NASTY}{i // 5}"] if i else [])
+        for i in range(count)
+    ]
+    flow = Workflow.model_validate({"id": "wfl_1", "name": NASTY, "nodes": nodes, "created_at": AT})
+    for svg in (workflow_svg(NASTY, nodes), timeline_svg(flow)):
+        root = ElementTree.fromstring(svg)
+        assert {element.tag.partition("}")[2] for element in root.iter()} <= {
+            "svg", "title", "style", "rect", "defs", "marker", "path", "text", "g"
+        }  # fmt: skip
+        assert any("<script>$x" in (element.text or "") for element in root.iter())
+        assert root.get("id", "") not in "".join(
+            element.text or "" for element in root.iter("text")
+        )
+    assert "<script" not in workflow_mermaid(nodes)
+    if count == 3:
+        assert workflow_figure(NASTY, nodes)._repr_png_()  # type: ignore[attr-defined]
+        assert timeline_figure(flow)._repr_png_()  # type: ignore[attr-defined]
+
+
+def test_pictures_in_one_page_do_not_share_ids() -> None:
+    """Given two different pictures, then they have no id in common."""
+    one, other = (workflow_svg("w", [Node(id=name, capability="x@1")]) for name in "ab")
+    ids = [set(re.findall(r'\bid="([^"]+)"', svg)) for svg in (one, other)]
+    assert all(ids)
+    assert not ids[0] & ids[1]
+
+
+def test_many_equal_siblings_are_one_stack_and_failures_stand_out() -> None:
+    """Given a fan of 300, then its middle is one box, beside those that failed."""
+    middle = [
+        Node(id=f"w{i}", capability="x@1", depends_on=["src"], status="completed", cost_usd=0.01)
+        for i in range(298)
+    ]
+    middle[7] = middle[7].model_copy(update={"status": "failed"})
+    ends = Node(id="end", capability="x@1", depends_on=[node.id for node in middle])
+    drawn = picture("fan", [Node(id="src", capability="x@1"), *middle, ends])
+    stack, failed = (
+        next(box for box in drawn.boxes if test(box))
+        for test in (lambda box: len(box.members) >= FOLDED, lambda box: box.state == "failed")
+    )
+    assert len(drawn.boxes) == 4
+    assert stack.lines[0] == "w0 and 296 more"
+    assert "$2.97" in " ".join(stack.lines)
+    assert failed.members == ("w7",)
