@@ -7,6 +7,7 @@ from typing import Any
 import ipywidgets
 import pytest
 
+from tests.notebook.conftest import until
 from toolkit import Client, Workflow
 from toolkit.notebook import (
     CapabilityForm,
@@ -19,7 +20,6 @@ from toolkit.notebook import (
     WorkflowGraph,
 )
 from toolkit.notebook.panel import Panel
-from toolkit.notebook.threads import until
 from toolkit.sandbox import Faults
 
 CANARY = "sk-proj-c0ffee5d41402abc4b2a76b9719d911017c592"

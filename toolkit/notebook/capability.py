@@ -129,11 +129,12 @@ class CapabilityForm(Panel):
         try:
             work()
         except RequestError as error:
-            self.start.disabled = False
             faults = {d.path.removeprefix("input.").split(".")[0]: d.message for d in error.details}
             self.form.mark(faults)
             elsewhere = error.code is not ErrorCode.INVALID_REQUEST
             self.tell(str(error) if elsewhere or not faults else "Mend what is marked first.")
+        finally:
+            self.start.disabled = self.run is not None and not self.run.done
 
     def _follow(self, run: Run) -> None:
         for event in follow(run, self._background.closed):

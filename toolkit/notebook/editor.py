@@ -77,13 +77,13 @@ class WorkflowEditor(Panel):
             self.name, self.max_retries, self.new_id, self.capability, row(self.add), self.view,
             self._slot, self._told, row(self.submit), self.shape, self.exported, self._running,
         )  # fmt: skip
+        for text in (self.name, self.new_id):
+            guarded(text, self.tell)
         traitlets.link((self.view, "selected"), (self, "selected"))
         self.observe(lambda _: self._choose(), "selected")
         self.depends_on.observe(lambda _: self._connect(), "value")
         for control in (self.name, self.max_retries, self.shape):
             control.observe(lambda _: self._show(), "value")
-        for text in (self.name, self.new_id):
-            guarded(text, self.tell)
         self._show()
 
     def to_dict(self) -> dict[str, Any]:

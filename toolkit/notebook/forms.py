@@ -1,6 +1,7 @@
 """Forms: a control for each field of a JSON schema, and text controls that take no keys."""
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from html import escape
 from typing import Any
@@ -14,6 +15,8 @@ from toolkit.notebook.panel import labelled
 LONG_TEXT = 400  # characters, from which on a field gets an area instead of a line
 SHORTEST_KEY = 20  # of a word within other text: `sk-learn` is none
 NOT_GIVEN = "(not given)"
+_WORDS = re.compile(rf"[A-Za-z0-9+/=_\-]{{{SHORTEST_KEY},}}")
+_ADDRESSES = re.compile(r"https?://\S+")
 Tell = Callable[[str], None]
 
 
@@ -23,10 +26,8 @@ def holds_a_key(text: str) -> bool:
     >>> holds_a_key("write about sk-learn"), holds_a_key("use sk-live-0123456789abcdef")
     (False, True)
     """
-    words = (word.strip("\"'`,;:()") for word in text.split())
-    return any(
-        len(word) >= SHORTEST_KEY and "://" not in word and looks_like_a_key(word) for word in words
-    )
+    words = _WORDS.findall(_ADDRESSES.sub(" ", text))
+    return any(looks_like_a_key(word) for word in words)
 
 
 def guarded(control: Any, tell: Tell, is_key: Callable[[str], bool] = holds_a_key) -> Any:
@@ -68,9 +69,13 @@ class Field:
             choices = [(str(choice), choice) for choice in _items(schema["enum"])]
             options = choices if self.required else [(NOT_GIVEN, None), *choices]
             return labelled(ipywidgets.Dropdown, label, options=options, value=default)
-        if kind == "boolean" and not self._nullable:
+        sure = not self._nullable and (self.required or default is not None)
+        if kind == "boolean" and sure:
             return labelled(ipywidgets.Checkbox, label, value=bool(default), indent=True)
-        if kind in ("integer", "number") and not self._nullable:
+        if kind == "boolean":
+            choices = [(NOT_GIVEN, None), ("yes", True), ("no", False)]
+            return labelled(ipywidgets.Dropdown, label, options=choices, value=default)
+        if kind in ("integer", "number") and sure:
             return self._number(label, kind)
         lines = kind in ("array", "object") or _longest(schema) > LONG_TEXT
         traits: dict[str, Any] = {"value": self._as_text(default)}
@@ -78,7 +83,7 @@ class Field:
             traits["placeholder"] = "JSON"
         elif kind == "array":
             traits["placeholder"] = "one on each line"
-        elif self._nullable:
+        elif not self.required and default in (None, ""):
             traits["placeholder"] = NOT_GIVEN
         made = labelled(ipywidgets.Textarea if lines else ipywidgets.Text, label, **traits)
         if lines:
@@ -130,7 +135,7 @@ class Field:
         text = str(value)
         kind = self._schema.get("type")
         if not text.strip():
-            return None if self.required or self.default != "" else ""
+            return None
         if kind in ("integer", "number"):
             return int(text) if kind == "integer" else float(text)
         if kind == "array" and self._of_texts:

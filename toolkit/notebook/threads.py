@@ -1,7 +1,6 @@
 """Work of widgets off the thread that asked: handlers never block, and traits carry what comes."""
 
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Protocol
@@ -132,13 +131,3 @@ def follow(work: Followable, closed: threading.Event, after: int = 0) -> Iterato
 def _pauses(event: Event) -> bool:
     """Whether its resource may wait for a person from here on."""
     return event.type.endswith(".blocked")
-
-
-def until(condition: Callable[[], bool], timeout_s: float) -> bool:
-    """Wait for what other threads bring about; whether it came in time."""
-    end = time.monotonic() + timeout_s
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.01)
-    return True
