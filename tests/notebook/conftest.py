@@ -29,6 +29,7 @@ def saved() -> Callable[[], str]:
     """The state of every widget there is, as a saved notebook has it."""
     return lambda: json.dumps(ipywidgets.Widget.get_manager_state(), default=str)
 
+
 def until(condition: Callable[[], bool], timeout_s: float) -> bool:
     """Wait for what other threads bring about; whether it came in time."""
     end = time.monotonic() + timeout_s
