@@ -184,6 +184,7 @@ def tab(lab: Lab, browser: Any) -> Iterator[Tab]:
     page = browser.new_page()
     tab = Tab(page, lab)
     yield tab
+    tab.shoot("last")
     page.close()
     assert tab.outside == []
     assert tab.errors == []

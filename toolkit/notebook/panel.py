@@ -54,6 +54,7 @@ class Panel(ipywidgets.VBox):
         self.unobserve_all()
         close_all(self)
         super().close()
+        self.__dict__.pop("_repr_mimebundle_", None)  # ipywidgets hides it; the snapshot stays
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, object]:
         bundle: dict[str, object] = {"text/plain": repr(self), "text/html": self.snapshot()}
