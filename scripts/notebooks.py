@@ -38,6 +38,8 @@ def cleaned(notebook: dict) -> dict:
         if cell.get("execution_count") is not None:
             number += 1
             cell["execution_count"] = number
+        if "outputs" in cell:
+            cell["outputs"] = _merged(cell["outputs"])
         for output in cell.get("outputs", []):
             if "metadata" in output:
                 output["metadata"] = {}
@@ -96,6 +98,19 @@ def run(path: Path) -> None:
         )
         notebook = json.loads(made.read_text(encoding="utf-8"))
     path.write_text(written(cleaned(notebook)), encoding="utf-8")
+
+
+def _merged(outputs: list[dict]) -> list[dict]:
+    """Outputs with the pieces of one stream put together, however they arrived."""
+    merged: list[dict] = []
+    for output in outputs:
+        before = merged[-1] if merged else {}
+        if output["output_type"] == "stream" and before.get("name") == output["name"]:
+            text = "".join([*before["text"], *output["text"]])
+            before["text"] = text.splitlines(keepends=True)
+        else:
+            merged.append(output)
+    return merged
 
 
 def _tags(cell: dict) -> list[str]:
