@@ -1,0 +1,17 @@
+"""A `/v1` server beside a notebook server, started by jupyter-server-proxy on the first request.
+
+Where both are installed, `…/toolkit/v1` next to `…/lab` is the service, as on Binder.
+"""
+
+import sys
+from typing import Any
+
+
+def server() -> dict[str, Any]:
+    """What jupyter-server-proxy has to know; it finds this by entry point."""
+    command = [sys.executable, "-m", "toolkit", "serve", "--port", "{port}"]
+    return {
+        "command": [*command, "--data-dir", ".toolkit-server", "--log-level", "error"],
+        "timeout": 30,
+        "launcher_entry": {"enabled": True, "title": "Toolkit /v1", "path_info": "toolkit/docs"},
+    }
