@@ -126,11 +126,11 @@ def _kinds(cells: list[dict]) -> set[str]:
 def main(arguments: list[str]) -> int:
     """Clean, check or run notebooks."""
     if arguments[:1] == ["--run"]:
-        for path in sorted(NOTEBOOKS.glob("*.ipynb")):
+        for path in sorted(NOTEBOOKS.glob("[0-9]*.ipynb")):
             if path.name.startswith(tuple(arguments[1:] or [""])):
                 run(path)
     wrong = []
-    for path in sorted(NOTEBOOKS.glob("*.ipynb")):
+    for path in sorted(NOTEBOOKS.glob("[0-9]*.ipynb")):
         text = path.read_text(encoding="utf-8")
         notebook = cleaned(json.loads(text))
         if written(notebook) != text:

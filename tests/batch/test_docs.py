@@ -3,10 +3,13 @@
 import re
 from pathlib import Path
 
+import papermill  # noqa: F401 - it loads our engine, which is not to be half made then
 import pytest
 
 from toolkit.batch import cli, engine
 from toolkit.batch.kernels import open_source
+
+pytestmark = pytest.mark.scenario
 
 DOCS = (Path(__file__).parents[2] / "docs" / "batch.md").read_text(encoding="utf-8")
 

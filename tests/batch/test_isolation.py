@@ -15,6 +15,8 @@ import signal, socket, subprocess, sys, threading, types, warnings
 import matplotlib, numpy
 import matplotlib.pyplot as plt
 from toolkit.batch import record
+
+pytestmark = pytest.mark.scenario
 """
 # What is done, and what shows it: shown before and after, and in the notebook that follows.
 LEAKS = {

@@ -26,6 +26,8 @@ SQUARE = ("x: int = 1", "from toolkit.batch import record\nrecord('square', x * 
 BEGIN = """
 import ctypes, os, sys, time
 from toolkit.batch import record
+
+pytestmark = pytest.mark.scenario
 record("began", fate)
 """
 FATES = """

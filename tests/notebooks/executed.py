@@ -15,7 +15,7 @@ from nbval.plugin import (
 )
 
 ROOT = Path(__file__).parent.parent.parent
-NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
 SANITIZE = ROOT / "notebooks" / "nbval.cfg"
 CELL_TIMEOUT_S = 120
 

@@ -16,6 +16,7 @@ VARIABLES = ("OPENAI_API_KEY", "MINIMAX_API_KEY", "RUNPOD_API_KEY", "MY_OWN_VARI
 # What is run with less here than by hand; the cells whose outputs tell of it are not compared.
 SMALLER: dict[str, dict[str, Any]] = {"07_batch": {"objectives": 2}}
 START = NOTEBOOKS[0]
+pytestmark = pytest.mark.scenario
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS[1:], ids=lambda path: path.stem)
@@ -40,7 +41,17 @@ def test_nbval_takes_them_by_hand(tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
     copy = tmp_path / START.name
     copy.write_bytes(START.read_bytes())
-    command = ["-m", "pytest", "--nbval", "--nbval-sanitize-with", str(SANITIZE), "-q", str(copy)]
+    command = [
+        "-m",
+        "pytest",
+        "-p",
+        "no:cov",
+        "--nbval",
+        "--nbval-sanitize-with",
+        str(SANITIZE),
+        "-q",
+        str(copy),
+    ]
     done = subprocess.run(
         [sys.executable, *command], cwd=tmp_path, capture_output=True, text=True, timeout=300
     )

@@ -184,7 +184,7 @@ def leave(code: int) -> NoReturn:
 def preload(name: str) -> None:
     """Import `module`, or of `module:name` also the name, which may be a module or lazy."""
     module, _, member = name.partition(":")
-    found = importlib.import_module(module)
+    found = importlib.import_module(module)  # named by whoever starts the batch
     if member and not hasattr(found, member):
         importlib.import_module(f"{module}.{member}")
 
