@@ -10,7 +10,6 @@ from toolkit.batch import cli, engine
 from toolkit.batch.kernels import open_source
 
 pytestmark = pytest.mark.scenario
-
 DOCS = (Path(__file__).parents[2] / "docs" / "batch.md").read_text(encoding="utf-8")
 
 

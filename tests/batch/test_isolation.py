@@ -9,14 +9,14 @@ import pytest
 from tests.batch.conftest import write_notebook
 from toolkit import batch
 
+pytestmark = pytest.mark.scenario
+
 IMPORTS = """
 import asyncio, atexit, builtins, colorsys, decimal, gc, locale, logging, math, os, random
 import signal, socket, subprocess, sys, threading, types, warnings
 import matplotlib, numpy
 import matplotlib.pyplot as plt
 from toolkit.batch import record
-
-pytestmark = pytest.mark.scenario
 """
 # What is done, and what shows it: shown before and after, and in the notebook that follows.
 LEAKS = {

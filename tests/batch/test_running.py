@@ -21,13 +21,13 @@ from toolkit.batch.table import Outcome
 from toolkit.cli import app
 from toolkit.contract.errors import RequestError
 
+pytestmark = pytest.mark.scenario
+
 SQUARE = ("x: int = 1", "from toolkit.batch import record\nrecord('square', x * x)")
 # What may happen to a notebook, by a parameter.
 BEGIN = """
 import ctypes, os, sys, time
 from toolkit.batch import record
-
-pytestmark = pytest.mark.scenario
 record("began", fate)
 """
 FATES = """
