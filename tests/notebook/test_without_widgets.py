@@ -3,6 +3,10 @@
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.scenario
+
 MISSING = """
 import sys
 sys.modules["anywidget"] = None
