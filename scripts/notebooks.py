@@ -19,7 +19,7 @@ CELL_TIMEOUT_S = 300
 PARAMETER = re.compile(r'[a-z_]+: (bool|float|int|str) = (True|False|"[^"]*"|[\d.]+)  # \S.*')
 # What must stand in no output: paths of a machine, objects that show nothing, keys, faults.
 UNFIT = re.compile(
-    r"(?:/home/|/root/|/tmp/|/Users/|[A-Z]:\\Users|site-packages)[^\s\"']*"
+    r"(?:/(?:home|root|tmp|Users)/|[A-Z]:\\Users|site-packages)[^\s\"']*"
     r"|object at 0x[0-9a-f]+"
     r"|sk_live_\S{4,}|\bsk-(?:ant-|proj-)\S+"
     r"|Traceback \(most recent call last\)"

@@ -195,7 +195,9 @@ class Forks:
 
     def __init__(self, *, spares: int, renew_after: int) -> None:
         usual = len(tempfile.gettempdir()) < LONGEST_SOCKET
-        self.folder = tempfile.mkdtemp(prefix="toolkit-", dir=None if usual else "/tmp")  # noqa: S108
+        # What is made there is ours alone: mkdtemp lets nobody else in.
+        short = None if usual else "/tmp"  # noqa: S108  # nosec B108
+        self.folder = tempfile.mkdtemp(prefix="toolkit-", dir=short)
         self._renew_after = renew_after
         self._forked = Spares(1, self._fork, Path(self.folder))
         self._cold = Spares(spares, cold, Path(self.folder))
