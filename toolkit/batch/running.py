@@ -113,18 +113,20 @@ def run_all(batch: Batch, grid: Grid, *, progress: bool = True) -> list[Outcome]
     jobs = [template.job(row) for row in rows_of(grid, defaults(template.notebook))]
     batch.out.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
-    done = {job.digest: old for job in jobs if batch.resume and (old := kept(job, batch.out))}
-    left = [job for job in jobs if job.digest not in done]
+    done = {job.fingerprint: old for job in jobs if batch.resume and (old := kept(job, batch.out))}
+    left = [job for job in jobs if job.fingerprint not in done]
     try:
         with BatchProgress(len(left), shown=progress) as bar:
 
             def add(job: Job, outcome: Outcome) -> None:
-                done[job.digest] = outcome
+                done[job.fingerprint] = outcome
                 bar.add(outcome)
 
             _run_left(batch, template, left, add)
     finally:
-        outcomes = [done.get(j.digest) or Outcome(j.parameters, j.name, "not run") for j in jobs]
+        outcomes = [
+            done.get(j.fingerprint) or Outcome(j.parameters, j.name, "not run") for j in jobs
+        ]
         write(batch.out, outcomes, _report(batch, outcomes, time.monotonic() - started))
     return outcomes
 

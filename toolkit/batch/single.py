@@ -42,7 +42,7 @@ class Job:
 
     parameters: Parameters
     name: str
-    digest: str
+    fingerprint: str
 
 
 class Template:
@@ -68,12 +68,14 @@ class Template:
         ]
 
     def job(self, parameters: Parameters) -> Job:
-        """A row with its name and its digest: of the notebook's content, kernel and parameters."""
+        """A row with its name and the fingerprint of notebook, kernel and parameters."""
         content = json.dumps([self._content, self.kernel, parameters], sort_keys=True)
-        digest = hashlib.sha256(content.encode()).hexdigest()
+        fingerprint = hashlib.sha256(content.encode()).hexdigest()
         words = "-".join(f"{name}-{value}" for name, value in parameters.items())
         slug = re.sub(r"[^A-Za-z0-9.]+", "-", words)[:LONGEST_SLUG].strip("-.")
-        return Job(parameters, f"{slug or self.path.stem}-{digest[:_HASH_DIGITS]}.ipynb", digest)
+        return Job(
+            parameters, f"{slug or self.path.stem}-{fingerprint[:_HASH_DIGITS]}.ipynb", fingerprint
+        )
 
 
 def kept(job: Job, out: Path) -> Outcome | None:
@@ -81,7 +83,7 @@ def kept(job: Job, out: Path) -> Outcome | None:
     try:
         notebook = json.loads((out / job.name).read_text(encoding="utf-8"))
         mark = notebook["metadata"][MARK]
-        if mark["digest"] != job.digest or mark["status"] != "completed":
+        if mark["fingerprint"] != job.fingerprint or mark["status"] != "completed":
             return None
         return Outcome(
             job.parameters,
@@ -120,7 +122,7 @@ def execute(
         return None
     seconds = round(time.monotonic() - started, 3)
     status = "failed" if error else "completed"
-    mark = {"digest": job.digest, "status": status, "seconds": seconds, "error": error}
+    mark = {"fingerprint": job.fingerprint, "status": status, "seconds": seconds, "error": error}
     notebook.metadata[MARK] = mark
     replace(out / job.name, nbformat.writes(notebook))
     return Outcome(
