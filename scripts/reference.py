@@ -18,8 +18,7 @@ from typer.main import get_command
 from toolkit.cli import app as command_line
 from toolkit.cli.errors import EXIT_CODES
 from toolkit.cli.options import Where
-from toolkit.client import Client
-from toolkit.client._sync import handles
+from toolkit.client import Client, _sync
 from toolkit.contract.errors import ErrorCode, error_for
 from toolkit.server import areas, auth
 from toolkit.server.app import document
@@ -239,7 +238,7 @@ def client() -> Iterator[str]:
         own = [f"`{name}`" for name, value in inspect.getmembers(kind) if is_property(name, value)]
         calls = [
             f"`{name}()`" for name, function in methods_of(kind)
-            if function.__module__ == handles.__name__
+            if function.__module__.startswith(f"{_sync.__name__}.")
         ]  # fmt: skip
         yield f"- **{kind.__name__}**: {', '.join(own + calls)}"
 

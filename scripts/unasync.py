@@ -93,15 +93,20 @@ def formatted(text: str) -> str:
 
 def main() -> int:
     """Write the sync modules, or check them."""
-    stale = []
-    TARGET.mkdir(exist_ok=True)
-    for path in sorted(SOURCE.glob("*.py")):
-        made = formatted(sync_of(path.read_text(encoding="utf-8")))
-        target = TARGET / path.name
-        if not target.is_file() or target.read_text(encoding="utf-8") != made:
-            stale.append(path.name)
-            if "--check" not in sys.argv:
-                target.write_text(made, encoding="utf-8")
+    names = {str(path.relative_to(SOURCE)) for path in SOURCE.rglob("*.py")}
+    made = {name: formatted(sync_of(Path(SOURCE, name).read_text("utf-8"))) for name in names}
+    there = {
+        str(path.relative_to(TARGET)): path.read_text("utf-8") for path in TARGET.rglob("*.py")
+    }
+    stale = sorted(name for name in {*made, *there} if made.get(name) != there.get(name))
+    if "--check" not in sys.argv:
+        for name in stale:
+            target = TARGET / name
+            if name not in made:
+                target.unlink()
+                continue
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(made[name], encoding="utf-8")
     unused = set(NAMES) - USED
     if unused:
         print(f"substitutions that nothing uses: {', '.join(sorted(unused))}")

@@ -13,6 +13,14 @@ from toolkit import capabilities, vendors
 from toolkit.local import EngineThread
 from toolkit.settings import Settings
 
+# Files whose few tests take longest; of two workers, one would else be busy with them at the end.
+LONG = ("tests/crash/", "tests/server/test_conformance", "tests/test_benchmarks", "tests/engine/")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes long."""
+    items.sort(key=lambda item: not item.nodeid.startswith(LONG))
+
 
 @pytest.fixture(autouse=True)
 def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:

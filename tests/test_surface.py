@@ -233,7 +233,7 @@ def test_every_operation_has_its_method(operations: dict[str, tuple[str, str]]) 
         name = NAMED.get(route) or named(operation)
         if name not in METHODS or operation not in sent(name):
             missing.append(f"client.{name} that sends {' '.join(route)} ({operation})")
-    assert not missing, f"Add to toolkit/client/_async/areas.py: {'; '.join(missing)}."
+    assert not missing, f"Add to toolkit/client/_async/areas/: {'; '.join(missing)}."
     stale = set(NAMED) - set(operations.values())
     assert not stale, f"Take out of NAMED in {__file__}: {stale}."
 

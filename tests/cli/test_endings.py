@@ -89,7 +89,7 @@ def test_an_interrupt_says_how_to_go_on(
     def interrupted(self: object, **_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("toolkit.client._sync.handles.Waitable.wait", interrupted)
+    monkeypatch.setattr("toolkit.client._sync.handle.Waitable.wait", interrupted)
     assert ended(monkeypatch, "run", "composition.layout", "title=Tea", "--sandbox") == 130
     assert re.search(r"toolkit runs wait run_\w{26}\n", capsys.readouterr().err)
 

@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from toolkit import Client, Workflow
-from toolkit.client._sync.handles import Run, Task, WorkflowRun
+from toolkit.client._sync.areas.runs import Run
+from toolkit.client._sync.areas.tasks import Task
+from toolkit.client._sync.areas.workflows import WorkflowRun
 from toolkit.sandbox import Fault, Faults
 from toolkit.settings import Settings
 

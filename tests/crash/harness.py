@@ -140,7 +140,7 @@ class Nursery:
 
     def serve(self, data_dir: Path, **env: str) -> "Server":
         """Start a server on a data directory; it does not answer yet."""
-        argv = arguments(self.port, data_dir)
+        argv = ["serve", "--port", str(self.port), "--data-dir", str(data_dir), "--sandbox"]
         told = {**self._cloud.environment(), **env}
         pid = self._ask(argv=argv, env=told, log=str(self._log))
         return Server(self.port, pid, lambda: self._ask(poll=True), self._log)
@@ -152,11 +152,6 @@ class Nursery:
         self._child.stdin.close()
         self._child.wait()
         self._child.stdout.close()
-
-
-def arguments(port: int, data_dir: Path) -> list[str]:
-    """The command line of a server."""
-    return ["serve", "--port", str(port), "--data-dir", str(data_dir), "--sandbox"]
 
 
 class Server:

@@ -6,19 +6,16 @@ system calls can.
 
 import re
 import shutil
-import signal
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import count
-from os import environ, killpg
 from pathlib import Path
 
 import pytest
 
 from tests.crash.conftest import Bench
-from tests.crash.harness import Server, arguments
+from tests.crash.harness import Server, until
 
 pytestmark = pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
 
@@ -26,26 +23,35 @@ Trace = Callable[..., "Traced"]
 
 
 class Traced(Server):
-    """A server that runs under strace."""
+    """A server that strace follows from when it answers; before, it would slow each system call."""
 
     def __init__(self, bench: Bench, data_dir: Path, durability: str, *options: str) -> None:
         self.log = data_dir.with_suffix(".strace")
-        port = bench.nursery.port
-        command = [sys.executable, "-m", "toolkit", *arguments(port, data_dir)]
-        told = {**bench.cloud.environment(), "TOOLKIT_DURABILITY": durability}
-        self.child = subprocess.Popen(
-            ["strace", "-f", "-qq", "-o", str(self.log), *options, *command],
-            env={**environ, **told},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        super().__init__(port, self.child.pid, self.child.poll, self.log)
+        server = bench.nursery.serve(data_dir, TOOLKIT_DURABILITY=durability)
+        super().__init__(bench.nursery.port, server.pid, server.ended, self.log)
+        self._options = options
+        self._strace: subprocess.Popen[bytes] | None = None
 
-    def kill(self, number: signal.Signals = signal.SIGKILL) -> None:
-        """Send a signal to the server and to strace, which would else let go of it."""
-        if self.child.poll() is None:
-            killpg(self.pid, number)
+    def ready(self) -> bool:
+        """Wait until it answers, and is followed."""
+        if not super().ready():
+            return False
+        if self._strace is None:
+            follow = ["strace", "-f", "-qq", "-o", str(self.log), "-p", str(self.pid)]
+            self._strace = subprocess.Popen([*follow, *self._options])
+            until(self._followed, "strace follows every thread")
+        return True
+
+    def _followed(self) -> bool:
+        states = [path.read_text() for path in Path(f"/proc/{self.pid}/task").glob("*/status")]
+        return not any(re.search(r"^TracerPid:\t0$", state, re.MULTILINE) for state in states)
+
+    def wait(self) -> int:
+        """Wait for the end of both."""
+        ended = super().wait()
+        if self._strace is not None:
+            self._strace.wait()
+        return ended
 
 
 @pytest.fixture
@@ -60,7 +66,8 @@ def trace(bench: Bench) -> Iterator[Trace]:
     yield start
     for server in started:
         server.kill()
-        server.child.wait()
+    for server in started:
+        server.wait()
 
 
 def test_a_kill_at_any_sync_breaks_no_promise(

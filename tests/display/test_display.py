@@ -8,11 +8,13 @@ import pytest
 
 from toolkit.contract.events import Event
 from toolkit.contract.workflows import Node
+from toolkit.display.arrangement import MARGIN
+from toolkit.display.boxes import ROOMY
 from toolkit.display.graph import layered
 from toolkit.display.html import facts, table
 from toolkit.display.mermaid import workflow_mermaid
 from toolkit.display.progress import Progress
-from toolkit.display.svg import GAP_X, GAP_Y, HEIGHT, MARGIN, WIDTH, workflow_svg
+from toolkit.display.svg import workflow_svg
 from toolkit.display.text import event_line
 
 NASTY = '<script>alert("x")</script>'
@@ -69,10 +71,8 @@ def test_the_picture_is_stable_well_formed_and_told_in_words(seed: int) -> None:
     assert (page.get("width"), page.get("height")) == (root.get("width"), root.get("height"))
     assert len(boxes) == len(nodes)
     for box in boxes:
-        assert MARGIN <= float(box.get("x", -1)) <= width - MARGIN - WIDTH
-        assert MARGIN <= float(box.get("y", -1)) <= height - MARGIN - HEIGHT
-    assert GAP_X > 0
-    assert GAP_Y > 0
+        assert MARGIN <= float(box.get("x", -1)) <= width - MARGIN - ROOMY.width
+        assert MARGIN <= float(box.get("y", -1)) <= height - MARGIN - ROOMY.height
 
 
 def test_text_from_outside_is_never_markup() -> None:

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolkit.contract.workflows import Node, Workflow
-from toolkit.display.boxes import FOLDED, MOST_ROOMY, Box, Line, Point, picture
+from toolkit.display.arrangement import Line, Point
+from toolkit.display.boxes import FOLDED, MOST_ROOMY, Box, picture
 from toolkit.display.drawings import timeline_figure, workflow_figure
 from toolkit.display.mermaid import workflow_mermaid
 from toolkit.display.svg import workflow_svg

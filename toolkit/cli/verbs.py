@@ -73,6 +73,14 @@ def deletes(app: typer.Typer, area: str) -> None:
         shell.show(getattr(shell.client, area).delete(id))
 
 
+def executions(app: typer.Typer, area: str) -> None:
+    """What runs and jobs, each one capability being executed, have in common."""
+    columns = ("id", "capability", "status", "provider", "cost_usd", "latency_ms", "created_at")
+    attempt = ("n", "provider", "model", "status", "cost_usd", "started_at", "ended_at")
+    reads(app, area, columns, "attempts", attempt)
+    follows(app, area)
+
+
 def follows(app: typer.Typer, area: str) -> None:
     """`wait`, `cancel` and `events`."""
 

@@ -6,25 +6,13 @@ from dataclasses import dataclass
 
 from toolkit.contract.base import canonical_json
 from toolkit.contract.workflows import Node
-from toolkit.display.graph import layered
+from toolkit.display.arrangement import MARGIN, Line, Size, arranged
 from toolkit.display.text import SYMBOLS, money, seconds, short
 
-MARGIN, CAPTION = 14, 22
+CAPTION = 22
 # What a stack of nodes is shown as: the first of these that one of them is.
 LOUDEST = ("failed", "running", "queued", "pending", "cancelled", "completed")
 PLANNED = "planned"  # the state of what was not submitted
-
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    """How large boxes are, and how many lines of text they hold."""
-
-    width: int
-    height: int
-    gap_x: int
-    gap_y: int
-    lines: int
-    font: float
 
 
 ROOMY = Size(width=176, height=66, gap_x=56, gap_y=20, lines=4, font=13)
@@ -53,20 +41,6 @@ class Box:
     members: tuple[str, ...]
 
 
-# A way in pixels: where it begins; then corners of a Bézier curve (3) or of a line (1).
-Point = tuple[float, float]
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """An edge as it is drawn, from the right of one box to the left of another."""
-
-    upstream: str
-    node: str
-    start: Point
-    steps: tuple[tuple[Point, ...], ...]
-
-
 @dataclass(frozen=True, slots=True)
 class Picture:
     """Boxes and lines, with the room that they take."""
@@ -90,35 +64,24 @@ def picture(name: str, nodes: Sequence[Node], *, planned: bool = False) -> Pictu
     stacks = _stacks(nodes)
     size = ROOMY if len(stacks) <= MOST_ROOMY else SMALL if len(stacks) <= MOST_SMALL else TINY
     home = {node.id: key for key, members in stacks.items() for node in members}
-    layout = layered(
+    arrangement = arranged(
         {
             key: list(dict.fromkeys(home[up] for up in members[0].depends_on))
             for key, members in stacks.items()
-        }
+        },
+        size,
+        CAPTION,
     )
-    across, down = size.width + size.gap_x, size.height + size.gap_y
-
-    def corner(place: tuple[int, float]) -> Point:
-        return MARGIN + place[0] * across, MARGIN + CAPTION + place[1] * down
-
-    boxes = tuple(
-        _box(members, *corner(layout.places[key]), size, planned=planned)
-        for key, members in stacks.items()
-    )
-    lines = tuple(
-        _line(edge, [corner(place) for place in route], size)
-        for edge, route in layout.routes.items()
-    )
-    tops = [top for route in layout.routes.values() for _, top in map(corner, route)]
-    right = max((box.left + size.width for box in boxes), default=size.width)
-    bottom = max([*(box.top for box in boxes), *tops], default=0) + size.height
     return Picture(
         size=size,
-        width=round(right + MARGIN),
-        height=round(bottom + MARGIN),
+        width=round(arrangement.right + MARGIN),
+        height=round(arrangement.bottom + MARGIN),
         caption=caption(name, nodes, planned=planned),
-        boxes=boxes,
-        lines=lines,
+        boxes=tuple(
+            _box(members, *arrangement.corners[key], size, planned=planned)
+            for key, members in stacks.items()
+        ),
+        lines=arrangement.lines,
     )
 
 
@@ -242,18 +205,3 @@ def _planned(node: Node) -> list[str]:
         for key, value in node.input.items()
     )
     return [node.id, node.capability, *([given] if given else [])]
-
-
-def _line(edge: tuple[str, str], corners: Sequence[Point], size: Size) -> Line:
-    """Curves through the gaps, and straight lines past the nodes of the layers between."""
-    half = size.height / 2
-    start = (corners[0][0] + size.width, corners[0][1] + half)
-    level = start[1]
-    steps: list[tuple[Point, ...]] = []
-    for i, (left, top) in enumerate(corners[1:], start=1):
-        middle, next_level = left - size.gap_x / 2, top + half
-        steps.append(((middle, level), (middle, next_level), (left, next_level)))
-        level = next_level
-        if i < len(corners) - 1:
-            steps.append(((left + size.width, level),))
-    return Line(edge[0], edge[1], start, tuple(steps))

@@ -9,7 +9,8 @@ from matplotlib.patches import FancyBboxPatch, PathPatch
 from matplotlib.path import Path
 
 from toolkit.contract.workflows import Node, Workflow
-from toolkit.display.boxes import Box, Line, Size, picture
+from toolkit.display.arrangement import Line, Size
+from toolkit.display.boxes import Box, picture
 from toolkit.display.figures import Chart
 from toolkit.display.text import fitted, seconds
 from toolkit.display.theme import COLOURS, INKS

@@ -4,15 +4,13 @@ from collections.abc import Sequence
 from html import escape
 
 from toolkit.contract.workflows import Node
-from toolkit.display.boxes import MARGIN, ROOMY, Box, Line, Picture, Point, counted, picture
+from toolkit.display.arrangement import MARGIN, Line, Point
+from toolkit.display.boxes import Box, Picture, counted, picture
 from toolkit.display.text import fitted
-from toolkit.display.theme import COLOURS, framed, ink, number, state_ink
+from toolkit.display.theme import framed, ink, number, state_ink
 
-WIDTH, HEIGHT, GAP_X, GAP_Y = ROOMY.width, ROOMY.height, ROOMY.gap_x, ROOMY.gap_y
 MOST_TOLD = 30  # nodes whose states the label tells one by one
 PADDING = 7
-
-__all__ = ["COLOURS", "GAP_X", "GAP_Y", "HEIGHT", "MARGIN", "WIDTH", "workflow_svg"]
 
 
 def workflow_svg(name: str, nodes: Sequence[Node], *, planned: bool = False) -> str:
@@ -54,12 +52,16 @@ def _point(point: Point) -> str:
     return f"{number(point[0])} {number(point[1])}"
 
 
-def _edge(line: Line) -> str:
-    path = f"M{_point(line.start)}" + "".join(
+def path_of(line: Line) -> str:
+    """A line as the `d` of a path."""
+    return f"M{_point(line.start)}" + "".join(
         f"{'C' if len(step) == 3 else 'L'}{' '.join(map(_point, step))}" for step in line.steps
     )
+
+
+def _edge(line: Line) -> str:
     return (
-        f'<path d="{path}" fill="none" {ink("edge")} stroke-width="1.3" '
+        f'<path d="{path_of(line)}" fill="none" {ink("edge")} stroke-width="1.3" '
         'marker-end="url(#$id-arrow)"/>'
     )
 

@@ -3,16 +3,15 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable
-from decimal import ROUND_CEILING, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from functools import partial
 
 from toolkit.contract.account import ApiKey
 from toolkit.contract.base import now
 from toolkit.contract.errors import ErrorCode, RequestError, WorkError
 from toolkit.engine.budget import Reservation
+from toolkit.engine.nanos import dollars, nanos
 from toolkit.store import OverLimit, Spend, Store
-
-NANO = Decimal(10) ** 9
 
 
 class Allowances:
@@ -37,7 +36,7 @@ class Allowances:
             return
         limit = _limit(key)
         row = await self._store.get("spending", _row_id(key.purse))
-        spent = Decimal(0 if row is None else int(row["nano"])) / NANO
+        spent = dollars(0 if row is None else row["nano"])
         if spent >= limit or spent + (expected or Decimal(0)) > limit:
             raise RequestError(ErrorCode.BUDGET_EXCEEDED, _over(limit, spent))
 
@@ -64,7 +63,7 @@ class Allowances:
                 ErrorCode.BUDGET_EXCEEDED,
                 "The price of this call is unknown, so it cannot be kept to the key's allowance.",
             )
-        row_id, nano, most = _row_id(purse), _nano(amount), int(limit * NANO)
+        row_id, nano, most = _row_id(purse), nanos(amount, ROUND_CEILING), nanos(limit, ROUND_FLOOR)
         while True:
             given_back = self._given_back
             try:
@@ -79,7 +78,7 @@ class Allowances:
 
     def _settle(self, row_id: str, taken: int, actual: Decimal) -> None:
         """Replace what was taken by what the call cost."""
-        written = self._store.write([Spend(row_id, "", _nano(actual) - taken, None)])
+        written = self._store.write([Spend(row_id, "", nanos(actual, ROUND_CEILING) - taken, None)])
         written.add_done_callback(lambda _: self._end(row_id))
 
     def _end(self, row_id: str) -> None:
@@ -96,11 +95,6 @@ class Allowances:
             return None  # the key of a notebook on its own process is never written down
         key = ApiKey.model_validate_json(str(row["doc"]))
         return None if key.max_cost_usd_per_day is None else key
-
-
-def _nano(amount: Decimal) -> int:
-    """Billionths of a dollar, rounded up."""
-    return int((amount * NANO).to_integral_value(ROUND_CEILING))
 
 
 def _limit(key: ApiKey) -> Decimal:

@@ -9,9 +9,9 @@ from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.jobs import Attempt, Job
 from toolkit.contract.usage import DEFAULT_GROUPS, UsageGroup, UsageLine
 from toolkit.engine.core import Core
+from toolkit.engine.nanos import dollars, nanos
 from toolkit.store import Count, Lease
 
-NANO = Decimal(10) ** 9
 DEFAULT_DAYS = 30
 LONGEST = timedelta(days=366)
 # The column of each group, and the columns that are summed up.
@@ -65,7 +65,7 @@ class Usage:
                 **{column: row[column] for column in columns},
                 **{name: row[name] for name in ("jobs", "failed", "cached", "calls", "latency_ms")},
                 unpriced_calls=row["unpriced"],
-                cost_usd=float(Decimal(row["nano"]) / NANO),
+                cost_usd=float(dollars(row["nano"])),
             )
             for row in rows
         ]
@@ -93,8 +93,7 @@ def spent(attempt: Attempt) -> dict[str, int]:
     """What a call that is over comes to."""
     if attempt.cost_usd is None:
         return {"calls": 1, "unpriced": 1}
-    nano = (Decimal(str(attempt.cost_usd)) * NANO).to_integral_value(ROUND_HALF_UP)
-    return {"calls": 1, "nano": int(nano)}
+    return {"calls": 1, "nano": nanos(Decimal(str(attempt.cost_usd)), ROUND_HALF_UP)}
 
 
 def outcome(job: Job) -> dict[str, int]:

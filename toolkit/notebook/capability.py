@@ -7,7 +7,7 @@ import ipywidgets
 import traitlets
 
 from toolkit.client import Client
-from toolkit.client._sync.handles import Run
+from toolkit.client._sync.areas.runs import Run
 from toolkit.contract.capabilities import Capability as CapabilityRecord
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.display.text import money

@@ -3,7 +3,7 @@
 import ipywidgets
 
 from toolkit.client import Client
-from toolkit.client._sync.handles import Task
+from toolkit.client._sync.areas.tasks import Task
 from toolkit.notebook.forms import guarded
 from toolkit.notebook.graph import WorkflowGraph
 from toolkit.notebook.panel import Panel, button, labelled, row

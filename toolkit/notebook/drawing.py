@@ -6,11 +6,12 @@ from typing import Any
 import anywidget
 import traitlets
 
-from toolkit.display.graph import layered
+from toolkit.display.arrangement import MARGIN, Size, arranged
+from toolkit.display.svg import path_of
 from toolkit.display.text import SYMBOLS, money, short
 from toolkit.notebook.panel import STATIC
 
-WIDTH, HEIGHT, GAP_X, GAP_Y, MARGIN = 180, 56, 56, 20, 14
+BOX = Size(width=180, height=56, gap_x=56, gap_y=20, lines=3, font=13)
 
 
 class GraphView(anywidget.AnyWidget):
@@ -41,47 +42,28 @@ def shape(titles: Mapping[str, str], depends_on: Mapping[str, Sequence[str]]) ->
     """A graph as the view draws it.
 
     >>> shape({"a": "x@1"}, {"a": []})["nodes"]
-    [{'id': 'a', 'title': 'a', 'below': 'x@1', 'x': 14.0, 'y': 14.0}]
+    [{'id': 'a', 'title': 'a', 'below': 'x@1', 'x': 14, 'y': 14.0}]
     """
-    layout = layered(depends_on)
-    corners = {node: _corner(place) for node, place in layout.places.items()}
-    all_corners = [*corners.values(), *(_corner(p) for r in layout.routes.values() for p in r)]
+    arrangement = arranged(depends_on, BOX)
     return {
-        "width": max((x for x, _ in all_corners), default=0.0) + WIDTH + MARGIN,
-        "height": max((y for _, y in all_corners), default=0.0) + HEIGHT + MARGIN,
-        "box": [WIDTH, HEIGHT],
+        "width": arrangement.right + MARGIN,
+        "height": arrangement.bottom + MARGIN,
+        "box": [BOX.width, BOX.height],
         "nodes": [
             {
                 "id": node,
                 "title": short(node, 22),
-                "below": short(titles[node], 28),
-                "x": corners[node][0],
-                "y": corners[node][1],
+                "below": short(title, 28),
+                "x": arrangement.corners[node][0],
+                "y": arrangement.corners[node][1],
             }
-            for node in titles
+            for node, title in titles.items()
         ],
         "edges": [
-            {"from": edge[0], "to": edge[1], "path": _path([_corner(place) for place in route])}
-            for edge, route in layout.routes.items()
+            {"from": line.upstream, "to": line.node, "path": path_of(line)}
+            for line in arrangement.lines
         ],
     }
-
-
-def _corner(place: tuple[int, float]) -> tuple[float, float]:
-    return float(MARGIN + place[0] * (WIDTH + GAP_X)), MARGIN + place[1] * (HEIGHT + GAP_Y)
-
-
-def _path(corners: Sequence[tuple[float, float]]) -> str:
-    """Curves through the gaps, straight past the nodes of the layers between."""
-    y = corners[0][1] + HEIGHT / 2
-    path = f"M{corners[0][0] + WIDTH:g} {y:g}"
-    for i, (left, top) in enumerate(corners[1:], start=1):
-        bend, level = left - GAP_X / 2, top + HEIGHT / 2
-        path += f"C{bend:g} {y:g} {bend:g} {level:g} {left:g} {level:g}"
-        y = level
-        if i < len(corners) - 1:
-            path += f"H{left + WIDTH:g}"
-    return path
 
 
 def state(status: str, fields: Mapping[str, object]) -> dict[str, str]:

@@ -7,8 +7,10 @@ import ipywidgets
 import traitlets
 
 from toolkit.client import Client
-from toolkit.client._sync.areas import Artifacts, Jobs, Workflows
-from toolkit.client._sync.handles import Task, WorkflowRun
+from toolkit.client._sync.areas.artifacts import Artifacts
+from toolkit.client._sync.areas.jobs import Jobs
+from toolkit.client._sync.areas.tasks import Task
+from toolkit.client._sync.areas.workflows import WorkflowRun, Workflows
 from toolkit.client._sync.http import Http
 from toolkit.contract.events import Event
 from toolkit.contract.workflows import Node

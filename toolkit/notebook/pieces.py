@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from toolkit.client._sync.handles import SHOWN_BYTES, Artifact
+from toolkit.client._sync.areas.artifacts import SHOWN_BYTES, Artifact
 from toolkit.display import text
 
 NUMBERS = ("_usd", "_ms", "score", "jobs", "failed", "cached", "calls", "attempts")

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import ipywidgets
 import traitlets
 
-from toolkit.client._sync.areas import Artifacts, Tasks, Workflows
-from toolkit.client._sync.handles import Task
+from toolkit.client._sync.areas.artifacts import Artifacts
+from toolkit.client._sync.areas.tasks import Task, Tasks
+from toolkit.client._sync.areas.workflows import Workflows
 from toolkit.contract.tasks import Review
 from toolkit.contract.workflows import Workflow
 from toolkit.notebook import pieces

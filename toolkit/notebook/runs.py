@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 import ipywidgets
 import traitlets
 
-from toolkit.client._sync.handles import Job, Run
+from toolkit.client._sync.areas.jobs import Job
+from toolkit.client._sync.areas.runs import Run
 from toolkit.notebook import pieces
 from toolkit.notebook.panel import Panel, button, labelled, row
 

@@ -9,7 +9,7 @@ import ipywidgets
 import traitlets
 
 from toolkit.client import Client
-from toolkit.client._sync.handles import Connection
+from toolkit.client._sync.areas.connections import Connection
 from toolkit.contract.connections import is_variable, looks_like_a_key
 from toolkit.contract.health import Provider
 from toolkit.notebook import pieces

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 
 from fastapi import FastAPI
-from starlette.routing import BaseRoute
+from starlette.routing import Route
 
 from toolkit.engine import Engine
 from toolkit.server import areas
@@ -20,7 +20,7 @@ from toolkit.server.telemetry import Observed, RequestObserver
 
 
 @cache
-def area_routes() -> tuple[BaseRoute, ...]:
+def area_routes() -> tuple[Route, ...]:
     """The routes of all areas, which every app of a process shares.
 
     They find their engine by the request. FastAPI would make each of them once more for every app
@@ -30,6 +30,7 @@ def area_routes() -> tuple[BaseRoute, ...]:
         route
         for module in pkgutil.iter_modules(areas.__path__)
         for route in import_module(f"{areas.__name__}.{module.name}").router.routes
+        if isinstance(route, Route)
     )
 
 
@@ -61,6 +62,7 @@ def create_app(engine: Engine, observer: RequestObserver | None = None) -> FastA
     app.add_middleware(Bounds, engine=engine)
     app.add_middleware(Origins, engine=engine)
     if observer is not None:
-        app.add_middleware(Observed, observer=observer, paths=app.openapi()["paths"])
+        paths = [route.path for route in area_routes()]
+        app.add_middleware(Observed, observer=observer, paths=paths)
     app.add_middleware(RequestIds)
     return app

@@ -6,6 +6,7 @@ the headers of each answer are, and which errors can come.
 
 from typing import Any
 
+from toolkit.contract.base import ErrorEnvelope
 from toolkit.contract.errors import ErrorCode
 from toolkit.contract.ids import Prefix, pattern_of
 from toolkit.server.examples import EXAMPLE_REQUEST_ID, EXAMPLES
@@ -99,6 +100,8 @@ def finish(document: dict[str, Any]) -> dict[str, Any]:
             _errors(path, method, operation)
             _headers(method, path, operation)
             _answers(operation)
+    error = ErrorEnvelope.model_json_schema(mode="serialization", ref_template=REF)
+    schemas |= {**error.pop("$defs"), "ErrorEnvelope": error}
     _share(document)
     document["tags"] = [tag for tag in document.get("tags", ()) if tag["name"] in used]
     for unused in ("HTTPValidationError", "ValidationError"):

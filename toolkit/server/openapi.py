@@ -8,7 +8,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from starlette.routing import BaseRoute
 
-from toolkit.contract.base import Envelope, ErrorEnvelope, PageEnvelope
+from toolkit.contract.base import Envelope, PageEnvelope
 from toolkit.contract.errors import ErrorCode
 from toolkit.server.documenting import REF, SUCCESS, TAGS, finish
 from toolkit.server.paging import DEFAULT_LIMIT, LAST_EVENT, LONGEST_POLL_S, MAX_LIMIT
@@ -77,9 +77,7 @@ def described(
         wrapped: Any = PageEnvelope[answer] if listed else Envelope[answer]  # type: ignore[valid-type]
         responses[status] = {"model": wrapped, "description": SUCCESS}
     for code in (*_ANY, *(_BODY if body else ()), *errors):
-        known = responses.setdefault(
-            code.http_status or 500, {"model": ErrorEnvelope, "description": ""}
-        )
+        known = responses.setdefault(code.http_status or 500, {"description": ""})
         names = [*filter(None, known["description"].split(", ")), code.name]
         known["description"] = ", ".join(dict.fromkeys(names))
     extra: dict[str, Any] = {

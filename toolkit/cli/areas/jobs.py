@@ -7,19 +7,12 @@ import typer
 from toolkit.cli import options
 from toolkit.cli.options import on_service
 from toolkit.cli.output import Shell
-from toolkit.cli.verbs import follows, group, reads
+from toolkit.cli.verbs import executions, group
 from toolkit.cli.work import started, waited
 from toolkit.given import parsed
 
 app = group("What executes a capability: for a run, for a workflow's node, or on your own compute.")
-reads(
-    app,
-    "jobs",
-    ("id", "capability", "status", "provider", "cost_usd", "latency_ms", "created_at"),
-    "attempts",
-    ("n", "provider", "model", "status", "cost_usd", "started_at", "ended_at"),
-)
-follows(app, "jobs")
+executions(app, "jobs")
 
 
 @app.command()

@@ -8,19 +8,12 @@ import typer
 from toolkit.cli import options
 from toolkit.cli.options import on_service
 from toolkit.cli.output import Shell
-from toolkit.cli.verbs import follows, group, reads
+from toolkit.cli.verbs import executions, group
 from toolkit.cli.work import started, waited
 from toolkit.given import parsed
 
 app = group("Single capabilities, each executed once.")
-reads(
-    app,
-    "runs",
-    ("id", "capability", "status", "provider", "cost_usd", "latency_ms", "created_at"),
-    "attempts",
-    ("n", "provider", "model", "status", "cost_usd", "started_at", "ended_at"),
-)
-follows(app, "runs")
+executions(app, "runs")
 
 
 @on_service

@@ -7,7 +7,27 @@ from typing import Any, Self
 import httpx
 
 from toolkit.client import _wire
-from toolkit.client._async import areas
+from toolkit.client._async.area import AsyncFollowed
+from toolkit.client._async.areas import (
+    account,
+    agents,
+    artifacts,
+    billing,
+    capabilities,
+    catalog,
+    compute,
+    connections,
+    endpoints,
+    jobs,
+    plans,
+    providers,
+    runs,
+    storage,
+    tasks,
+    templates,
+    usage,
+    workflows,
+)
 from toolkit.client._async.http import AsyncHttp
 from toolkit.client._shown import RouteView
 from toolkit.contract.errors import not_found
@@ -45,24 +65,24 @@ class AsyncClient:
     ) -> None:
         self._http = AsyncHttp(base_url, api_key, transport, timeout_s, cache)
         self._on_close = on_close
-        self.account = areas.AsyncAccounts(self._http)
-        self.providers = areas.AsyncProviders(self._http)
-        self.connections = areas.AsyncConnections(self._http)
-        self.capabilities = areas.AsyncCapabilities(self._http)
-        self.runs = areas.AsyncRuns(self._http)
-        self.jobs = areas.AsyncJobs(self._http)
-        self.workflows = areas.AsyncWorkflows(self._http)
-        self.tasks = areas.AsyncTasks(self._http)
-        self.plans = areas.AsyncPlans(self._http)
-        self.endpoints = areas.AsyncEndpoints(self._http)
-        self.compute = areas.AsyncComputes(self._http)
-        self.storage = areas.AsyncStorages(self._http)
-        self.templates = areas.AsyncTemplates(self._http)
-        self.catalog = areas.AsyncCatalog(self._http)
-        self.agents = areas.AsyncAgents(self._http)
-        self.usage = areas.AsyncUsage(self._http)
-        self.billing = areas.AsyncBillings(self._http)
-        self.artifacts = areas.AsyncArtifacts(self._http)
+        self.account = account.AsyncAccounts(self._http)
+        self.providers = providers.AsyncProviders(self._http)
+        self.connections = connections.AsyncConnections(self._http)
+        self.capabilities = capabilities.AsyncCapabilities(self._http)
+        self.runs = runs.AsyncRuns(self._http)
+        self.jobs = jobs.AsyncJobs(self._http)
+        self.workflows = workflows.AsyncWorkflows(self._http)
+        self.tasks = tasks.AsyncTasks(self._http)
+        self.plans = plans.AsyncPlans(self._http)
+        self.endpoints = endpoints.AsyncEndpoints(self._http)
+        self.compute = compute.AsyncComputes(self._http)
+        self.storage = storage.AsyncStorages(self._http)
+        self.templates = templates.AsyncTemplates(self._http)
+        self.catalog = catalog.AsyncCatalog(self._http)
+        self.agents = agents.AsyncAgents(self._http)
+        self.usage = usage.AsyncUsage(self._http)
+        self.billing = billing.AsyncBillings(self._http)
+        self.artifacts = artifacts.AsyncArtifacts(self._http)
 
     async def route(
         self,
@@ -91,7 +111,7 @@ class AsyncClient:
             max_cost_usd=max_cost_usd,
         )
         body = _wire.run_body(name, input, version, options)
-        return RouteView(_wire.data_of(await self._http.call("POST", "/route", json=body), Route))
+        return RouteView(await self._http.data(Route, "POST", "/route", json=body))
 
     async def events(self, resource_id: str, after: int = 0) -> AsyncIterator[Event]:
         """The events of a run, job, workflow or task as they come, until it is over.
@@ -105,7 +125,7 @@ class AsyncClient:
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        followed: dict[str, areas.AsyncFollowed[Any]] = {
+        followed: dict[str, AsyncFollowed[Any]] = {
             Prefix.RUN: self.runs,
             Prefix.JOB: self.jobs,
             Prefix.WORKFLOW: self.workflows,
@@ -128,7 +148,7 @@ class AsyncClient:
 
     async def health(self) -> Health:
         """Whether the service is there, and how busy."""
-        return _wire.data_of(await self._http.call("GET", "/health"), Health)
+        return await self._http.data(Health, "GET", "/health")
 
     async def aclose(self) -> None:
         """Let go of the service; what is under way there goes on."""

@@ -9,7 +9,27 @@ import httpx
 
 from toolkit.client import _wire
 from toolkit.client._shown import RouteView
-from toolkit.client._sync import areas
+from toolkit.client._sync.area import Followed
+from toolkit.client._sync.areas import (
+    account,
+    agents,
+    artifacts,
+    billing,
+    capabilities,
+    catalog,
+    compute,
+    connections,
+    endpoints,
+    jobs,
+    plans,
+    providers,
+    runs,
+    storage,
+    tasks,
+    templates,
+    usage,
+    workflows,
+)
 from toolkit.client._sync.http import Http
 from toolkit.contract.errors import not_found
 from toolkit.contract.events import Event
@@ -46,24 +66,24 @@ class Client:
     ) -> None:
         self._http = Http(base_url, api_key, transport, timeout_s, cache)
         self._on_close = on_close
-        self.account = areas.Accounts(self._http)
-        self.providers = areas.Providers(self._http)
-        self.connections = areas.Connections(self._http)
-        self.capabilities = areas.Capabilities(self._http)
-        self.runs = areas.Runs(self._http)
-        self.jobs = areas.Jobs(self._http)
-        self.workflows = areas.Workflows(self._http)
-        self.tasks = areas.Tasks(self._http)
-        self.plans = areas.Plans(self._http)
-        self.endpoints = areas.Endpoints(self._http)
-        self.compute = areas.Computes(self._http)
-        self.storage = areas.Storages(self._http)
-        self.templates = areas.Templates(self._http)
-        self.catalog = areas.Catalog(self._http)
-        self.agents = areas.Agents(self._http)
-        self.usage = areas.Usage(self._http)
-        self.billing = areas.Billings(self._http)
-        self.artifacts = areas.Artifacts(self._http)
+        self.account = account.Accounts(self._http)
+        self.providers = providers.Providers(self._http)
+        self.connections = connections.Connections(self._http)
+        self.capabilities = capabilities.Capabilities(self._http)
+        self.runs = runs.Runs(self._http)
+        self.jobs = jobs.Jobs(self._http)
+        self.workflows = workflows.Workflows(self._http)
+        self.tasks = tasks.Tasks(self._http)
+        self.plans = plans.Plans(self._http)
+        self.endpoints = endpoints.Endpoints(self._http)
+        self.compute = compute.Computes(self._http)
+        self.storage = storage.Storages(self._http)
+        self.templates = templates.Templates(self._http)
+        self.catalog = catalog.Catalog(self._http)
+        self.agents = agents.Agents(self._http)
+        self.usage = usage.Usage(self._http)
+        self.billing = billing.Billings(self._http)
+        self.artifacts = artifacts.Artifacts(self._http)
 
     def route(
         self,
@@ -92,7 +112,7 @@ class Client:
             max_cost_usd=max_cost_usd,
         )
         body = _wire.run_body(name, input, version, options)
-        return RouteView(_wire.data_of(self._http.call("POST", "/route", json=body), Route))
+        return RouteView(self._http.data(Route, "POST", "/route", json=body))
 
     def events(self, resource_id: str, after: int = 0) -> Iterator[Event]:
         """The events of a run, job, workflow or task as they come, until it is over.
@@ -106,7 +126,7 @@ class Client:
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        followed: dict[str, areas.Followed[Any]] = {
+        followed: dict[str, Followed[Any]] = {
             Prefix.RUN: self.runs,
             Prefix.JOB: self.jobs,
             Prefix.WORKFLOW: self.workflows,
@@ -129,7 +149,7 @@ class Client:
 
     def health(self) -> Health:
         """Whether the service is there, and how busy."""
-        return _wire.data_of(self._http.call("GET", "/health"), Health)
+        return self._http.data(Health, "GET", "/health")
 
     def close(self) -> None:
         """Let go of the service; what is under way there goes on."""

@@ -3,12 +3,17 @@
 
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
+from pydantic import BaseModel
 
 from toolkit.client import _wire
 from toolkit.contract.errors import ToolkitError
+from toolkit.contract.events import Event
+
+R = TypeVar("R", bound=BaseModel)
+ANSWER_S = 30.0  # for an answer to come, once the service has one
 
 
 class Http:
@@ -85,6 +90,24 @@ class Http:
     def call(self, method: str, path: str, **options: Any) -> Any:
         """Send a request and return its envelope."""
         return (self.send(method, path, **options)).json()
+
+    def data(self, model: type[R], method: str, path: str, **options: Any) -> R:
+        """Send a request and return the record that its envelope holds."""
+        return _wire.data_of(self.call(method, path, **options), model)
+
+    def page(
+        self, model: type[R], path: str, params: Mapping[str, str | int] | None = None
+    ) -> tuple[list[R], str | None]:
+        """Read a page of records; the cursor leads to the next, where there is one."""
+        found = (self.call("GET", path, params=params))["data"]
+        return [model.model_validate(item) for item in found["items"]], found.get("next_cursor")
+
+    def events(self, path: str, after: int, wait_s: int) -> list[Event]:
+        """The events of a resource numbered above `after`, held up to `wait_s` s for the first."""
+        params = {"after": after, "wait": wait_s}
+        timeout_s = wait_s + ANSWER_S
+        found = self.call("GET", f"{path}/events", params=params, timeout_s=timeout_s)
+        return [Event.model_validate(item) for item in found["data"]["items"]]
 
     def close(self) -> None:
         """Let go of the connections."""

@@ -1,0 +1,25 @@
+"""`client.billing`: what vendors bill."""
+
+from toolkit.client import _wire
+from toolkit.client._async.http import AsyncHttp
+from toolkit.client._shown import BillingView
+from toolkit.contract.billing import Billing
+
+
+class AsyncBillings:
+    """`client.billing`."""
+
+    def __init__(self, http: AsyncHttp) -> None:
+        self._http = http
+
+    async def get(self, month: str | None = None) -> BillingView:
+        """What each vendor bills for a month, as this service saw it.
+
+        Args:
+            month: such as `2026-11`; the present one by default.
+        """
+        return BillingView(
+            await self._http.data(
+                Billing, "GET", "/billing", params=_wire.without_none(month=month)
+            )
+        )

@@ -1,0 +1,39 @@
+"""`client.capabilities`: what can be asked for."""
+
+from toolkit.client._async.area import AsyncArea
+from toolkit.client._async.handle import AsyncHandle
+from toolkit.client._collections import Collection
+from toolkit.contract import capabilities
+from toolkit.display import html
+from toolkit.display.frames import flat
+
+
+class AsyncCapability(AsyncHandle[capabilities.Capability]):
+    """A capability."""
+
+    kind, area, model = "Capability", "capabilities", capabilities.Capability
+
+    @property
+    def title(self) -> str:
+        """Its human label."""
+        return self.record.title
+
+    def _html(self) -> str:
+        row = flat(self.record)
+        names = ("title", "description", "status", "default_provider", "accepts", "yields", "input")
+        return html.facts(f"{self.id}@{self.record.version}", {n: row[n] for n in names})
+
+
+class AsyncCapabilities(AsyncArea[AsyncCapability]):
+    """`client.capabilities`."""
+
+    handle = AsyncCapability
+
+    async def list(
+        self,
+        limit: int = 50,  # noqa: ARG002 - there is one page of them
+        cursor: str | None = None,  # noqa: ARG002
+    ) -> Collection[AsyncCapability]:
+        """Every capability, in registry order and in one page."""
+        records, _ = await self._http.page(capabilities.Capability, "/capabilities")
+        return Collection([self._made(record) for record in records], "capabilities")

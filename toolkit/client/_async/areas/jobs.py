@@ -1,0 +1,43 @@
+"""`client.jobs`: what is done for a run, a node, or on a compute of one's own."""
+
+from collections.abc import Mapping
+
+from toolkit.client import _wire
+from toolkit.client._async.area import AsyncFollowed
+from toolkit.client._async.execution import AsyncExecution
+from toolkit.contract import jobs
+
+
+class AsyncJob(AsyncExecution[jobs.Job]):
+    """A job: a run's, a workflow node's, or one asked for on a compute."""
+
+    kind, area, model = "Job", "jobs", jobs.Job
+
+
+class AsyncJobs(AsyncFollowed[AsyncJob]):
+    """`client.jobs`."""
+
+    handle = AsyncJob
+
+    async def create(
+        self,
+        type: str,  # noqa: A002 - the contract's word
+        compute_id: str,
+        input: Mapping[str, object],  # noqa: A002
+        *,
+        max_cost_usd: float | None = None,
+    ) -> AsyncJob:
+        """Have a job done on a compute of one's own; it is under way when this returns.
+
+        Args:
+            type: what to do, such as `image` (`job.type` of a capability).
+            compute_id: the compute to do it on.
+            input: the capability's input.
+            max_cost_usd: refuse, or stop, rather than spend more.
+
+        Raises:
+            RequestError: `INVALID_REQUEST`, `NOT_FOUND` and others.
+        """
+        options = _wire.without_none(max_cost_usd=max_cost_usd)
+        body = {"type": type, "compute_id": compute_id, "input": dict(input), "options": options}
+        return await self._posted(body)

@@ -1,0 +1,40 @@
+"""`client.plans`: objectives planned and not done."""
+
+from toolkit.client import _wire
+from toolkit.client._async.area import AsyncArea
+from toolkit.client._async.handle import AsyncHandle
+from toolkit.client._drawn import Drawn, planned_nodes
+from toolkit.contract import plans, workflows
+
+
+class AsyncPlan(Drawn, AsyncHandle[plans.Plan]):
+    """A plan."""
+
+    kind, area, model = "Plan", "plans", plans.Plan
+    planned = True
+
+    def _rows(self) -> list[plans.PlanNode]:
+        return self.record.nodes
+
+    def _title(self) -> str:
+        return self.record.objective
+
+    def _nodes(self) -> list[workflows.Node]:
+        return planned_nodes([node.model_dump() for node in self.record.nodes])
+
+
+class AsyncPlans(AsyncArea[AsyncPlan]):
+    """`client.plans`."""
+
+    handle = AsyncPlan
+
+    async def create(
+        self,
+        objective: str,
+        *,
+        max_cost_usd: float | None = None,
+        optimize_for: str | None = None,
+    ) -> AsyncPlan:
+        """Plan an objective without doing it."""
+        constraints = _wire.without_none(max_cost_usd=max_cost_usd, optimize_for=optimize_for)
+        return await self._posted({"objective": objective, "constraints": constraints})

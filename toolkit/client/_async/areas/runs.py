@@ -1,0 +1,68 @@
+"""`client.runs`: one capability, or an agent, at a time."""
+
+from collections.abc import Mapping
+
+from toolkit.client import _wire
+from toolkit.client._async.area import AsyncFollowed
+from toolkit.client._async.execution import AsyncExecution
+from toolkit.contract import runs
+
+
+class AsyncRun(AsyncExecution[runs.Run]):
+    """A run."""
+
+    kind, area, model = "Run", "runs", runs.Run
+
+
+class AsyncRuns(AsyncFollowed[AsyncRun]):
+    """`client.runs`."""
+
+    handle = AsyncRun
+
+    async def create(
+        self,
+        name: str,
+        input: Mapping[str, object],  # noqa: A002 - the contract's word
+        *,
+        version: str | None = None,
+        target: str = "capability",
+        optimize_for: str | None = None,
+        provider: str | None = None,
+        endpoint_id: str | None = None,
+        compute_id: str | None = None,
+        max_cost_usd: float | None = None,
+        deadline_s: float | None = None,
+        cache: bool | None = None,
+        fallback_on_rejection: bool = False,
+    ) -> AsyncRun:
+        """Ask for one capability to be executed; it is under way when this returns.
+
+        Args:
+            name: a capability, or `name@version`.
+            input: its input.
+            version: the version, where it is not in the name.
+            target: `agent` for a run of an agent of that name.
+            optimize_for: `cost`, `latency`, `quality` or `balanced`.
+            provider: a connection id to pin.
+            endpoint_id: a serverless endpoint, for images.
+            compute_id: a GPU pod to use instead.
+            max_cost_usd: refuse, or stop, rather than spend more.
+            deadline_s: fail rather than take longer, in seconds.
+            cache: use the result of an equal job again, and keep this one's; the client's own
+                choice by default.
+            fallback_on_rejection: try the next vendor even with an input that one refused.
+
+        Raises:
+            RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND` and others.
+        """
+        options = _wire.without_none(
+            optimize_for=optimize_for,
+            provider=provider,
+            endpoint_id=endpoint_id,
+            compute_id=compute_id,
+            max_cost_usd=max_cost_usd,
+            deadline_s=deadline_s,
+            cache=self._http.cache_for(target) if cache is None else cache,
+            fallback_on_rejection=fallback_on_rejection or None,
+        )
+        return await self._posted(_wire.run_body(name, input, version, options, target))

@@ -1,0 +1,38 @@
+"""`client.usage`: what was used."""
+
+from collections.abc import Sequence
+from datetime import date
+
+from toolkit.client._async.http import AsyncHttp
+from toolkit.client._collections import UsageLines
+from toolkit.client._shown import UsageView
+from toolkit.contract.usage import UsageLine
+
+
+class AsyncUsage:
+    """`client.usage`."""
+
+    def __init__(self, http: AsyncHttp) -> None:
+        self._http = http
+
+    async def list(
+        self,
+        group_by: Sequence[str] = ("day", "capability", "provider"),
+        *,
+        first: date | str | None = None,
+        last: date | str | None = None,
+    ) -> UsageLines:
+        """What was used, summed up: a line for each that is alike in all it is grouped by.
+
+        Args:
+            group_by: of `day`, `capability`, `provider`, `connection` and `agent`.
+            first, last: the days from and up to which, by UTC; the last 30 by default.
+
+        Raises:
+            RequestError: `INVALID_REQUEST`, as for more than a year.
+        """
+        span = {"from": first, "to": last}
+        days = {name: str(day) for name, day in span.items() if day is not None}
+        params = {"group_by": ",".join(group_by), **days}
+        lines, _ = await self._http.page(UsageLine, "/usage", params)
+        return UsageLines([UsageView(line) for line in lines])

@@ -1,0 +1,120 @@
+"""Handles: a resource, and what can be asked of any of them."""
+
+import time
+from collections.abc import Generator
+from typing import Any, Self, TypeVar
+
+from pydantic import BaseModel
+
+from toolkit.client import _wire
+from toolkit.client._async.http import AsyncHttp
+from toolkit.client._shown import (
+    Shown,
+)
+from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.contract.events import Event
+from toolkit.contract.jobs import FINAL_STATUSES
+from toolkit.display.progress import Mode, Progress
+
+R = TypeVar("R", bound=BaseModel)
+
+
+class AsyncHandle(Shown[R]):
+    """A resource that can be read again."""
+
+    area = ""
+    model: type[Any]
+
+    def __init__(self, http: AsyncHttp, record: R) -> None:
+        super().__init__(record)
+        self._http = http
+
+    @property
+    def path(self) -> str:
+        """Where the resource is, below `/v1`."""
+        return f"/{self.area}/{self.id}"
+
+    async def refresh(self) -> Self:
+        """Read the resource again."""
+        return await self._asked("GET")
+
+    async def _asked(self, method: str, what: str = "") -> Self:
+        self.record = await self._http.data(self.model, method, f"{self.path}{what}")
+        return self
+
+
+class AsyncWaitable(AsyncHandle[R]):
+    """Work that can be waited for and cancelled."""
+
+    ended: frozenset[str] = FINAL_STATUSES
+    failed: frozenset[str] = frozenset({"failed", "cancelled"})
+    _seen = 0  # the number of the last event that was shown
+
+    @property
+    def status(self) -> str:
+        """The state it was in when last read."""
+        return str(getattr(self.record, "status", ""))
+
+    @property
+    def done(self) -> bool:
+        """Whether it was over when last read."""
+        return self.status in self.ended
+
+    async def events(self, after: int = 0, wait_s: int = 0) -> list[Event]:
+        """Its events numbered above `after`, holding up to `wait_s` seconds while there is none."""
+        return await self._http.events(self.path, after, wait_s)
+
+    async def wait(
+        self, timeout_s: float | None = None, *, progress: Mode = True, check: bool = True
+    ) -> Self:
+        """Wait until it is over, showing progress.
+
+        An interrupt ends the wait and not the work: get it by its id and wait again.
+
+        Args:
+            timeout_s: how long to wait at most, in seconds; none is as long as it takes.
+            progress: True for what fits the place, "lines" for a line each change, False for none.
+            check: raise if it failed.
+
+        Raises:
+            WorkError: it failed or was cancelled; `check=False` returns it instead.
+            ServiceError: `UNAVAILABLE` when the time was up first.
+        """
+        shown = Progress(progress)
+        until = None if timeout_s is None else time.monotonic() + timeout_s
+        await self.refresh()
+        while not self.done:
+            left = _wire.LONG_POLL_S if until is None else until - time.monotonic()
+            if left <= 0:
+                raise ServiceError(
+                    ErrorCode.UNAVAILABLE,
+                    f"{self.id} is still {self.status} after {timeout_s} s; it goes on.",
+                )
+            found = await self.events(self._seen, min(_wire.LONG_POLL_S, max(1, int(left))))
+            for event in found:
+                shown.add(event)
+                await self._follow(event, shown)
+                self._seen = event.n
+            if not found or any(event.terminal for event in found) or self._pauses(found):
+                await self.refresh()
+        return self._checked() if check else self
+
+    def _pauses(self, found: list[Event]) -> bool:
+        """Whether these events may end the wait without being the last of all."""
+        return any(event.type.endswith(".blocked") for event in found)
+
+    async def _follow(self, event: Event, shown: Progress) -> None:
+        """Show what happens below this resource; most have nothing below."""
+
+    def _checked(self) -> Self:
+        error = getattr(self.record, "error", None)
+        if self.status in self.failed and error is not None:
+            raise error.to_exception(of_work=True)
+        return self
+
+    def __await__(self) -> Generator[Any, None, Self]:
+        return self.wait(progress=False).__await__()
+
+    async def cancel(self) -> Self:
+        """End it; what has ended stays as it is."""
+        return await self._asked("POST", "/cancel")

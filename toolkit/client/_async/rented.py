@@ -1,0 +1,35 @@
+"""What is kept at a GPU cloud and billed there until it is deleted."""
+
+from typing import Any, TypeVar
+
+from toolkit.client._async.area import AsyncArea
+from toolkit.client._async.handle import AsyncHandle
+from toolkit.contract.base import ErrorInfo
+from toolkit.contract.endpoints import Infrastructure
+
+H = TypeVar("H", bound=AsyncHandle[Any])
+S = TypeVar("S", bound=Infrastructure)
+
+
+class AsyncHosted(AsyncHandle[S]):
+    """What is kept at a GPU cloud."""
+
+    @property
+    def status(self) -> str:
+        """`creating`, `ready`, `failed`, `deleting` or `deleted`."""
+        return self.record.status
+
+    @property
+    def error(self) -> ErrorInfo | None:
+        """What went wrong, if anything did."""
+        return self.record.error
+
+
+class AsyncRented(AsyncArea[H]):
+    async def delete(self, id: str) -> H:  # noqa: A002
+        """Have its vendor destroy it; nothing is billed for it from then on.
+
+        Raises:
+            RequestError: `NOT_FOUND`; `CONFLICT` when it is in use, or the vendor did not do it.
+        """
+        return await self._asked("DELETE", id)

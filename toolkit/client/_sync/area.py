@@ -1,0 +1,98 @@
+# Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
+"""What every `/v1` area of the client can do: read, list, and follow what is under way."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Generic, TypeVar
+
+from toolkit.client import _wire
+from toolkit.client._collections import Collection
+from toolkit.client._sync.handle import Handle
+from toolkit.client._sync.http import Http
+from toolkit.contract.events import Event
+
+H = TypeVar("H", bound=Handle[Any])
+MOST_MET = 500  # ids to complete, of each area
+
+
+class Area(Generic[H]):
+    """An area whose resources can be read and listed."""
+
+    handle: type[H]
+
+    def __init__(self, http: Http) -> None:
+        self._http = http
+        self._met: dict[str, None] = {}
+
+    def _made(self, record: Any) -> H:
+        made = self.handle(self._http, record)
+        self._met[made.id] = None
+        if len(self._met) > MOST_MET:
+            del self._met[next(iter(self._met))]
+        return made
+
+    def __getitem__(self, id: str) -> H:  # noqa: A002 - the contract's word
+        return self.get(id)
+
+    def _ipython_key_completions_(self) -> list[str]:
+        """The ids met so far, newest last: completing asks nobody."""
+        return list(self._met)
+
+    def _posted(self, body: Mapping[str, object]) -> H:
+        path = f"/{self.handle.area}"
+        return self._made(self._http.data(self.handle.model, "POST", path, json=body))
+
+    def _asked(
+        self,
+        method: str,
+        id: str,  # noqa: A002
+        what: str = "",
+        body: Mapping[str, object] | None = None,
+    ) -> H:
+        path = f"/{self.handle.area}/{id}{what}"
+        return self._made(self._http.data(self.handle.model, method, path, json=body))
+
+    def get(self, id: str) -> H:  # noqa: A002 - the contract's word
+        """Read one.
+
+        Raises:
+            RequestError: `NOT_FOUND`.
+        """
+        return self._asked("GET", id)
+
+    def list(self, limit: int = 50, cursor: str | None = None) -> Collection[H]:
+        """A page of them, newest first; its `next_cursor` leads to the next."""
+        records, following = self._http.page(
+            self.handle.model, f"/{self.handle.area}", _wire.page(limit, cursor)
+        )
+        return Collection([self._made(record) for record in records], self.handle.area, following)
+
+    def iterate(self, page: int = 50) -> Iterator[H]:
+        """All of them, newest first; a page is read when the one before is used up.
+
+        Iterating over the area itself does the same.
+
+        Args:
+            page: how many are read at once, 1 to 200.
+        """
+        found = self.list(page)
+        while True:
+            for item in found:
+                yield item
+            if found.next_cursor is None:
+                return
+            found = self.list(page, found.next_cursor)
+
+    def __iter__(self) -> Iterator[H]:
+        return self.iterate()
+
+
+class Followed(Area[H]):
+    """An area of work that tells events and can be cancelled."""
+
+    def events(self, id: str, after: int = 0, wait_s: int = 0) -> list[Event]:  # noqa: A002
+        """The events of one, numbered above `after`."""
+        return self._http.events(f"/{self.handle.area}/{id}", after, wait_s)
+
+    def cancel(self, id: str) -> H:  # noqa: A002
+        """End one; what has ended stays as it is."""
+        return self._asked("POST", id, "/cancel")

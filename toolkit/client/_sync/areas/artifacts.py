@@ -1,0 +1,93 @@
+# Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
+"""`client.artifacts`: the files that went in and came out."""
+
+from pathlib import Path
+from typing import Any, Self
+
+from toolkit.client import _wire
+from toolkit.client._drawn import LineageView
+from toolkit.client._sync.area import Area
+from toolkit.client._sync.handle import Handle
+from toolkit.contract import artifacts
+from toolkit.display import media
+
+SHOWN_BYTES = 4 * 1024 * 1024
+
+
+class Artifact(Handle[artifacts.Artifact]):
+    """An artifact; what is small enough is kept once read, and shows itself."""
+
+    kind, area, model = "Artifact", "artifacts", artifacts.Artifact
+    _kept: bytes | None = None
+
+    def content(self) -> bytes:
+        """Its bytes."""
+        if self._kept is not None:
+            return self._kept
+        data = (self._http.send("GET", f"{self.path}/content")).content
+        if len(data) <= SHOWN_BYTES:
+            self._kept = data
+        return data
+
+    def lineage(self) -> LineageView:
+        """The jobs and artifacts it came from."""
+        return LineageView(self._http.data(artifacts.Lineage, "GET", f"{self.path}/lineage"))
+
+    def delete(self) -> Self:
+        """Delete it with its bytes."""
+        self._asked("DELETE")
+        self._kept = None
+        return self
+
+    def text(self) -> str:
+        """Its bytes as text."""
+        return (self.content()).decode("utf-8")
+
+    def save(self, path: str | Path) -> Path:
+        """Write it to a file, whole or not at all."""
+        return _wire.write(path, self.content())
+
+    def _repr_mimebundle_(self, **_: object) -> Any:
+        if self._kept is None:
+            return super()._repr_mimebundle_()
+        plain = {"text/plain": repr(self)}
+        return {**plain, **media.shown(self.record.media_type, self._kept, self.record.filename)}
+
+
+class Artifacts(Area[Artifact]):
+    """`client.artifacts`."""
+
+    handle = Artifact
+
+    def get(self, id: str) -> Artifact:  # noqa: A002
+        """Read one; a small one comes with its bytes, so that it can show itself."""
+        artifact = super().get(id)
+        if artifact.record.size_bytes <= SHOWN_BYTES:
+            artifact.content()
+        return artifact
+
+    def content(self, id: str) -> bytes:  # noqa: A002
+        """The bytes of one.
+
+        Raises:
+            RequestError: `NOT_FOUND`.
+        """
+        return (self._http.send("GET", f"/artifacts/{id}/content")).content
+
+    def delete(self, id: str) -> Artifact:  # noqa: A002
+        """Delete one with its bytes.
+
+        Raises:
+            RequestError: `CONFLICT` while the work that it is part of goes on.
+        """
+        return self._asked("DELETE", id)
+
+    def lineage(self, id: str) -> LineageView:  # noqa: A002
+        """The jobs and artifacts that one came from."""
+        return LineageView(self._http.data(artifacts.Lineage, "GET", f"/artifacts/{id}/lineage"))
+
+    def upload(self, source: bytes | str | Path, *, filename: str = "upload") -> Artifact:
+        """Keep a file, such as reference audio; its type is told from its bytes."""
+        data = source if isinstance(source, bytes) else _wire.read(source)
+        files = {"file": (filename, data)}
+        return self._made(self._http.data(artifacts.Artifact, "POST", "/artifacts", files=files))

@@ -1,0 +1,40 @@
+# Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
+"""`client.capabilities`: what can be asked for."""
+
+from toolkit.client._collections import Collection
+from toolkit.client._sync.area import Area
+from toolkit.client._sync.handle import Handle
+from toolkit.contract import capabilities
+from toolkit.display import html
+from toolkit.display.frames import flat
+
+
+class Capability(Handle[capabilities.Capability]):
+    """A capability."""
+
+    kind, area, model = "Capability", "capabilities", capabilities.Capability
+
+    @property
+    def title(self) -> str:
+        """Its human label."""
+        return self.record.title
+
+    def _html(self) -> str:
+        row = flat(self.record)
+        names = ("title", "description", "status", "default_provider", "accepts", "yields", "input")
+        return html.facts(f"{self.id}@{self.record.version}", {n: row[n] for n in names})
+
+
+class Capabilities(Area[Capability]):
+    """`client.capabilities`."""
+
+    handle = Capability
+
+    def list(
+        self,
+        limit: int = 50,  # noqa: ARG002 - there is one page of them
+        cursor: str | None = None,  # noqa: ARG002
+    ) -> Collection[Capability]:
+        """Every capability, in registry order and in one page."""
+        records, _ = self._http.page(capabilities.Capability, "/capabilities")
+        return Collection([self._made(record) for record in records], "capabilities")

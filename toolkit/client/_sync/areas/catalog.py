@@ -1,0 +1,28 @@
+# Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
+"""`client.catalog`: what can be rented, and what models cost."""
+
+from toolkit.client._collections import Collection
+from toolkit.client._shown import Shown
+from toolkit.client._sync.http import Http
+from toolkit.contract.catalog import CatalogModel, Gpu
+
+
+class Catalog:
+    """`client.catalog`: what can be rented, and vendors' models, with list prices."""
+
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    def gpus(self) -> Collection[Shown[Gpu]]:
+        """The GPUs of the cloud that is connected, by the id that a compute's `gpu_type` takes.
+
+        Raises:
+            RequestError: `CREDENTIALS_MISSING`.
+        """
+        found, _ = self._http.page(Gpu, "/catalog/gpus")
+        return Collection([Shown(gpu, "GPU") for gpu in found], "GPUs")
+
+    def models(self) -> Collection[Shown[CatalogModel]]:
+        """Every vendor's models with their list prices."""
+        found, _ = self._http.page(CatalogModel, "/catalog/models")
+        return Collection([Shown(model, "Model") for model in found], "models")

@@ -1,0 +1,44 @@
+# Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
+"""`client.jobs`: what is done for a run, a node, or on a compute of one's own."""
+
+from collections.abc import Mapping
+
+from toolkit.client import _wire
+from toolkit.client._sync.area import Followed
+from toolkit.client._sync.execution import Execution
+from toolkit.contract import jobs
+
+
+class Job(Execution[jobs.Job]):
+    """A job: a run's, a workflow node's, or one asked for on a compute."""
+
+    kind, area, model = "Job", "jobs", jobs.Job
+
+
+class Jobs(Followed[Job]):
+    """`client.jobs`."""
+
+    handle = Job
+
+    def create(
+        self,
+        type: str,  # noqa: A002 - the contract's word
+        compute_id: str,
+        input: Mapping[str, object],  # noqa: A002
+        *,
+        max_cost_usd: float | None = None,
+    ) -> Job:
+        """Have a job done on a compute of one's own; it is under way when this returns.
+
+        Args:
+            type: what to do, such as `image` (`job.type` of a capability).
+            compute_id: the compute to do it on.
+            input: the capability's input.
+            max_cost_usd: refuse, or stop, rather than spend more.
+
+        Raises:
+            RequestError: `INVALID_REQUEST`, `NOT_FOUND` and others.
+        """
+        options = _wire.without_none(max_cost_usd=max_cost_usd)
+        body = {"type": type, "compute_id": compute_id, "input": dict(input), "options": options}
+        return self._posted(body)

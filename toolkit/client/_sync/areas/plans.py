@@ -1,0 +1,41 @@
+# Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
+"""`client.plans`: objectives planned and not done."""
+
+from toolkit.client import _wire
+from toolkit.client._drawn import Drawn, planned_nodes
+from toolkit.client._sync.area import Area
+from toolkit.client._sync.handle import Handle
+from toolkit.contract import plans, workflows
+
+
+class Plan(Drawn, Handle[plans.Plan]):
+    """A plan."""
+
+    kind, area, model = "Plan", "plans", plans.Plan
+    planned = True
+
+    def _rows(self) -> list[plans.PlanNode]:
+        return self.record.nodes
+
+    def _title(self) -> str:
+        return self.record.objective
+
+    def _nodes(self) -> list[workflows.Node]:
+        return planned_nodes([node.model_dump() for node in self.record.nodes])
+
+
+class Plans(Area[Plan]):
+    """`client.plans`."""
+
+    handle = Plan
+
+    def create(
+        self,
+        objective: str,
+        *,
+        max_cost_usd: float | None = None,
+        optimize_for: str | None = None,
+    ) -> Plan:
+        """Plan an objective without doing it."""
+        constraints = _wire.without_none(max_cost_usd=max_cost_usd, optimize_for=optimize_for)
+        return self._posted({"objective": objective, "constraints": constraints})

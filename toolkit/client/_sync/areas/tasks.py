@@ -1,0 +1,127 @@
+# Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
+"""`client.tasks`: objectives planned, run, reviewed and tried again."""
+
+from collections.abc import Mapping, Sequence
+
+from toolkit.client import _wire
+from toolkit.client._shown import ReviewView
+from toolkit.client._sync.area import Followed
+from toolkit.client._sync.areas.workflows import WorkflowRun
+from toolkit.client._sync.handle import Waitable
+from toolkit.contract import tasks, workflows
+from toolkit.contract.events import Event
+from toolkit.display.progress import Progress
+
+
+class Task(Waitable[tasks.Task]):
+    """A task; `wait` also returns when it is blocked, which only a person can change."""
+
+    kind, area, model = "Task", "tasks", tasks.Task
+    ended = tasks.FINAL_TASK_STATUSES | {"blocked"}
+    facts = (
+        "objective", "status", "missing_capabilities", "missing_connections", "artifact_ids",
+        "final_artifact_id", "workflow_id", "review_attempts", "cost_usd", "error",
+    )  # fmt: skip
+
+    @property
+    def review(self) -> ReviewView | None:
+        """The last verdict, the reviewer's or a person's."""
+        return None if self.record.review is None else ReviewView(self.record.review)
+
+    @property
+    def final_artifact_id(self) -> str:
+        """What the task delivers; empty until its review has passed."""
+        return self.record.final_artifact_id or ""
+
+    @property
+    def workflow_id(self) -> str:
+        """The workflow that was run last; empty until there is one."""
+        return self.record.workflow_id or ""
+
+    def _html(self) -> str:
+        review = self.review
+        return super()._html() + ("" if review is None else review._html())
+
+    def _follow(self, event: Event, shown: Progress) -> None:
+        """While it executes, show the workflow's nodes."""
+        workflow_id = event.data.get("workflow_id")
+        if event.type != "task.executing" or not isinstance(workflow_id, str):
+            return
+        below = WorkflowRun(
+            self._http, workflows.Workflow(id=workflow_id, name="", created_at=event.at)
+        )
+        after, over = 0, False
+        while not over:
+            found = below.events(after, _wire.LONG_POLL_S)
+            for one in found:
+                after, over = one.n, one.terminal
+                if one.type.startswith("node."):
+                    shown.add(one)
+
+
+class Tasks(Followed[Task]):
+    """`client.tasks`."""
+
+    handle = Task
+
+    def create(
+        self,
+        objective: str,
+        *,
+        max_cost_usd: float | None = None,
+        optimize_for: str | None = None,
+        endpoint_id: str | None = None,
+        compute_id: str | None = None,
+    ) -> Task:
+        """Have an objective planned, run and reviewed."""
+        constraints = _wire.without_none(
+            max_cost_usd=max_cost_usd,
+            optimize_for=optimize_for,
+            endpoint_id=endpoint_id,
+            compute_id=compute_id,
+        )
+        body: dict[str, object] = {"objective": objective, "constraints": constraints}
+        return self._posted(body)
+
+    def review(
+        self,
+        id: str,  # noqa: A002
+        decision: str,
+        *,
+        issues: Sequence[str] = (),
+        score: float | None = None,
+        criteria: Mapping[str, float] | None = None,
+        node_id: str | None = None,
+        constraints: Mapping[str, object] | None = None,
+    ) -> Task:
+        """Judge a task that has ended, in place of the reviewer.
+
+        Args:
+            id: the task.
+            decision: `pass`, `fail`, or `retry` to run part of it again.
+            issues: what is wrong with it.
+            score: overall, 0 to 1.
+            criteria: `objective_alignment`, `technical_success`, `output_completeness`; 0 to 1.
+            node_id: what a retry runs again, with what depends on it; the last node by default.
+            constraints: input members that a retry sets on that node.
+
+        Raises:
+            RequestError: `CONFLICT` for a task that goes on, or was retried twice.
+        """
+        body = _wire.without_none(
+            decision=decision,
+            issues=list(issues),
+            score=score,
+            criteria=criteria and dict(criteria),
+            node_id=node_id,
+            constraints=constraints and dict(constraints),
+        )
+        return self._asked("POST", id, "/reviews", body)
+
+    def resume(self, id: str) -> Task:  # noqa: A002
+        """Take a blocked task back to planning.
+
+        Raises:
+            RequestError: `CONFLICT` when it is not blocked.
+        """
+        return self._asked("POST", id, "/resume")

@@ -1,0 +1,30 @@
+# Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
+"""`client.templates`: containers to share."""
+
+from toolkit.client._sync.rented import Hosted, Rented
+from toolkit.contract import templates
+
+
+class Template(Hosted[templates.Template]):
+    """A template."""
+
+    kind, area, model = "Template", "templates", templates.Template
+
+
+class Templates(Rented[Template]):
+    """`client.templates`; lists leave out the hidden ones, which go with their endpoint."""
+
+    handle = Template
+
+    def create(self, name: str, image: str, *, serverless: bool = True) -> Template:
+        """Make a template to share.
+
+        Args:
+            name: what to call it.
+            image: the container.
+            serverless: whether endpoints run it; pods do otherwise.
+
+        Raises:
+            RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`.
+        """
+        return self._posted({"name": name, "image": image, "serverless": serverless})

@@ -1,0 +1,128 @@
+# Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
+"""`client.workflows`: graphs of capabilities."""
+
+from collections.abc import Mapping
+from typing import Self
+
+from toolkit.client import _wire
+from toolkit.client._builder import Workflow
+from toolkit.client._drawn import Drawn, TimelineView
+from toolkit.client._sync.area import Followed
+from toolkit.client._sync.handle import Waitable
+from toolkit.contract import workflows
+
+
+class WorkflowRun(Drawn, Waitable[workflows.Workflow]):
+    """A submitted workflow."""
+
+    kind, area, model = "Workflow", "workflows", workflows.Workflow
+
+    @property
+    def nodes(self) -> list[workflows.Node]:
+        """Its nodes, in the order given."""
+        return self.record.nodes
+
+    @property
+    def cost_usd(self) -> float | None:
+        """The sum of completed jobs' estimates; none where a price is unknown."""
+        return self.record.cost_usd
+
+    @property
+    def latency_ms(self) -> int:
+        """Wall time from submit to completion, in milliseconds; 0 until then."""
+        return self.record.latency_ms or 0
+
+    @property
+    def retries(self) -> int:
+        """Node retries across the workflow."""
+        return self.record.retries
+
+    @property
+    def final_artifact_id(self) -> str:
+        """The artifact of the last node that nothing depends on; empty until completion."""
+        return self.record.final_artifact_id or ""
+
+    def retry(self) -> Self:
+        """Run it again from its failed nodes on; its id and its results stay.
+
+        Raises:
+            RequestError: `CONFLICT` unless it has failed or was cancelled.
+        """
+        return self._asked("POST", "/retry")
+
+    def rerun(
+        self, from_: str, overrides: Mapping[str, Mapping[str, object]] | None = None
+    ) -> Self:
+        """A new workflow that runs one node again and what depends on it, and keeps the rest.
+
+        Args:
+            from_: the node to run again.
+            overrides: input members that differ, by the id of a node that runs again.
+
+        Raises:
+            RequestError: `INVALID_REQUEST` for a node that does not run again.
+        """
+        body = {"from_node": from_, "overrides": dict(overrides or {})}
+        made = self._http.data(self.model, "POST", f"{self.path}/fork", json=body)
+        return type(self)(self._http, made)
+
+    def _rows(self) -> list[workflows.Node]:
+        return self.record.nodes
+
+    def timeline(self) -> TimelineView:
+        """When each node ran, as a Gantt chart that shows itself."""
+        return TimelineView(self.record)
+
+    def _title(self) -> str:
+        return self.record.name
+
+    def _nodes(self) -> list[workflows.Node]:
+        return self.record.nodes
+
+
+class Workflows(Followed[WorkflowRun]):
+    """`client.workflows`."""
+
+    handle = WorkflowRun
+
+    def submit(self, workflow: Workflow) -> WorkflowRun:
+        """Submit a workflow; it is under way when this returns.
+
+        Raises:
+            RequestError: `INVALID_WORKFLOW`, `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND`.
+        """
+        return self.create(workflow.to_dict())
+
+    def create(self, body: Mapping[str, object]) -> WorkflowRun:
+        """Submit a workflow given as the contract's JSON."""
+        chosen = _wire.without_none(cache=self._http.cache)
+        given = body.get("options")
+        options = {**chosen, **(given if isinstance(given, Mapping) else {})}
+        return self._posted({**body, **({"options": options} if options else {})})
+
+    def retry(self, id: str) -> WorkflowRun:  # noqa: A002
+        """Run one that did not complete again, from its failed nodes on.
+
+        Raises:
+            RequestError: `CONFLICT` unless it has failed or was cancelled.
+        """
+        return self._asked("POST", id, "/retry")
+
+    def fork(
+        self,
+        id: str,  # noqa: A002
+        from_node: str,
+        overrides: Mapping[str, Mapping[str, object]] | None = None,
+    ) -> WorkflowRun:
+        """Make a new one that runs a node again and what depends on it, and keeps the rest.
+
+        Args:
+            id: the workflow whose results are kept.
+            from_node: the node to run again.
+            overrides: input members that differ, by the id of a node that runs again.
+
+        Raises:
+            RequestError: `INVALID_REQUEST` for a node that does not run again.
+        """
+        body = {"from_node": from_node, "overrides": dict(overrides or {})}
+        return self._asked("POST", id, "/fork", body)

@@ -1,0 +1,36 @@
+# Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
+"""What is kept at a GPU cloud and billed there until it is deleted."""
+
+from typing import Any, TypeVar
+
+from toolkit.client._sync.area import Area
+from toolkit.client._sync.handle import Handle
+from toolkit.contract.base import ErrorInfo
+from toolkit.contract.endpoints import Infrastructure
+
+H = TypeVar("H", bound=Handle[Any])
+S = TypeVar("S", bound=Infrastructure)
+
+
+class Hosted(Handle[S]):
+    """What is kept at a GPU cloud."""
+
+    @property
+    def status(self) -> str:
+        """`creating`, `ready`, `failed`, `deleting` or `deleted`."""
+        return self.record.status
+
+    @property
+    def error(self) -> ErrorInfo | None:
+        """What went wrong, if anything did."""
+        return self.record.error
+
+
+class Rented(Area[H]):
+    def delete(self, id: str) -> H:  # noqa: A002
+        """Have its vendor destroy it; nothing is billed for it from then on.
+
+        Raises:
+            RequestError: `NOT_FOUND`; `CONFLICT` when it is in use, or the vendor did not do it.
+        """
+        return self._asked("DELETE", id)

@@ -1,0 +1,23 @@
+"""Money as the store keeps it: whole billionths of a US dollar, which sum up without error."""
+
+from decimal import Decimal
+
+A_DOLLAR = Decimal(10) ** 9
+
+
+def nanos(amount: Decimal, rounding: str) -> int:
+    """Billionths of a dollar.
+
+    >>> nanos(Decimal("0.5"), "ROUND_CEILING")
+    500000000
+    """
+    return int((amount * A_DOLLAR).to_integral_value(rounding))
+
+
+def dollars(nano: object) -> Decimal:
+    """What a column of the store holds, in dollars.
+
+    >>> dollars(500_000_000)
+    Decimal('0.5')
+    """
+    return Decimal(str(nano)) / A_DOLLAR
