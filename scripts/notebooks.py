@@ -41,6 +41,9 @@ def cleaned(notebook: dict) -> dict:
         if "outputs" in cell:
             cell["outputs"] = _merged(cell["outputs"])
         for output in cell.get("outputs", []):
+            # A widget's model ends with its kernel; what it shows without one is kept beside it.
+            if len(output.get("data", {})) > 1:
+                output["data"].pop(WIDGET, None)
             if "metadata" in output:
                 output["metadata"] = {}
             if "execution_count" in output:

@@ -88,7 +88,12 @@ def _within(box: ipywidgets.Box) -> list[ipywidgets.Widget]:
 
 def button(label: str, does: str, handler: Callable[[], None], kind: str = "") -> Any:
     """A button that says in full what it does; `kind` is one of ipywidgets' styles."""
-    made = ipywidgets.Button(description=label, tooltip=does, button_style=kind)
+    made = ipywidgets.Button(
+        description=label,
+        tooltip=does,
+        button_style=kind,
+        layout={"width": "auto", "min_width": "8em"},
+    )
     made.on_click(lambda _: handler())
     return made
 

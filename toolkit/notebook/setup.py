@@ -46,7 +46,7 @@ class VendorRow(ipywidgets.HBox):
             "Remove", f"Remove the connection of {vendor}", lambda: panel._remove(vendor)
         )
         for one in (self.use, self.test, self.remove):
-            one.layout.width = "6em"
+            one.layout.min_width = "6em"
         super().__init__([self.state, self.use, self.test, self.remove])
 
 
