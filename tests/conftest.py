@@ -1,5 +1,6 @@
 """What every test may use: engines and servers on data directories of their own."""
 
+import asyncio
 import socket
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -14,7 +15,10 @@ from toolkit.local import EngineThread
 from toolkit.settings import Settings
 
 # Files whose few tests take longest; of two workers, one would else be busy with them at the end.
-LONG = ("tests/crash/", "tests/server/test_conformance", "tests/test_benchmarks", "tests/engine/")
+LONG = (
+    "tests/browser/", "tests/crash/", "tests/notebooks/", "tests/server/test_conformance",
+    "tests/test_benchmarks", "tests/batch/", "tests/engine/",
+)  # fmt: skip
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -68,6 +72,28 @@ def settings(tmp_path: Path) -> Settings:
     return Settings(data_dir=tmp_path / "data", sandbox=True, retry_base_s=0.01)
 
 
+class PromptServer(uvicorn.Server):
+    """Stops at once: uvicorn itself looks every tenth of a second, and takes another to stop."""
+
+    async def main_loop(self) -> None:
+        """Serve until told to stop."""
+        self._stopped = asyncio.Event()
+        await self._stopped.wait()
+
+    async def stop(self) -> None:
+        """Stop serving; called on the loop."""
+        self._stopped.set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Close what listens and what is connected."""
+        for one in (*self.servers, *(sockets or ())):
+            one.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        while self.server_state.connections or self.server_state.tasks:
+            await asyncio.sleep(0.001)
+
+
 class Server:
     """A real uvicorn server on loopback, over an engine on its own thread."""
 
@@ -90,12 +116,12 @@ class Server:
             lifespan="off",
             ws="none",
         )
-        self._server = uvicorn.Server(config)
+        self._server = PromptServer(config)
         self._serving = self.thread.submit(self._server.serve(sockets=[listener]))
 
     def close(self) -> None:
         """Stop the server, then the engine."""
-        self._server.should_exit = True
+        self.thread.submit(self._server.stop()).result(timeout=10)
         self._serving.result(timeout=10)
         self.thread.close(0)
 

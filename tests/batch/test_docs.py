@@ -9,7 +9,6 @@ import pytest
 from toolkit.batch import cli, engine
 from toolkit.batch.kernels import open_source
 
-pytestmark = pytest.mark.scenario
 DOCS = (Path(__file__).parents[2] / "docs" / "batch.md").read_text(encoding="utf-8")
 
 

@@ -14,7 +14,6 @@ from toolkit import batch
 from toolkit.batch import engine, kernels
 from toolkit.batch.imports import preloads
 
-pytestmark = pytest.mark.scenario
 ROOT = Path(__file__).parents[2]
 RECORD = "import os, sys, time\nfrom toolkit.batch import record\n"
 needs_fork = pytest.mark.skipif(not kernels.can_fork(), reason="nothing can be forked here")

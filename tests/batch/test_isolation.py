@@ -9,8 +9,6 @@ import pytest
 from tests.batch.conftest import write_notebook
 from toolkit import batch
 
-pytestmark = pytest.mark.scenario
-
 IMPORTS = """
 import asyncio, atexit, builtins, colorsys, decimal, gc, locale, logging, math, os, random
 import signal, socket, subprocess, sys, threading, types, warnings

@@ -21,8 +21,6 @@ from toolkit.batch.table import Outcome
 from toolkit.cli import app
 from toolkit.contract.errors import RequestError
 
-pytestmark = pytest.mark.scenario
-
 SQUARE = ("x: int = 1", "from toolkit.batch import record\nrecord('square', x * x)")
 # What may happen to a notebook, by a parameter.
 BEGIN = """

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 
 from tests.conftest import Server
@@ -23,9 +22,8 @@ POINTERS = {
 
 def signed_up(url: str, email: str = "ada@example.org") -> Client:
     """A client of a new account on a server."""
-    answer = httpx.post(f"{url}/v1/account", json={"email": email})
-    assert answer.status_code == 201
-    return Client(base_url=url, api_key=answer.json()["data"]["api_key"])
+    with Client(base_url=url) as nobody:
+        return Client(base_url=url, api_key=nobody.account.create(email).api_key)
 
 
 @pytest.fixture(params=["embedded", "served"])

@@ -22,8 +22,6 @@ from toolkit.notebook import (
 from toolkit.notebook.panel import Panel
 from toolkit.sandbox import Faults
 
-pytestmark = pytest.mark.scenario
-
 CANARY = "sk-proj-c0ffee5d41402abc4b2a76b9719d911017c592"
 
 

@@ -3,10 +3,6 @@
 import subprocess
 import sys
 
-import pytest
-
-pytestmark = pytest.mark.scenario
-
 MISSING = """
 import sys
 sys.modules["anywidget"] = None

@@ -1,6 +1,7 @@
 """The scenario notebooks: one execution by papermill proves the cells, the outputs, the secrets."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -16,7 +17,6 @@ VARIABLES = ("OPENAI_API_KEY", "MINIMAX_API_KEY", "RUNPOD_API_KEY", "MY_OWN_VARI
 # What is run with less here than by hand; the cells whose outputs tell of it are not compared.
 SMALLER: dict[str, dict[str, Any]] = {"07_batch": {"objectives": 2}}
 START = NOTEBOOKS[0]
-pytestmark = pytest.mark.scenario
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS[1:], ids=lambda path: path.stem)
@@ -44,8 +44,10 @@ def test_nbval_takes_them_by_hand(tmp_path: Path) -> None:
     command = [
         "-m",
         "pytest",
+        "-c",
+        "pytest.ini",
         "-p",
-        "no:cov",
+        "nbval.plugin",
         "--nbval",
         "--nbval-sanitize-with",
         str(SANITIZE),
@@ -53,7 +55,12 @@ def test_nbval_takes_them_by_hand(tmp_path: Path) -> None:
         str(copy),
     ]
     done = subprocess.run(
-        [sys.executable, *command], cwd=tmp_path, capture_output=True, text=True, timeout=300
+        [sys.executable, *command],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
     )
     assert done.returncode == 0, done.stdout[-3000:]
     assert "failed" not in done.stdout

@@ -33,6 +33,7 @@ class AsyncHttp:
             headers=_wire.headers(api_key),
             transport=transport,
             timeout=timeout_s,
+            verify=_wire.authorities() if transport is None else True,
         )
 
     def cache_for(self, target: str) -> bool | None:
