@@ -32,7 +32,8 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     import os
 
     for name in list(os.environ):
-        if name.startswith("TOOLKIT_") or name.endswith("_API_KEY"):
+        # IPython has its own opinion of who runs it in another environment than the one it is of.
+        if name.startswith("TOOLKIT_") or name.endswith("_API_KEY") or name == "VIRTUAL_ENV":
             monkeypatch.delenv(name)
 
 

@@ -1,5 +1,6 @@
 """The engine `toolkit-warm`, under papermill's own door and under a batch."""
 
+import subprocess
 import sys
 import tomllib
 from importlib import import_module
@@ -25,7 +26,19 @@ def test_papermill_finds_the_engine_by_its_entry_point() -> None:
     (entry,) = project["entry-points"]["papermill.engine"].items()
     module, _, name = entry[1].partition(":")
     assert entry[0] == engine.NAME
-    assert getattr(import_module(module), name) is engine.WarmEngine
+    found = getattr(import_module(module), name)
+    assert found.execute_notebook == engine.WarmEngine.execute_notebook
+
+
+@pytest.mark.parametrize("first", ["toolkit.batch.engine", "papermill.execute"])
+def test_either_may_be_imported_first(first: str) -> None:
+    """Given papermill, which loads engines while it is imported, then no order fails."""
+    asked = f"import {first}, toolkit.batch.engine, papermill.engines as p; " + (
+        "print(p.papermill_engines.get_engine('toolkit-warm').execute_notebook)"
+    )
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "WarmEngine" in done.stdout
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # papermill's own: it leaves its loop open

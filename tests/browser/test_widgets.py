@@ -149,3 +149,11 @@ def test_a_dashboard_in_voila(tab: Tab) -> None:
     expect(page.get_by_role("heading", name="Attempt 1")).to_be_visible()
     expect(page.get_by_text("pass by checks")).to_be_visible()
     tab.shoot("voila")
+
+
+def test_the_service_beside_the_notebooks(tab: Tab) -> None:
+    """Given a person logged in to the notebook server, then `toolkit/v1` beside it is a server."""
+    pytest.importorskip("jupyter_server_proxy")
+    tab.page.goto(f"{tab.lab.url}/api?token={TOKEN}")
+    answer = tab.page.request.get(f"{tab.lab.url}/toolkit/v1/health")
+    assert answer.json()["data"]["status"] == "ok"

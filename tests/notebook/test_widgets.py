@@ -28,13 +28,15 @@ CANARY = "sk-proj-c0ffee5d41402abc4b2a76b9719d911017c592"
 def two_nodes(**options: Any) -> Workflow:
     """A workflow of two nodes, the second with what the first found."""
     workflow = Workflow("card")
-    facts = workflow.add("facts", "research.gather@1", topic="tidal power")
+    facts = workflow.add(
+        "facts", "research.gather@1", topic="tidal power", options={"provider": "minimax"}
+    )
     workflow.add("words", "llm.generate@1", objective="Sum up", depends_on=[facts], options=options)
     return workflow
 
 
 @pytest.fixture
-def kept() -> Iterator[Callable[[Panel], Any]]:
+def kept(faults: Faults) -> Iterator[Callable[[Panel], Any]]:
     """Closes the widgets of a test, which then leave no thread behind."""
     panels: list[Panel] = []
 
@@ -43,6 +45,7 @@ def kept() -> Iterator[Callable[[Panel], Any]]:
         return panel
 
     yield keep
+    faults.clear()
     for panel in panels:
         panel.close()
     ours = ("toolkit-widget", "toolkit-feed")
@@ -102,7 +105,6 @@ def test_a_graph_retries_and_cancels(
     hung.cancel.click()
     assert hung.settle()
     assert hung.view.states["words"]["status"] == "cancelled"
-    faults.clear()
 
 
 def test_connections_are_made_by_name_tested_and_removed(

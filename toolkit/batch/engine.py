@@ -149,7 +149,7 @@ class WarmClient(PapermillNotebookClient):
                     answers = heard["parent_header"].get("msg_id") == asked
                     if heard["msg_type"] == "iopub_welcome" or (idle and answers):
                         break
-                told = await client.get_shell_msg(timeout=self.startup_timeout)
+                told = await client.get_shell_msg(timeout=ANSWER_S)
                 self.nb.metadata["language_info"] = told["content"]["language_info"]
                 return
             except Empty:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import papermill  # noqa: F401 - before `engine`: where we are installed, it loads that itself
 from jupyter_core.utils import ensure_event_loop
 
 from toolkit.batch import engine

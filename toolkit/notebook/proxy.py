@@ -13,5 +13,9 @@ def server() -> dict[str, Any]:
     return {
         "command": [*command, "--data-dir", ".toolkit-server", "--log-level", "error"],
         "timeout": 30,
-        "launcher_entry": {"enabled": True, "title": "Toolkit /v1", "path_info": "toolkit/docs"},
+        "launcher_entry": {
+            "enabled": True,
+            "title": "Toolkit /v1",
+            "path_info": "toolkit/openapi.json",
+        },
     }

@@ -1,0 +1,17 @@
+"""The entry point by which papermill finds the engine `toolkit-warm`.
+
+papermill loads its entry points while it is imported itself, which may be in the middle of the
+import of the engine's own module: so that is only looked up when it is used.
+"""
+
+from typing import Any
+
+
+class _Found:
+    def __getattr__(self, name: str) -> Any:
+        from toolkit.batch.engine import WarmEngine
+
+        return getattr(WarmEngine, name)
+
+
+warm = _Found()
