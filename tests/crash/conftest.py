@@ -13,19 +13,9 @@ from random import Random
 import httpx
 import pytest
 
-from tests.crash.harness import (
-    Caller,
-    Cloud,
-    Findings,
-    Ledger,
-    Nursery,
-    Person,
-    Server,
-    buried,
-    examined,
-    opened_cloud,
-    sound,
-)
+from tests.crash.callers import Caller, Ledger, Person, buried
+from tests.crash.findings import Findings, examined, sound
+from tests.crash.processes import Cloud, Nursery, Server, opened_cloud
 
 
 @dataclass

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.crash.conftest import Bench
-from tests.crash.harness import Server, until
+from tests.crash.processes import Server, until
 
 pytestmark = pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
 

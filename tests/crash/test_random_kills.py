@@ -13,19 +13,10 @@ from random import Random
 import httpx
 import pytest
 
-from tests.crash.harness import (
-    WRITERS,
-    Caller,
-    Cloud,
-    Killing,
-    Ledger,
-    Nursery,
-    buried,
-    examined,
-    opened_cloud,
-    sound,
-)
+from tests.crash.callers import WRITERS, Caller, Ledger, buried
+from tests.crash.findings import examined, sound
 from tests.crash.outside import asked
+from tests.crash.processes import Cloud, Killing, Nursery, opened_cloud
 
 KILLS = int(asked("TOOLKIT_CRASH_KILLS") or 40)
 MOST_OPEN = 6

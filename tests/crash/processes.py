@@ -1,0 +1,196 @@
+"""The processes of a crash trial: the vendor cloud, which survives, and servers, which do not."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.crash import nursery
+from tests.crash.test_kill import free_port, process
+
+LATENCY_MS = 40
+# As the vendors' own hosts have them: what stands before the paths that an adapter adds.
+BASE_URLS = {
+    "MINIMAX__BASE_URLS__API": "/minimax",
+    "OPENAI__BASE_URLS__API": "/openai/v1",
+    "ANTHROPIC__BASE_URLS__API": "/anthropic",
+    "GOOGLE__BASE_URLS__API": "/google",
+    "ELEVENLABS__BASE_URLS__API": "/elevenlabs",
+    "AWS__BASE_URLS__API": "/aws",
+    "RUNPOD__BASE_URLS__API": "/runpod",
+    "RUNPOD__BASE_URLS__JOBS": "/runpod-jobs",
+}
+Record = dict[str, Any]
+
+
+def until(holds: Callable[[], bool], what: str, timeout_s: float = 30.0) -> None:
+    """Poll until something holds."""
+    deadline = time.monotonic() + timeout_s
+    while not holds():
+        assert time.monotonic() < deadline, f"it did not come to pass in time: {what}"
+        time.sleep(0.01)
+
+
+class Cloud:
+    """The vendor cloud, and what it tells of the calls that reached it."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._client = httpx.Client(base_url=url, trust_env=False)
+
+    def calls(self) -> list[Record]:
+        """Every call so far, in the order of arrival."""
+        found: list[Record] = self._client.get("/_sandbox/calls").json()["calls"]
+        return found
+
+    def quiet(self) -> list[Record]:
+        """Every call, once all of them have been answered."""
+        calls: list[Record] = []
+
+        def answered() -> bool:
+            calls[:] = self.calls()
+            return all(call["status"] for call in calls)
+
+        until(answered, "the cloud answers all calls")
+        return calls
+
+    def environment(self) -> dict[str, str]:
+        """The settings of a server whose vendors are here."""
+        urls = {f"TOOLKIT_VENDORS__{name}": self.url + path for name, path in BASE_URLS.items()}
+        # Callers here look around without a pause.
+        often = {"TOOLKIT_RATE_LIMIT_PER_S": "100000", "TOOLKIT_RATE_LIMIT_BURST": "100000"}
+        return {**urls, **often, "TOOLKIT_ENCYCLOPEDIA_URL": f"{self.url}/encyclopedia"}
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._client.close()
+
+
+@contextmanager
+def opened_cloud() -> Iterator[Cloud]:
+    """A vendor cloud in a process of its own."""
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    command = ("toolkit.sandbox", "--port", str(port), "--latency-ms", str(LATENCY_MS))
+    with process(*command, env={}, ready=f"{url}/_sandbox/calls"):
+        cloud = Cloud(url)
+        try:
+            yield cloud
+        finally:
+            cloud.close()
+
+
+class Nursery:
+    """Starts servers on one port, one at a time; see `nursery.py`."""
+
+    def __init__(self, cloud: Cloud, log: Path) -> None:
+        self._child = subprocess.Popen(
+            [sys.executable, "-m", nursery.__name__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._log = log
+        self._cloud = cloud
+        self.port = free_port()
+        self._read()
+
+    def _read(self) -> str:
+        assert self._child.stdout is not None
+        line = self._child.stdout.readline()
+        assert line, "the nursery has died"
+        return line
+
+    def _ask(self, **asked: object) -> Any:
+        assert self._child.stdin is not None
+        self._child.stdin.write(json.dumps(asked) + "\n")
+        self._child.stdin.flush()
+        return json.loads(self._read())
+
+    def serve(self, data_dir: Path, **env: str) -> "Server":
+        """Start a server on a data directory; it does not answer yet."""
+        argv = ["serve", "--port", str(self.port), "--data-dir", str(data_dir), "--sandbox"]
+        told = {**self._cloud.environment(), **env}
+        pid = self._ask(argv=argv, env=told, log=str(self._log))
+        return Server(self.port, pid, lambda: self._ask(poll=True), self._log)
+
+    def close(self) -> None:
+        """End it, and with it the server."""
+        assert self._child.stdin is not None
+        assert self._child.stdout is not None
+        self._child.stdin.close()
+        self._child.wait()
+        self._child.stdout.close()
+
+
+class Server:
+    """One server process."""
+
+    def __init__(self, port: int, pid: int, poll: Callable[[], int | None], log: Path) -> None:
+        self.url = f"http://127.0.0.1:{port}"
+        self.pid = pid
+        self._poll = poll
+        self._log = log
+
+    def ended(self) -> int | None:
+        """How it ended; none while it runs."""
+        return self._poll()
+
+    def ready(self) -> bool:
+        """Wait until it answers, or has ended; whether it answers."""
+        with httpx.Client(base_url=self.url, trust_env=False) as client:
+
+            def settled() -> bool:
+                with suppress(httpx.TransportError):
+                    return client.get("/v1/health").status_code == 200
+                return self.ended() is not None
+
+            until(settled, "the server answers")
+        return self.ended() is None
+
+    def kill(self, number: signal.Signals = signal.SIGKILL) -> None:
+        """Send it a signal, if it is still there."""
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, number)
+
+    def wait(self) -> int:
+        """Wait for its end; the exit code, or minus the signal.
+
+        Raises:
+            AssertionError: it stopped by a fault of its own.
+        """
+        until(lambda: self.ended() is not None, "the server ends")
+        ended = self.ended()
+        assert ended in (0, -signal.SIGKILL), f"it ended with {ended}: {self._log.read_text()}"
+        return ended
+
+
+class Killing:
+    """A server, killed at an instant that has nothing to do with what it is doing."""
+
+    def __init__(self, server: Server, after_s: float) -> None:
+        self._server = server
+        self._timer = threading.Timer(after_s, self._strike)
+        self.at: datetime | None = None
+        self._timer.start()
+
+    def _strike(self) -> None:
+        self._server.kill()
+        self.at = datetime.now(UTC)
+
+    def over(self) -> datetime:
+        """Wait until it is dead; when that was."""
+        self._timer.join()
+        self._server.wait()
+        assert self.at is not None
+        return self.at
