@@ -23,6 +23,8 @@ from toolkit.contract.errors import ErrorCode, RequestError
 if TYPE_CHECKING:
     import pandas as pd
 
+LOOK_EVERY_S = 0.2
+
 
 def run(
     notebook: str | Path,
@@ -155,9 +157,12 @@ def _run_left(
 
     with ThreadPoolExecutor(workers, thread_name_prefix="batch") as pool:
         try:
-            ended = [pool.submit(work, job) for job in jobs]
-            for future in wait(ended, return_when=FIRST_EXCEPTION).done:
-                future.result()
+            left = {pool.submit(work, job) for job in jobs}
+            while left:
+                # Not for ever: a Ctrl-C that another thread receives does not end this wait.
+                ended, left = wait(left, timeout=LOOK_EVERY_S, return_when=FIRST_EXCEPTION)
+                for future in ended:
+                    future.result()
         finally:
             stopped.set()
             source.close()

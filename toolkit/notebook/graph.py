@@ -141,10 +141,17 @@ class WorkflowGraph(Panel):
         self._head()
 
     def _follow(self, after: int = 0) -> None:
-        """Show what a workflow's events tell, until it is over."""
+        """Show what a workflow's events tell, until it is over.
+
+        Its record says what those before have come to; told again, they would lead back in time.
+        """
         workflow = self._workflow
         if workflow is None:
             return
+        told = workflow.events(after)
+        after = told[-1].n if told else after
+        workflow.refresh()
+        self._show()
         for event in follow(workflow, self._background.closed, after):
             if event is None:
                 self._show()

@@ -111,7 +111,7 @@ def follow(work: Followable, closed: threading.Event, after: int = 0) -> Iterato
     failures = 0
     while not closed.is_set():
         try:
-            found = work.events(after, POLL_S)
+            found = work.events(after, 0 if work.done else POLL_S)
             for event in found:
                 after = event.n
                 yield event
