@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -195,7 +196,9 @@ def test_ctrl_c_keeps_what_is_done(tmp_path: Path, notebook: Write) -> None:
     out = tmp_path / "out"
     command = [sys.executable, "-m", "toolkit", "batch", str(path), "--workers", "2"]
     command += ["--grid", str(tmp_path / "grid.csv"), "--out", str(out)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    # Where the tests themselves were started in the background, Ctrl-C is ignored.
+    heeded = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=heeded) as process:
         give_up = time.monotonic() + 30
         while not list(out.glob("*.ipynb")) and time.monotonic() < give_up:
             time.sleep(0.01)
