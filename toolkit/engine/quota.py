@@ -1,5 +1,6 @@
 """What an account may have: work that is not done, and bytes that are kept."""
 
+import math
 import time
 
 from toolkit.contract.errors import ErrorCode, RequestError, ServiceError
@@ -8,6 +9,7 @@ from toolkit.store import Store
 
 COUNTED_EVERY_S = 30.0
 RETRY_AFTER_S = 5.0
+NEVER = (-math.inf, 0)
 
 
 class Quotas:
@@ -46,7 +48,10 @@ class Quotas:
             RequestError: `PAYLOAD_TOO_LARGE`: to send less helps, and to send it again does not.
         """
         most = self._settings.max_stored_bytes
-        held = await self._holds(account_id)
+        counted, held = self._held.get(account_id, NEVER)
+        if time.monotonic() - counted > COUNTED_EVERY_S:
+            held = await self._store.stored_bytes(account_id)
+            self._held[account_id] = time.monotonic(), held
         if held + size_bytes > most:
             raise RequestError(
                 ErrorCode.PAYLOAD_TOO_LARGE,
@@ -59,10 +64,3 @@ class Quotas:
         if account_id in self._held:
             counted, held = self._held[account_id]
             self._held[account_id] = counted, held + size_bytes
-
-    async def _holds(self, account_id: str) -> int:
-        counted, held = self._held.get(account_id, (0.0, 0))
-        if account_id not in self._held or time.monotonic() - counted > COUNTED_EVERY_S:
-            held = await self._store.stored_bytes(account_id)
-            self._held[account_id] = time.monotonic(), held
-        return held

@@ -1,10 +1,10 @@
 """Usage: counted where jobs are written down, summed up where it is asked for."""
 
 from collections.abc import Sequence
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 
-from toolkit.contract.base import now
+from toolkit.contract.base import now, rfc3339
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.jobs import Attempt, Job
 from toolkit.contract.usage import DEFAULT_GROUPS, UsageGroup, UsageLine
@@ -72,19 +72,25 @@ class Usage:
 
 
 def counted(
-    job: Job, lease: Lease, provider: str | None, connection_id: str | None, more: dict[str, int]
+    job: Job,
+    lease: Lease,
+    provider: str | None,
+    connection_id: str | None,
+    more: dict[str, int],
+    at: datetime,
 ) -> Count:
-    """What a job adds to its account's usage of today, in the transaction that tells of it."""
-    day = now().date().isoformat()
-    about = (lease.account_id, day, job.capability, provider, connection_id, lease.agent_id)
+    """What a job adds to its account's usage of a day, in the transaction that tells of it."""
+    day = rfc3339(at)[:10]
+    account_id, agent_id, capability = lease.account_id, lease.agent_id, job.capability
     values: dict[str, object] = {
-        "id": "|".join([each or "" for each in about]),
-        "account_id": lease.account_id,
+        "id": f"{account_id}|{day}|{capability}|{provider or ''}|{connection_id or ''}"
+        f"|{agent_id or ''}",
+        "account_id": account_id,
         "day": day,
-        "capability": job.capability,
+        "capability": capability,
         "provider": provider,
         "connection_id": connection_id,
-        "agent_id": lease.agent_id,
+        "agent_id": agent_id,
     }
     return Count("usage", values, more)
 

@@ -86,7 +86,9 @@ class Work:
     def _calls(self) -> list[Change]:
         """What the calls that ended since the last time add to the account's usage."""
         return [
-            counted(self.job, self.lease, attempt.provider, attempt.connection_id, spent(attempt))
+            counted(
+                self.job, self.lease, attempt.provider, attempt.connection_id, spent(attempt), now()
+            )
             for attempt in self.job.attempts
             if attempt.provider is not None and attempt.count()
         ]
@@ -146,7 +148,9 @@ class Work:
                 attempt.ended_at = job.completed_at
                 attempt.status = status
                 attempt.cost_usd = 0.0 if status == "completed" else None
-        ended = counted(job, self.lease, job.provider, job.connection_id, outcome(job))
+        ended = counted(
+            job, self.lease, job.provider, job.connection_id, outcome(job), job.completed_at
+        )
         return [*self.written(status, job.completed_at), ended]
 
     def incurred(self, amount: Decimal) -> None:
