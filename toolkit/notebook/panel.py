@@ -57,7 +57,8 @@ class Panel(ipywidgets.VBox):
         self.__dict__.pop("_repr_mimebundle_", None)  # ipywidgets hides it; the snapshot stays
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, object]:
-        bundle: dict[str, object] = {"text/plain": repr(self), "text/html": self.snapshot()}
+        twin = f'{style()}<div class="toolkit-panel">{self.snapshot()}</div>'
+        bundle: dict[str, object] = {"text/plain": repr(self), "text/html": twin}
         if self._view_name is not None and self.comm is not None:
             bundle["application/vnd.jupyter.widget-view+json"] = {
                 "version_major": 2,
