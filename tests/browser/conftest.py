@@ -22,8 +22,9 @@ SCREENSHOTS = ROOT / "build" / "screenshots"
 TIMEOUT_MS = 90_000  # a busy machine is slow; what takes time is waited for, never slept over
 TOKEN = "browser-tests"
 ARGUMENTS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-quic",
+    "--no-first-run", "--disable-background-networking", "--disable-component-update",
+    "--disable-sync",
 )  # fmt: skip
 # Resolved once the kernel stayed the same, connected and idle for a while: JupyterLab may start
 # one kernel and go on with another.
