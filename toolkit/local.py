@@ -239,6 +239,8 @@ class Client(clients.Client):
             cache=cache,
             on_close=thread.close,
         )
+        for name in thread.engine.capabilities.names():
+            client.capabilities._meet(name)  # so that they complete before any was read
         # A cell that is run again drops its client: the engine goes with it.
         weakref.finalize(client, thread.close)
         return client
@@ -269,5 +271,7 @@ class AsyncClient(clients.AsyncClient):
             cache=cache,
             on_close=thread.close,
         )
+        for name in thread.engine.capabilities.names():
+            client.capabilities._meet(name)
         weakref.finalize(client, thread.close)
         return client

@@ -196,6 +196,12 @@ def test_an_area_completes_the_ids_it_met(shown: dict[str, Any]) -> None:
     assert client.capabilities["llm.generate"].title
 
 
+def test_names_of_capabilities_complete_from_the_start(tmp_path: Path) -> None:
+    """Given a client that has read nothing yet, then the names of capabilities complete."""
+    with Client.local(tmp_path) as client:
+        assert "speech.generate" in client.capabilities._ipython_key_completions_()
+
+
 def test_a_list_tells_states_costs_and_what_is_left_out(shown: dict[str, Any]) -> None:
     """Given more than a page, then its line says so, with what all of it cost."""
     line = repr(shown["jobs"])

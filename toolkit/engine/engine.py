@@ -63,6 +63,10 @@ class Capabilities:
         """Every capability, in registry order."""
         return self._registry.records()
 
+    def names(self) -> tuple[str, ...]:
+        """The ids of what can be asked for now, in registry order."""
+        return tuple(capability.id for capability in self._registry.newest())
+
     def get(self, name: str) -> Capability:
         """One capability, by `id` or `id@version`.
 

@@ -24,10 +24,13 @@ class AsyncArea(Generic[H]):
 
     def _made(self, record: Any) -> H:
         made = self.handle(self._http, record)
-        self._met[made.id] = None
+        self._meet(made.id)
+        return made
+
+    def _meet(self, id: str) -> None:  # noqa: A002 - the contract's word
+        self._met[id] = None
         if len(self._met) > MOST_MET:
             del self._met[next(iter(self._met))]
-        return made
 
     async def __getitem__(self, id: str) -> H:  # noqa: A002 - the contract's word
         return await self.get(id)

@@ -25,10 +25,13 @@ class Area(Generic[H]):
 
     def _made(self, record: Any) -> H:
         made = self.handle(self._http, record)
-        self._met[made.id] = None
+        self._meet(made.id)
+        return made
+
+    def _meet(self, id: str) -> None:  # noqa: A002 - the contract's word
+        self._met[id] = None
         if len(self._met) > MOST_MET:
             del self._met[next(iter(self._met))]
-        return made
 
     def __getitem__(self, id: str) -> H:  # noqa: A002 - the contract's word
         return self.get(id)
