@@ -193,6 +193,18 @@ async def _sign_in(engine: Engine) -> str:
     return key
 
 
+C = TypeVar("C", bound=clients.Client | clients.AsyncClient)
+
+
+def _joined(client: C, thread: EngineThread) -> C:
+    """A client and the engine that is its own."""
+    for name in thread.engine.capabilities.names():
+        client.capabilities._meet(name)  # so that they complete before any was read
+    # A cell that is run again drops its client: the engine goes with it.
+    weakref.finalize(client, thread.close)
+    return client
+
+
 class Client(clients.Client):
     """The client for notebooks and scripts; see `Client.local` for the engine in this process."""
 
@@ -239,11 +251,7 @@ class Client(clients.Client):
             cache=cache,
             on_close=thread.close,
         )
-        for name in thread.engine.capabilities.names():
-            client.capabilities._meet(name)  # so that they complete before any was read
-        # A cell that is run again drops its client: the engine goes with it.
-        weakref.finalize(client, thread.close)
-        return client
+        return _joined(client, thread)
 
 
 class AsyncClient(clients.AsyncClient):
@@ -271,7 +279,4 @@ class AsyncClient(clients.AsyncClient):
             cache=cache,
             on_close=thread.close,
         )
-        for name in thread.engine.capabilities.names():
-            client.capabilities._meet(name)
-        weakref.finalize(client, thread.close)
-        return client
+        return _joined(client, thread)

@@ -136,20 +136,19 @@ class WorkflowGraph(Panel):
             made = event.data.get("workflow_id") if event is not None else None
             if event is not None and event.type == "task.executing" and isinstance(made, str):
                 self._workflow = Workflows(self._http).get(made)
-                self._show()
                 self._follow()
         self._head()
 
-    def _follow(self, after: int = 0) -> None:
-        """Show what a workflow's events tell, until it is over.
+    def _follow(self) -> None:
+        """Show what a workflow's events tell from now on, until it is over.
 
         Its record says what those before have come to; told again, they would lead back in time.
         """
         workflow = self._workflow
         if workflow is None:
             return
-        told = workflow.events(after)
-        after = told[-1].n if told else after
+        told = workflow.events()
+        after = told[-1].n if told else 0
         workflow.refresh()
         self._show()
         for event in follow(workflow, self._background.closed, after):
@@ -239,10 +238,9 @@ class WorkflowGraph(Panel):
     def _again(self) -> None:
         if self._workflow is None:
             return
-        seen = self._workflow.events()[-1].n
         self._workflow.retry()
         self._show()
-        self._background.feed(lambda: self._follow(seen))
+        self._background.feed(self._follow)
 
     def _rerun(self) -> None:
         self._background.act(self._fork)

@@ -141,23 +141,24 @@ def _errors(path: str, method: str, operation: dict[str, Any]) -> None:
     """Add the errors that follow from the path and method."""
     if (path, method) not in OPEN_PATHS:
         operation["security"] = [{"key": []}]
-        _can(operation, ErrorCode.UNAUTHENTICATED, ErrorCode.FORBIDDEN)
+        can(operation["responses"], ErrorCode.UNAUTHENTICATED, ErrorCode.FORBIDDEN)
     else:
         operation["security"] = []
     if "{" in path:
-        _can(operation, ErrorCode.NOT_FOUND)
+        can(operation["responses"], ErrorCode.NOT_FOUND)
     if path not in NO_STORE:
-        _can(operation, ErrorCode.UNAVAILABLE)
+        can(operation["responses"], ErrorCode.UNAVAILABLE)
     if method == "post" and not excepted(path):
         operation.setdefault("parameters", []).append(IDEMPOTENCY_KEY)
-        _can(operation, ErrorCode.IDEMPOTENCY_CONFLICT, ErrorCode.PAYLOAD_TOO_LARGE)
+        can(operation["responses"], ErrorCode.IDEMPOTENCY_CONFLICT, ErrorCode.PAYLOAD_TOO_LARGE)
     if operation.pop("x-holds", False):
         operation["parameters"].append(PREFER)
 
 
-def _can(operation: dict[str, Any], *codes: ErrorCode) -> None:
+def can(responses: dict[str, Any], *codes: ErrorCode) -> None:
+    """Add errors to the answers of an operation, by their status."""
     for code in codes:
-        known = operation["responses"].setdefault(str(code.http_status), {"description": ""})
+        known = responses.setdefault(str(code.http_status), {"description": ""})
         names = [*filter(None, known["description"].split(", ")), code.name]
         known["description"] = ", ".join(dict.fromkeys(names))
 

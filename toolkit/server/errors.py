@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
-from starlette.routing import compile_path
 
 from toolkit.contract.base import ErrorEnvelope, ErrorInfo
 from toolkit.contract.errors import ErrorCode, RequestError, ServiceError, ToolkitError
@@ -74,12 +74,12 @@ async def _routing(request: Request, error: Exception) -> Response:
 
 
 def _methods(request: Request) -> list[str]:
-    """Every method that a path is documented with: the framework names the first route's only."""
+    """Every method that a path has a route for: the framework names the first route's only."""
     return [
-        method.upper()
-        for path, operations in request.app.openapi()["paths"].items()
-        if compile_path(path)[0].match(request.scope["path"])
-        for method in operations
+        method
+        for route in request.app.routes
+        if isinstance(route, APIRoute) and route.path_regex.match(request.scope["path"])
+        for method in sorted(route.methods or ())
     ]
 
 

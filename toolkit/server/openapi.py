@@ -10,7 +10,7 @@ from starlette.routing import BaseRoute
 
 from toolkit.contract.base import Envelope, PageEnvelope
 from toolkit.contract.errors import ErrorCode
-from toolkit.server.documenting import REF, SUCCESS, TAGS, finish
+from toolkit.server.documenting import REF, SUCCESS, TAGS, can, finish
 from toolkit.server.paging import DEFAULT_LIMIT, LAST_EVENT, LONGEST_POLL_S, MAX_LIMIT
 
 _ANY = (ErrorCode.INVALID_REQUEST, ErrorCode.RATE_LIMITED, ErrorCode.INTERNAL)
@@ -72,14 +72,11 @@ def described(
             document: of keys, ids, bodies and `Idempotency-Key`.
         holds: whether `Prefer: wait=N` holds the answer.
     """
-    responses: dict[int | str, dict[str, Any]] = {}
+    responses: dict[str, Any] = {}
     if answer is not None:
         wrapped: Any = PageEnvelope[answer] if listed else Envelope[answer]  # type: ignore[valid-type]
-        responses[status] = {"model": wrapped, "description": SUCCESS}
-    for code in (*_ANY, *(_BODY if body else ()), *errors):
-        known = responses.setdefault(code.http_status or 500, {"description": ""})
-        names = [*filter(None, known["description"].split(", ")), code.name]
-        known["description"] = ", ".join(dict.fromkeys(names))
+        responses[str(status)] = {"model": wrapped, "description": SUCCESS}
+    can(responses, *_ANY, *(_BODY if body else ()), *errors)
     extra: dict[str, Any] = {
         "parameters": [
             {"name": one.name, "in": "query", "description": one.text, "schema": one.schema}

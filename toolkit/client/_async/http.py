@@ -96,18 +96,22 @@ class AsyncHttp:
         return _wire.data_of(await self.call(method, path, **options), model)
 
     async def page(
-        self, model: type[R], path: str, params: Mapping[str, str | int] | None = None
+        self,
+        model: type[R],
+        path: str,
+        params: Mapping[str, str | int] | None = None,
+        **options: Any,
     ) -> tuple[list[R], str | None]:
         """Read a page of records; the cursor leads to the next, where there is one."""
-        found = (await self.call("GET", path, params=params))["data"]
+        found = (await self.call("GET", path, params=params, **options))["data"]
         return [model.model_validate(item) for item in found["items"]], found.get("next_cursor")
 
     async def events(self, path: str, after: int, wait_s: int) -> list[Event]:
         """The events of a resource numbered above `after`, held up to `wait_s` s for the first."""
         params = {"after": after, "wait": wait_s}
         timeout_s = wait_s + ANSWER_S
-        found = await self.call("GET", f"{path}/events", params=params, timeout_s=timeout_s)
-        return [Event.model_validate(item) for item in found["data"]["items"]]
+        found, _ = await self.page(Event, f"{path}/events", params, timeout_s=timeout_s)
+        return found
 
     async def aclose(self) -> None:
         """Let go of the connections."""

@@ -97,18 +97,22 @@ class Http:
         return _wire.data_of(self.call(method, path, **options), model)
 
     def page(
-        self, model: type[R], path: str, params: Mapping[str, str | int] | None = None
+        self,
+        model: type[R],
+        path: str,
+        params: Mapping[str, str | int] | None = None,
+        **options: Any,
     ) -> tuple[list[R], str | None]:
         """Read a page of records; the cursor leads to the next, where there is one."""
-        found = (self.call("GET", path, params=params))["data"]
+        found = (self.call("GET", path, params=params, **options))["data"]
         return [model.model_validate(item) for item in found["items"]], found.get("next_cursor")
 
     def events(self, path: str, after: int, wait_s: int) -> list[Event]:
         """The events of a resource numbered above `after`, held up to `wait_s` s for the first."""
         params = {"after": after, "wait": wait_s}
         timeout_s = wait_s + ANSWER_S
-        found = self.call("GET", f"{path}/events", params=params, timeout_s=timeout_s)
-        return [Event.model_validate(item) for item in found["data"]["items"]]
+        found, _ = self.page(Event, f"{path}/events", params, timeout_s=timeout_s)
+        return found
 
     def close(self) -> None:
         """Let go of the connections."""

@@ -46,10 +46,10 @@ _WHOLE = {
     for name in ("Accept-Ranges", "Content-Disposition", "Content-Security-Policy", "ETag")
 }
 _CONTENT: dict[str, Any] = {media_type: {} for media_type in MEDIA_TYPES}
-BYTES: dict[int | str, dict[str, Any]] = {
-    200: {"description": "the bytes", "content": _CONTENT, "headers": _WHOLE},
-    206: {"description": "a range of them", "content": _CONTENT, "headers": _WHOLE | _PART},
-    416: {"description": ErrorCode.INVALID_REQUEST.name, "headers": _PART},
+BYTES: dict[str, dict[str, Any]] = {
+    "200": {"description": "the bytes", "content": _CONTENT, "headers": _WHOLE},
+    "206": {"description": "a range of them", "content": _CONTENT, "headers": _WHOLE | _PART},
+    "416": {"description": ErrorCode.INVALID_REQUEST.name, "headers": _PART},
 }
 _create = described(
     "artifacts_create",
