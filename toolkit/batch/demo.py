@@ -13,6 +13,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from toolkit.display.text import money
+
 NOTEBOOK = "01_social_card.ipynb"
 CELL_TIMEOUT_S = 120
 
@@ -97,14 +99,13 @@ def _node_table(workflow: dict[str, Any]) -> Table:
     for name in ("retries", "cost", "seconds"):
         table.add_column(name, justify="right")
     for node in workflow["nodes"]:
-        cost = node["cost_usd"]
         table.add_row(
             node["id"],
             node["capability"],
             node["provider"] or "this machine",
             node["status"],
             str(node["retry_count"]),
-            "unknown" if cost is None else f"${cost:.6f}",
+            money(node["cost_usd"]),
             "" if node["seconds"] is None else f"{node['seconds']:.2f}",
         )
     return table
@@ -123,4 +124,4 @@ def _print_review(console: Console, task: dict[str, Any]) -> None:
     for issue in review["issues"]:
         console.print(Text(f"  - {issue}"))
     cost = task["cost_usd"]
-    console.print("Cost: " + ("unknown" if cost is None else f"${cost:.6f} (simulated)"))
+    console.print("Cost: " + money(cost) + ("" if cost is None else " (simulated)"))

@@ -173,7 +173,7 @@ class BillingView(Shown[Billing]):
 
     def __repr__(self) -> str:
         simulated = " simulated" if self.record.simulated else ""
-        return f"<Billing {self.record.month}: ${self.total_usd:.4f}{simulated}>"
+        return f"<Billing {self.record.month}: {money(self.total_usd)}{simulated}>"
 
     def _html(self) -> str:
         rows = [line.model_dump(mode="json") for line in self.record.lines]

@@ -102,7 +102,7 @@ def _axis(ax: Axes | None, width: float, height: float = 3.2) -> Axes:
 
 def _dollars(amount: float) -> str:
     """Money as text: matplotlib would read what stands between dollar signs as a formula."""
-    return money(round(amount, 6)).replace("$", r"\$")
+    return money(amount).replace("$", r"\$")
 
 
 def _colour(candidate: Candidate, route: Route) -> str:

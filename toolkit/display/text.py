@@ -6,6 +6,7 @@ from unicodedata import east_asian_width
 from pydantic import BaseModel
 
 from toolkit.contract.events import Event
+from toolkit.contract.money import format_usd
 
 SYMBOLS = {
     "planned": "·",
@@ -30,12 +31,10 @@ LONGEST = 60
 def money(amount: float | None) -> str:
     """US dollars; an unknown price is said to be unknown, never 0.
 
-    >>> money(None), money(0), money(0.00123)
-    ('unknown', '$0', '$0.00123')
+    >>> money(None), money(0), money(0.00123), money(1e-07)
+    ('unknown', '$0', '$0.00123', '$0.0000001')
     """
-    if amount is None:
-        return "unknown"
-    return "$0" if amount == 0 else f"${amount:.6f}".rstrip("0").rstrip(".")
+    return format_usd(amount)
 
 
 def short(text: object, longest: int = LONGEST) -> str:
@@ -97,9 +96,13 @@ def cell(column: str, value: object) -> str:
 
     >>> cell("status", "completed"), cell("cost_usd", None), cell("tags", ["a", "b"])
     ('✓ completed', 'unknown', 'a, b')
+    >>> cell("prices_usd", {"input_tokens": 1e-07}), cell("options", {"max_cost_usd": 1e-07})
+    ('input tokens: $0.0000001', 'max cost usd: $0.0000001')
     """
     if column.endswith("_usd") and (value is None or isinstance(value, int | float)):
         return money(value)
+    if column.endswith("_usd") and isinstance(value, Mapping):
+        return ", ".join(f"{k.replace('_', ' ')}: {money(v)}" for k, v in value.items())
     if column.endswith("_ms") and isinstance(value, int | float):
         return seconds(value / 1000)
     if column == "size_bytes" and isinstance(value, int):
@@ -109,7 +112,11 @@ def cell(column: str, value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, Mapping):
-        value = [f"{k.replace('_', ' ')}: {v}" for k, v in value.items() if v not in (None, [], {})]
+        value = [
+            f"{k.replace('_', ' ')}: {money(v) if k.endswith('_usd') else v}"
+            for k, v in value.items()
+            if v not in (None, [], {})
+        ]
     if isinstance(value, list | tuple):
         return short(", ".join(map(str, value)), 300)
     return short(value, 300)

@@ -6,6 +6,7 @@ from typing import Any
 
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.jobs import Options
+from toolkit.contract.money import format_usd
 from toolkit.engine.artifacts import Artifacts
 from toolkit.engine.core import Core
 from toolkit.engine.router import Backends, check, route
@@ -127,5 +128,6 @@ def within_budget(limit: float | None, expected: Sequence[Decimal | None]) -> No
     if total > Decimal(str(limit)):
         raise RequestError(
             ErrorCode.BUDGET_EXCEEDED,
-            f"It may cost ${total:.6f}, and max_cost_usd is ${limit:.6f}.",
+            f"It may cost {format_usd(total, exact=True)}, and max_cost_usd is "
+            f"{format_usd(limit, exact=True)}.",
         )

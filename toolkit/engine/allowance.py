@@ -9,6 +9,7 @@ from functools import partial
 from toolkit.contract.account import ApiKey
 from toolkit.contract.base import now
 from toolkit.contract.errors import ErrorCode, RequestError, WorkError
+from toolkit.contract.money import format_usd
 from toolkit.engine.budget import Reservation
 from toolkit.engine.nanos import dollars, nanos
 from toolkit.store import OverLimit, Spend, Store
@@ -108,6 +109,6 @@ def _row_id(purse: str) -> str:
 
 def _over(limit: Decimal, amount: Decimal) -> str:
     return (
-        f"The key may spend ${limit:f} a day, and ${amount:.6f} is spent or asked for; it starts"
-        " anew at midnight UTC."
+        f"The key may spend {format_usd(limit, exact=True)} a day, and"
+        f" {format_usd(amount, exact=True)} is spent or asked for; it starts anew at midnight UTC."
     )

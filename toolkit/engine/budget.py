@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 
 from toolkit.contract.errors import ErrorCode, WorkError
+from toolkit.contract.money import format_usd
 
 
 class Budget:
@@ -91,8 +92,9 @@ async def reserve(budgets: Sequence[Budget], amount: Decimal | None) -> Reservat
             if not budget.could_fit(amount):
                 raise WorkError(
                     ErrorCode.BUDGET_EXCEEDED,
-                    f"This call may cost ${amount:.6f}; ${budget.spent:.6f} of "
-                    f"${budget.limit:.6f} is spent.",
+                    f"This call may cost {format_usd(amount, exact=True)}; "
+                    f"{format_usd(budget.spent, exact=True)} of "
+                    f"{format_usd(budget.limit, exact=True)} is spent.",
                 )
         full = next((budget for budget in limited if not budget.fits(amount)), None)
         if full is None:
