@@ -1,5 +1,6 @@
 """Faults to order: what each does to an answer, how often, when, and what the log says."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -137,6 +138,68 @@ def test_a_script_is_read_from_a_file(tmp_path: Path) -> None:
     path.write_text("[[fault]]\nvendor = 'openai'\ncolour = 1\n", encoding="utf-8")
     with pytest.raises(ValueError, match="colour"):
         Faults.load(path)
+
+
+def test_a_vendor_has_every_wire_of_it(faults: Faults) -> None:
+    """Given faults for a vendor, then each of its wires meets them; for a wire, that one alone."""
+    wires = ("runpod", "runpod-jobs", "runpod-pods")
+    for name, met in (
+        ("runpod", wires),
+        ("runpod-jobs", wires[1:2]),
+        ("runpod-api", wires[:1]),
+        ("*", (*wires, "openai")),
+    ):
+        faults.outage(name)
+        seen = [w for w in (*wires, "openai") if faults.met_by(w, "/any").fault is not None]
+        assert seen == list(met)
+        faults.clear(name)
+        assert len(faults) == 0
+
+
+def test_an_outage_of_a_vendor_with_several_wires_is_felt(tmp_path: Path) -> None:
+    """Given an outage of runpod, then a picture that is asked of it fails as one of an outage."""
+    from toolkit.settings import Settings
+
+    faults = Faults()
+    faults.outage("runpod")
+    settings = Settings(data_dir=tmp_path, retries=0, patience_s=0)
+    with Client.local(settings=settings, faults=faults) as client:
+        done = client.runs.create("image.generate", PRICED).wait(check=False, timeout_s=20)
+    assert (done.status, done.error.code) == ("failed", "PROVIDER_UNAVAILABLE")
+    assert "503" in faults.to_frame()[["fault"]].to_string()
+
+
+ORDERS: dict[str, Callable[[Faults, str], object]] = {
+    "fail": lambda faults, name: faults.fail(name, status=500),
+    "latency": lambda faults, name: faults.latency(name, 5),
+    "mangle": lambda faults, name: faults.mangle(name, "drop"),
+    "rate_limit": lambda faults, name: faults.rate_limit(name, 1),
+    "outage": lambda faults, name: faults.outage(name),
+    "refuse_key": lambda faults, name: faults.refuse_key(name),
+    "price": lambda faults, name: faults.price(name, 2),
+    "clear": lambda faults, name: faults.clear(name),
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_misspelt_vendor_is_refused(faults: Faults, order: str) -> None:
+    """Given a name that no vendor has, then each order is refused with the nearest and all."""
+    with pytest.raises(ValueError, match=r"'antropic'.*'anthropic'\?.*openai.*runpod-jobs"):
+        ORDERS[order](faults, "antropic")
+    assert len(faults) == 0
+
+
+async def test_a_misspelt_vendor_in_a_file_or_a_request(tmp_path: Path) -> None:
+    """Given a file or a request with a misspelt vendor, then the answer says where and which."""
+    path = tmp_path / "faults.toml"
+    path.write_text("[[fault]]\nvendor = 'opnai'\nstatus = 500\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"fault 1.*Did you mean 'openai'"):
+        Faults.load(path)
+    transport = httpx.ASGITransport(create_app())
+    async with httpx.AsyncClient(transport=transport, base_url="http://sandbox") as client:
+        answer = await client.post("/_sandbox/faults", json={"vendor": "opnai", "status": 500})
+    assert answer.status_code == 400
+    assert "Did you mean 'openai'?" in answer.json()["error"]
 
 
 PRICED = {"prompt": "the sea", "width": 512, "height": 512}

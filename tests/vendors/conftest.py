@@ -90,14 +90,14 @@ def drive() -> Drive:
     return Drive()
 
 
-def access(vendor: str, kind: str, **changes: Any) -> Access:
+def access(vendor: str, kind: str, /, **changes: Any) -> Access:
     """What a flow is given: the vendor's own hosts, its default model and the test's key."""
     model = VENDORS[vendor].model_for(kind)
     made = Access(VENDORS[vendor].base_urls, SECRET, model.id if model else "")
     return replace(made, **changes)
 
 
-def flow(vendor: str, operation: Operation[Any], **changes: Any) -> Flow[Any]:
+def flow(vendor: str, operation: Operation[Any], /, **changes: Any) -> Flow[Any]:
     """The vendor's flow for an operation."""
     declared: Vendor = VENDORS[vendor]
     return declared.operations[type(operation)](

@@ -254,3 +254,20 @@ def test_openai_quota_is_no_rate_limit(drive: Drive) -> None:
     fault = fault_of(drive, flow("openai", TEXT), answer)
     assert (fault.code, fault.retryable) == (RATE, False)
     assert "out of credit or quota" in fault.message
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        httpx.Response(500, json={"error": {"message": "oops"}}),
+        httpx.Response(401, json={"error": {"message": "no"}}),
+        httpx.Response(200, json={"choices": []}),
+        httpx.Response(200, html="<html>"),
+    ],
+    ids=["outage", "key", "no message", "page"],
+)
+def test_a_fault_names_the_vendor_that_was_asked(drive: Drive, answer: httpx.Response) -> None:
+    """Given a vendor made of openai's flow, then its faults speak of it, and not of openai."""
+    fault = fault_of(drive, flow("openai", TEXT, vendor="ollama"), answer)
+    assert "ollama" in fault.message
+    assert "openai" not in fault.message

@@ -54,6 +54,7 @@ class Reach:
             endpoint=endpoint,
             pod=pod,
             resume=resume,
+            vendor=vendor.id,
         )
 
     async def secret(self, connection: Connection) -> str:

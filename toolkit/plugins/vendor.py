@@ -42,6 +42,7 @@ class Access:
         endpoint: the vendor's own id of a serverless endpoint, where one was asked for.
         pod: the vendor's own id of a pod, where one was asked for.
         resume: the vendor's id of work that was submitted before a crash.
+        vendor: the id of the vendor that is asked: a flow may serve vendors other than its file's.
     """
 
     base_urls: Mapping[str, str]
@@ -50,6 +51,7 @@ class Access:
     endpoint: str | None = None
     pod: str | None = None
     resume: str | None = None
+    vendor: str = ""
 
     def url(self, path: str, host: str = "api") -> str:
         """The address of `path` at one of the vendor's hosts."""

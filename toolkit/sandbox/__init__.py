@@ -2,26 +2,13 @@
 
 from typing import TYPE_CHECKING
 
+from toolkit.sandbox._wires import VENDOR_PATHS
 from toolkit.sandbox.faults import Call, Fault, Faults
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
 __all__ = ["SANDBOX_KEYS", "VENDOR_PATHS", "Call", "Fault", "Faults", "create_app"]
-
-VENDOR_PATHS: dict[str, str] = {
-    "openai": "/openai",
-    "anthropic": "/anthropic",
-    "google": "/google",
-    "minimax": "/minimax",
-    "elevenlabs": "/elevenlabs",
-    "aws": "/aws",
-    "runpod": "/runpod",
-    "runpod-jobs": "/runpod-jobs",
-    "runpod-pods": "/runpod-pods",
-    "encyclopedia": "/encyclopedia",
-}
-"""Where each wire is mounted; below it, paths are the vendor's own, `/v1` or `/v2` included."""
 
 SANDBOX_KEYS: dict[str, str] = {
     "OPENAI_API_KEY": "sandbox-openai",

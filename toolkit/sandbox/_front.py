@@ -8,7 +8,8 @@ from typing import Any
 
 from toolkit.sandbox import VENDOR_PATHS
 from toolkit.sandbox._state import SandboxState
-from toolkit.sandbox.faults import Call, Fault, Weather, own_words, retry_headers
+from toolkit.sandbox._words import own_words
+from toolkit.sandbox.faults import Call, Fault, Weather, retry_headers
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]

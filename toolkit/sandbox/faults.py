@@ -1,6 +1,5 @@
 """Bad weather to order: what goes wrong between a caller and the simulated vendors."""
 
-import json
 import math
 import threading
 import time
@@ -11,11 +10,12 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, Literal
 
+from toolkit.sandbox._wires import find_wires
+
 if TYPE_CHECKING:
     import pandas as pd
 
 Mangle = Literal["truncate", "garbage", "drip", "hang", "drop"]
-EVERYONE = "*"
 
 
 @dataclass(slots=True)
@@ -39,7 +39,8 @@ class Fault:
     """What happens to calls that match `vendor` and `path_contains`.
 
     Attributes:
-        vendor: a wire, such as `openai` or `runpod-jobs`, or `*` for all.
+        vendor: a vendor, such as `runpod`, for all of its wires; a wire, such as `runpod-jobs` or
+            `runpod-api`, for that one; `*` for all vendors.
         path_contains: a part of the path, below the vendor's own address.
         status: answer with this status, in the vendor's own words for it unless `body` is given.
         body: answer with this: a text as it is, anything else as JSON.
@@ -75,6 +76,7 @@ class Fault:
     price_factor: float | None = None
 
     def __post_init__(self) -> None:
+        find_wires(self.vendor)
         if self.mangle not in (None, "truncate", "garbage", "drip", "hang", "drop"):
             raise ValueError(f"mangle cannot be {self.mangle!r}")
         if not 0 <= self.share <= 1:
@@ -154,7 +156,10 @@ class Faults:
             unknown = sorted(set(table) - known)
             if unknown or "vendor" not in table:
                 raise ValueError(f"{path}: fault {place} has a wrong field: {unknown or 'vendor'}")
-            faults.add(Fault(**table))
+            try:
+                faults.add(Fault(**table))
+            except ValueError as error:
+                raise ValueError(f"{path}: fault {place}: {error}") from None
         return faults
 
     def add(self, fault: Fault) -> Fault:
@@ -193,10 +198,17 @@ class Faults:
         self.add(Fault(vendor, price_factor=factor))
 
     def clear(self, vendor: str | None = None) -> None:
-        """Take back what was ordered, for one vendor or for all; the log stays."""
+        """Take back what was ordered, for one vendor or for all; the log stays.
+
+        Raises:
+            ValueError: for a vendor that there is not.
+        """
+        wires = find_wires("*" if vendor is None else vendor)
         with self._lock:
             self._script = [
-                one for one in self._script if vendor is not None and one[0].vendor != vendor
+                one
+                for one in self._script
+                if vendor is not None and not find_wires(one[0].vendor) <= wires
             ]
             self._buckets.clear()
 
@@ -252,7 +264,7 @@ class Faults:
     def _holds(self, fault: Fault, vendor: str, path: str) -> bool:
         now_s = self.opened_for()
         in_time = fault.from_s <= now_s and (fault.until_s is None or now_s < fault.until_s)
-        return in_time and fault.vendor in (EVERYONE, vendor) and fault.path_contains in path
+        return in_time and vendor in find_wires(fault.vendor) and fault.path_contains in path
 
     def _throttle(self, fault: Fault) -> float | None:
         """Take a token; seconds until there is one if there is none."""
@@ -272,86 +284,9 @@ def _answers(fault: Fault) -> bool:
     return said or fault.refuse_key or fault.rate_per_s is not None
 
 
-def own_words(vendor: str, status: int, request_id: str) -> tuple[bytes, dict[str, str], int]:
-    """A failure as a vendor words it: body, headers, and the status that it comes with."""
-    words = _MESSAGES.get(status, "The server had an error while processing your request.")
-    headers = {"content-type": "application/json"}
-    body: dict[str, object]
-    if vendor == "minimax" and status in _MINIMAX_CODES:
-        # Its failures come with HTTP 200 and a code of its own.
-        body = {"base_resp": {"status_code": _MINIMAX_CODES[status], "status_msg": words}}
-        return json.dumps(body).encode(), headers, 200
-    if vendor == "anthropic":
-        kind = _ANTHROPIC_TYPES.get(status, "api_error")
-        request_id = f"req_{request_id[:24]}"
-        headers["request-id"] = request_id
-        body = {
-            "type": "error",
-            "error": {"type": kind, "message": words},
-            "request_id": request_id,
-        }
-    elif vendor == "google":
-        kind = _GOOGLE_STATUSES.get(status, "INTERNAL")
-        body = {"error": {"code": status, "message": words, "status": kind}}
-    elif vendor == "elevenlabs":
-        body = {"detail": {"status": _ELEVENLABS.get(status, "internal_error"), "message": words}}
-    elif vendor == "aws":
-        headers["x-amzn-errortype"] = _AWS_TYPES.get(status, "InternalServerException")
-        body = {"message": words}
-    elif vendor == "runpod":
-        body = {"title": words.rstrip("."), "status": status, "detail": words}
-    elif vendor == "runpod-jobs":
-        body = {"error": words}
-    else:
-        kind = _OPENAI_TYPES.get(status, "server_error")
-        body = {"error": {"message": words, "type": kind, "param": None, "code": None}}
-    return json.dumps(body).encode(), headers, status
-
-
 def retry_headers(wait_s: float) -> dict[str, str]:
     """How a vendor says when to come again: in whole seconds, and in milliseconds."""
     return {
         "retry-after": str(math.ceil(wait_s)),
         "retry-after-ms": str(math.ceil(wait_s * 1000)),
     }
-
-
-_MESSAGES = {
-    401: "The API key is not valid.",
-    402: "The account is out of credit.",
-    403: "The key may not do this.",
-    404: "No such resource.",
-    429: "Rate limit reached.",
-    503: "The service is not available.",
-    529: "Overloaded.",
-}
-_MINIMAX_CODES = {401: 1004, 402: 1008, 429: 1002, 500: 1000, 503: 1033}
-_OPENAI_TYPES = {
-    401: "invalid_request_error",
-    402: "insufficient_quota",
-    404: "invalid_request_error",
-    429: "rate_limit_error",
-}
-_ANTHROPIC_TYPES = {
-    401: "authentication_error",
-    402: "billing_error",
-    403: "permission_error",
-    404: "not_found_error",
-    429: "rate_limit_error",
-    529: "overloaded_error",
-}
-_GOOGLE_STATUSES = {
-    401: "UNAUTHENTICATED",
-    403: "PERMISSION_DENIED",
-    404: "NOT_FOUND",
-    429: "RESOURCE_EXHAUSTED",
-    503: "UNAVAILABLE",
-}
-_ELEVENLABS = {401: "invalid_api_key", 402: "quota_exceeded", 429: "too_many_concurrent_requests"}
-_AWS_TYPES = {
-    401: "UnrecognizedClientException",
-    403: "AccessDeniedException",
-    404: "ResourceNotFoundException",
-    429: "ThrottlingException",
-    503: "ServiceUnavailableException",
-}

@@ -44,13 +44,17 @@ class Answer:
     """One answer of a vendor, and what it takes to read it safely.
 
     Attributes:
-        vendor: its id, for messages.
+        vendor: its id, for messages: of the vendor that was asked, be it by another one's flow.
         access: what the request was made with; its secret is taken out of whatever is quoted.
     """
 
     vendor: str
     access: Access = field(repr=False)
     response: httpx.Response
+
+    def __post_init__(self) -> None:
+        if self.access.vendor:
+            object.__setattr__(self, "vendor", self.access.vendor)
 
     @property
     def status(self) -> int:

@@ -1,0 +1,55 @@
+"""The names of the simulated wires, and which of them a vendor has."""
+
+from difflib import get_close_matches
+from functools import cache
+
+VENDOR_PATHS: dict[str, str] = {
+    "openai": "/openai",
+    "anthropic": "/anthropic",
+    "google": "/google",
+    "minimax": "/minimax",
+    "elevenlabs": "/elevenlabs",
+    "aws": "/aws",
+    "runpod": "/runpod",
+    "runpod-jobs": "/runpod-jobs",
+    "runpod-pods": "/runpod-pods",
+    "encyclopedia": "/encyclopedia",
+}
+"""Where each wire is mounted; below it, paths are the vendor's own, `/v1` or `/v2` included."""
+
+EVERYONE = "*"
+MAIN = "-api"  # behind a vendor's name: its main wire alone, where it has several
+
+
+def list_names() -> list[str]:
+    """Every name that faults can be ordered for: vendors, and the single wires of one.
+
+    >>> [name for name in list_names() if name.startswith("runpod")]
+    ['runpod', 'runpod-jobs', 'runpod-pods', 'runpod-api']
+    """
+    main = [f"{name}{MAIN}" for name in VENDOR_PATHS if len(_of_vendor(name)) > 1]
+    return [*VENDOR_PATHS, *main]
+
+
+@cache
+def find_wires(name: str) -> frozenset[str]:
+    """Find the wires that a name means: all of a vendor's, or one.
+
+    Raises:
+        ValueError: for a name that no vendor and no wire has; it tells those there are.
+    """
+    if name == EVERYONE:
+        return frozenset(VENDOR_PATHS)
+    known = list_names()
+    if name in known:
+        main = name.removesuffix(MAIN)
+        return frozenset({main}) if main != name else _of_vendor(name)
+    close = get_close_matches(str(name).lower(), known, n=1)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    raise ValueError(
+        f"vendor cannot be {name!r}.{hint} It is one of {', '.join(known)}, or '*' for all."
+    )
+
+
+def _of_vendor(name: str) -> frozenset[str]:
+    return frozenset(wire for wire in VENDOR_PATHS if wire == name or wire.startswith(f"{name}-"))
