@@ -53,6 +53,7 @@ class EngineThread:
             self.engine, app = self.call(self._open(settings, registry, faults, cassette, mode))
         except BaseException:
             self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(timeout=2)
             raise
         self.app = httpx.ASGITransport(app, raise_app_exceptions=False)
         self._closed = False

@@ -150,6 +150,7 @@ class Engine:
             ServiceError: `UNAVAILABLE` when the data directory cannot be used.
         """
         settings = settings or Settings()
+        registry = registry or Registry.load()
         store = await Store.open(
             settings.data_dir,
             durability=settings.durability,
@@ -158,7 +159,6 @@ class Engine:
             timed=observer.committed if observer is not None else None,
         )
         pool = ThreadPoolExecutor(os.cpu_count() or 2, thread_name_prefix="toolkit-cpu")
-        registry = registry or Registry.load()
         core = Core(
             settings=settings,
             store=store,
@@ -176,7 +176,11 @@ class Engine:
             observer=observer or Unobserved(),
         )
         engine = cls(core, pool)
-        await engine._roots.open()
+        try:
+            await engine._roots.open()
+        except BaseException:
+            await engine.close(0)
+            raise
         engine._sweeper = asyncio.create_task(engine.once.sweep(), name="sweeper")
         if not reproducible:  # a replay asks nobody what the recording did not ask
             engine._settling = asyncio.create_task(engine.settler.keep(), name="settler")

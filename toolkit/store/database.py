@@ -33,7 +33,11 @@ def connect(path: Path, durability: str) -> Engine:
             # Two connections that checkpoint at once can corrupt SQLite up to 3.51.2.
             "wal_autocheckpoint=0",
         ):
-            connection.execute(f"PRAGMA {pragma}")
+            try:
+                connection.execute(f"PRAGMA {pragma}")
+            except sqlite3.Error:
+                connection.close()  # the pool does not have it yet
+                raise
 
     return engine
 

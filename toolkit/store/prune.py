@@ -5,7 +5,7 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -100,10 +100,13 @@ def unnamed(data_dir: Path, digests: set[str]) -> Iterator[Path]:
 
 def _connected(data_dir: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(f"file:{data_dir / 'state.db'}?mode=rw", uri=True)
-    connection.isolation_level = None
-    connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
-    connection.execute("PRAGMA wal_autocheckpoint=0")
-    connection.executescript(_SCRATCH)
+    with ExitStack() as opened:
+        opened.callback(connection.close)
+        connection.isolation_level = None
+        connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+        connection.execute("PRAGMA wal_autocheckpoint=0")
+        connection.executescript(_SCRATCH)
+        opened.pop_all()
     return connection
 
 

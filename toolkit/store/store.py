@@ -4,6 +4,7 @@ import asyncio
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Self, cast
@@ -61,12 +62,15 @@ class Store:
     ) -> None:
         self._engine = connect(data_dir / "state.db", durability)
         self._lease_s = lease_s
-        with translated():
-            self._write_connection = self._engine.connect()
+        # What was opened is closed again where something after it cannot be used.
+        with translated(), ExitStack() as opened:
+            opened.callback(self._engine.dispose)
+            self._write_connection = opened.enter_context(self._engine.connect())
             migrate(self._write_connection)
-            self._read_connection = self._engine.connect()
+            self._read_connection = opened.enter_context(self._engine.connect())
             self._reader = Reader(_driver(self._read_connection))
-        self._owner = Owner(data_dir)
+            self._owner = Owner(data_dir)
+            opened.pop_all()
         self._checkpoints = Checkpoints(data_dir / "state.db")
         self._blobs = Blobs(
             artifact_url or str(data_dir / "artifacts"), synced=durability == "full"
