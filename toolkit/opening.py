@@ -23,14 +23,12 @@ from toolkit.secrets import (
     SecretsManagerResolver,
     TellingResolver,
 )
-from toolkit.settings import Settings, VendorSettings
+from toolkit.settings import SANDBOX_URL, Settings, VendorSettings
 from toolkit.store import Row
 from toolkit.store.doctor import Finding
 
 if TYPE_CHECKING:
     from toolkit.sandbox import Faults
-
-SANDBOX_URL = "http://sandbox.invalid"  # never leaves the process (RFC 6761 keeps the name free)
 
 
 async def open_engine(

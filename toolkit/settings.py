@@ -14,6 +14,7 @@ from pydantic_settings import (
 
 Tier = Literal["economy", "standard", "premium"]
 TIERS: dict[Tier, int] = {"economy": 1, "standard": 2, "premium": 3}
+SANDBOX_URL = "http://sandbox.invalid"  # never leaves the process (RFC 6761 keeps the name free)
 _ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:\d{1,5})?|https?://\[[0-9a-f:]+\](:\d{1,5})?")
 
 

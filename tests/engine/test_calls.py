@@ -12,7 +12,7 @@ from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.runs import Run, RunCreate
 from toolkit.contract.workflows import WorkflowCreate
 from toolkit.engine import Engine, Registry
-from toolkit.opening import SANDBOX_URL, _simulated
+from toolkit.opening import _simulated
 from toolkit.secrets import MappingResolver
 from toolkit.settings import Settings, Timeouts
 

@@ -252,11 +252,9 @@ def test_json_array_is_taken_out(drive: Drive) -> None:
         ("temperature", "unsupported_value", "temperature", None),
         ("temperature", "unsupported_parameter", "temperature", None),
         ("max_completion_tokens", "unknown_parameter", "max_completion_tokens", "max_tokens"),
-        ("response_format", "invalid_json_schema", "response_format", None),
-        ("response_format.json_schema.schema", "x", "response_format", None),
     ],
 )
-def test_refused_field_is_dropped_once(
+def test_refused_field_is_dropped(
     drive: Drive, param: str, code: str, gone: str, instead: str | None
 ) -> None:
     """Given a 400 that names an optional field, the request goes again without it."""
@@ -266,8 +264,23 @@ def test_refused_field_is_dropped_once(
     assert gone in first
     assert gone not in second
     assert instead is None or second[instead] == 64
-    told = '"additionalProperties": false' in second["messages"][-1]["content"]
-    assert told is (gone == "response_format")
+    assert second["response_format"] == first["response_format"]
+
+
+@pytest.mark.parametrize(
+    ("param", "code"),
+    [("response_format", "invalid_json_schema"), ("response_format.json_schema.schema", "x")],
+)
+def test_refused_schema_is_said_otherwise(drive: Drive, param: str, code: str) -> None:
+    """Given refused schemas, then any JSON object is asked for, at last in words alone."""
+    answers = refusal(param, code), refusal(param, code), ok(chat('{"title": "Tides"}'))
+    drive(flow("openai", replace(TEXT, schema=CLOSED)), *answers)
+    native, loose, words = drive.body(0), drive.body(1), drive.body(2)
+    assert native["response_format"]["type"] == "json_schema"
+    assert loose["response_format"] == {"type": "json_object"}
+    assert "response_format" not in words
+    for told in (loose, words):
+        assert '"additionalProperties": false' in told["messages"][-1]["content"]
 
 
 @pytest.mark.parametrize(
@@ -287,13 +300,14 @@ def test_what_is_needed_is_never_dropped(drive: Drive, param: str | None, code: 
     assert len(drive.requests) == 1
 
 
-def test_a_second_refusal_is_final(drive: Drive) -> None:
-    """Given two refused fields in a row, the second one ends the flow."""
-    answers = refusal("temperature"), refusal("max_completion_tokens")
+def test_a_request_without_a_limit_is_never_sent(drive: Drive) -> None:
+    """Given one refusal after another, each is obeyed once; without any limit nothing is asked."""
+    answers = [refusal("temperature"), refusal("max_completion_tokens"), refusal("max_tokens")]
     with pytest.raises(VendorFault) as caught:
         drive(flow("openai", replace(TEXT, temperature=0.3)), *answers)
     assert caught.value.code is ErrorCode.PROVIDER_REJECTED
-    assert len(drive.requests) == 2
+    assert len(drive.requests) == 3
+    assert {"max_tokens", "max_completion_tokens"} & set(drive.body()) == {"max_tokens"}
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,17 @@
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+import httpx
+
 from toolkit.contract.connections import Connection
 from toolkit.engine.driver import NO_HOOKS, Driver
 from toolkit.engine.registry import Registry
 from toolkit.plugins import Access, Operation, Reply, Vendor
 from toolkit.secrets import SecretResolver
-from toolkit.settings import Settings, Timeouts
+from toolkit.settings import SANDBOX_URL, Settings, Timeouts
 
 R = TypeVar("R", bound=Reply)
+MAX_REMEMBERED = 1024  # connections and models, of which the process knows what they refuse
 
 
 @dataclass(kw_only=True)
@@ -22,6 +25,8 @@ class Reach:
     driver: Driver
     resolver: SecretResolver
     _timeouts: dict[tuple[str, str], Timeouts] = field(default_factory=dict)
+    _known_hosts: dict[str, tuple[dict[str, str], bool]] = field(default_factory=dict)
+    _refusals: dict[tuple[str | None, ...], set[str]] = field(default_factory=dict)
 
     def timeouts(self, vendor_id: str, capability_id: str = "") -> Timeouts:
         """How long a call may take; worked out once, as every job asks."""
@@ -46,16 +51,35 @@ class Reach:
         Raises:
             WorkError: `SECRET_UNRESOLVED`.
         """
-        settings = self.settings.vendors.get(vendor.id)
+        base_urls, compatible = self._hosts(vendor)
         return Access(
-            base_urls={**vendor.base_urls, **(settings.base_urls if settings else {})},
+            base_urls=base_urls,
             secret=await self.secret(connection),
             model=model,
             endpoint=endpoint,
             pod=pod,
             resume=resume,
             vendor=vendor.id,
+            compatible=compatible,
+            refusals=self._refusals_of((connection.id, endpoint, model)),
         )
+
+    def _hosts(self, vendor: Vendor) -> tuple[dict[str, str], bool]:
+        """A vendor's hosts, and whether another server stands in for it; every job asks."""
+        found = self._known_hosts.get(vendor.id)
+        if found is None:
+            settings = self.settings.vendors.get(vendor.id)
+            base_urls = {**vendor.base_urls, **(settings.base_urls if settings else {})}
+            own = {httpx.URL(url).host for url in (*vendor.base_urls.values(), SANDBOX_URL)}
+            found = base_urls, httpx.URL(base_urls.get("api", SANDBOX_URL)).host not in own
+            self._known_hosts[vendor.id] = found
+        return found
+
+    def _refusals_of(self, asked: tuple[str | None, ...]) -> set[str]:
+        """What a server is known to refuse; the longest known is forgotten for the newest."""
+        if asked not in self._refusals and len(self._refusals) >= MAX_REMEMBERED:
+            del self._refusals[next(iter(self._refusals))]
+        return self._refusals.setdefault(asked, set())
 
     async def secret(self, connection: Connection) -> str:
         """What a connection's pointer leads to.

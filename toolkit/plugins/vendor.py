@@ -43,6 +43,9 @@ class Access:
         pod: the vendor's own id of a pod, where one was asked for.
         resume: the vendor's id of work that was submitted before a crash.
         vendor: the id of the vendor that is asked: a flow may serve vendors other than its file's.
+        compatible: whether another server than the vendor's own is called, by its wire.
+        refusals: what it is known to refuse of this connection's requests for the model, as long
+            as the process lives; a flow reads it and adds to it.
     """
 
     base_urls: Mapping[str, str]
@@ -52,6 +55,8 @@ class Access:
     pod: str | None = None
     resume: str | None = None
     vendor: str = ""
+    compatible: bool = False
+    refusals: set[str] = field(default_factory=set, compare=False)
 
     def url(self, path: str, host: str = "api") -> str:
         """The address of `path` at one of the vendor's hosts."""

@@ -1,0 +1,244 @@
+"""Asking a chat server in the fullest form it takes: what it refuses by name is said otherwise."""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import product
+
+from toolkit.contract.errors import ErrorCode
+from toolkit.plugins import Access, Flow, TextRequest, VendorFault
+from toolkit.vendors import _chat
+from toolkit.vendors._http import Answer, Json, inner
+
+CAPS = ("max_completion_tokens", "max_tokens")
+# How an answer is asked to be JSON, the strictest form first; the last one sends no field.
+NATIVE, OBJECT_WITH_SCHEMA, OBJECT, IN_WORDS = "json_schema", "schema", "json_object", "words"
+# Servers that validate with pydantic answer 500 for what they refuse, llama-cpp-python's for one.
+_REFUSING = (400, 422, 500, 501)
+_UNSUPPORTED_CODES = ("unsupported_parameter", "unsupported_value", "unknown_parameter")
+_UNSUPPORTED_WORDS = re.compile(
+    r"not (?:be )?(?:supported|permitted|allowed|accepted)|unsupported|unknown|unrecognized"
+    r"|unexpected|extra_forbidden|does(?: not|n't) support|at the same time|mutually exclusive",
+    re.IGNORECASE,
+)
+_FORMAT_WORDS = re.compile(
+    r"response_?format|json[_ ]schema|json_object|structured output|grammar", re.IGNORECASE
+)
+# A type that is not known is refused whatever the schema; all else may be about this one schema.
+_TYPE_WORDS = re.compile(r"response_?format['\"., ()]*type|should be 'text'", re.IGNORECASE)
+_MAX_REMEMBERED = 256
+# The keywords that strict mode is known to take (the vendor's guide to structured outputs).
+_STRICT_KEYWORDS = frozenset(
+    ("$defs", "$ref", "additionalProperties", "anyOf", "const", "description", "enum", "items",
+     "properties", "required", "title", "type")
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The form that one request takes.
+
+    Attributes:
+        operation: what is asked for.
+        model: who is asked.
+        caps: the names under which the limit of tokens is sent; never empty.
+        json: how the answer is asked to be JSON.
+        temperature: whether the temperature is sent.
+    """
+
+    operation: TextRequest
+    model: str
+    caps: tuple[str, ...]
+    json: str
+    temperature: bool
+
+    def fields(self) -> Json:
+        """The body of the request."""
+        asked = self.operation
+        told = asked.schema is not None and self.json != NATIVE
+        body = _chat.body(asked, self.model, schema_in_prompt=told)
+        kept = {name: value for name, value in body.items() if name not in CAPS}
+        kept |= dict.fromkeys(self.caps, asked.max_tokens)
+        if not self.temperature:
+            kept.pop("temperature", None)
+        shape = self._response_format()
+        return {**kept, "response_format": shape} if shape else kept
+
+    def _response_format(self) -> Json | None:
+        schema = self.operation.schema
+        if schema is None or self.json == IN_WORDS:
+            return None
+        if self.json == NATIVE:
+            named = {"name": "answer", "strict": fits_strict(schema), "schema": schema}
+            return {"type": "json_schema", "json_schema": named}
+        with_schema = {"schema": schema} if self.json == OBJECT_WITH_SCHEMA else {}
+        return {"type": "json_object", **with_schema}
+
+    def without(self, field: str, rungs: tuple[str, ...]) -> "Form | None":
+        """The next form, for a server that refuses a field of this one; none if there is none."""
+        if field == "temperature" and self.temperature:
+            return replace(self, temperature=False)
+        if field == "response_format" and self.json in rungs[:-1]:
+            return replace(self, json=rungs[rungs.index(self.json) + 1])
+        if field in self.caps:
+            # What is left without a limit is never sent: nobody would know what it may cost.
+            left = tuple(name for name in self.caps if name != field)
+            other = () if left else tuple(name for name in CAPS[1:] if name != field)
+            return replace(self, caps=left or other) if left or other else None
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A field that a server refused, and what to remember of it."""
+
+    field: str
+    memory: str
+
+
+def negotiate(
+    operation: TextRequest, access: Access, asked: Callable[[Json], Flow[Answer]]
+) -> Flow[Answer]:
+    """Ask in the fullest form that is not known to be refused, and in a lesser one if it is.
+
+    A refused request bills nothing. What was refused is remembered for the connection and model
+    (`access.refusals`) once a lesser form has worked, so that the next call begins with that.
+
+    Args:
+        operation: what is asked for.
+        access: to the server.
+        asked: sends a body.
+
+    Returns:
+        the first answer that refuses nothing which could be said otherwise.
+    """
+    rungs = _rungs(operation, access)
+    form = _remembered(operation, access, rungs)
+    learned: list[str] = []
+    while True:
+        try:
+            answer = yield from asked(form.fields())
+        except VendorFault as fault:
+            if fault.code is not ErrorCode.REPLAY_MISS:
+                raise
+            return (yield from _replayed(fault, form, rungs, asked))
+        refusal = _refusal(answer, form)
+        lesser = form.without(refusal.field, rungs) if refusal else None
+        if refusal is None or lesser is None:
+            break
+        learned.append(refusal.memory)
+        form = lesser
+    if not answer.failed and len(access.refusals) < _MAX_REMEMBERED:
+        access.refusals.update(learned)
+    return answer
+
+
+def _rungs(operation: TextRequest, access: Access) -> tuple[str, ...]:
+    """The ways to ask for JSON, the strictest first."""
+    if operation.schema is None:
+        return (IN_WORDS,)
+    if operation.schema.get("type", "object") != "object":
+        return (NATIVE, IN_WORDS)  # the other two would have an object made, whatever is wanted
+    between = (OBJECT_WITH_SCHEMA, OBJECT) if access.compatible else (OBJECT,)
+    return (NATIVE, *between, IN_WORDS)
+
+
+def _remembered(operation: TextRequest, access: Access, rungs: tuple[str, ...]) -> Form:
+    """The fullest form that this server is not known to refuse."""
+    known = access.refusals
+    # Servers that speak the wire may know the older name alone, and pass over what they do not.
+    caps = tuple(name for name in (CAPS if access.compatible else CAPS[:1]) if name not in known)
+    temperature = not known & {"temperature", f"temperature={operation.temperature}"}
+    digest = _digest(operation)
+    taken = [rung for rung in rungs[:-1] if not known & {rung, f"{rung}:{digest}"}]
+    json_form = taken[0] if taken else rungs[-1]
+    return Form(operation, access.model, caps or CAPS[1:], json_form, temperature)
+
+
+def _replayed(
+    fault: VendorFault, form: Form, rungs: tuple[str, ...], asked: Callable[[Json], Flow[Answer]]
+) -> Flow[Answer]:
+    """Find what a cassette has instead: it holds no refusals, but the request after them."""
+    caps = dict.fromkeys((form.caps, *((name,) for name in CAPS), CAPS))
+    temperatures = (True, False) if form.operation.temperature is not None else (True,)
+    for json_form, names, temperature in product(rungs, caps, temperatures):
+        other = replace(form, json=json_form, caps=names, temperature=temperature)
+        if other != form:
+            with suppress(VendorFault):
+                return (yield from asked(other.fields()))
+    raise fault
+
+
+def _refusal(answer: Answer, form: Form) -> Refusal | None:
+    """What a failing answer names as the trouble, of what could be said otherwise."""
+    if answer.status not in _REFUSING:
+        return None
+    said, fields = answer.json(), form.fields()
+    error = inner(said, "error")
+    code, named = str(error.get("code") or ""), error.get("param")
+    words = _words(said)
+    field = named.partition(".")[0] if isinstance(named, str) else _named_in(words, form)
+    if field not in (*CAPS, "temperature", "response_format") or field not in fields:
+        return None
+    if field == "response_format":
+        of_type = f"{named} {words}"
+        general = code != "invalid_json_schema" and bool(_TYPE_WORDS.search(of_type))
+        return Refusal(field, form.json if general else f"{form.json}:{_digest(form.operation)}")
+    unsupported = code in _UNSUPPORTED_CODES or (
+        not isinstance(named, str) and _UNSUPPORTED_WORDS.search(words)
+    )
+    if not unsupported:
+        return None  # it is the value that is out of range: the caller's to change
+    of_value = field == "temperature" and code == "unsupported_value"
+    return Refusal(field, f"temperature={form.operation.temperature}" if of_value else field)
+
+
+def _named_in(words: str, form: Form) -> str:
+    """The field that a server's prose is about; empty where it is about something else."""
+    if "response_format" in form.fields() and _FORMAT_WORDS.search(words):
+        return "response_format"
+    caps = [name for name in form.caps if re.search(rf"\b{name}\b", words)]
+    if caps:
+        return caps[-1]  # refused together, the older name goes
+    # A plain word, which other troubles may be told with: only as the name of a field.
+    return "temperature" if re.search(r"['\"`]temperature['\"`]", words) else ""
+
+
+def _words(said: Json) -> str:
+    """Everything that a server says of what went wrong, as one text."""
+    error = said.get("error")
+    told = error.get("message") if isinstance(error, dict) else error
+    return " ".join(_spelled(told or said.get("message") or said.get("detail")))
+
+
+def _spelled(told: object) -> Iterator[str]:
+    if isinstance(told, str):
+        yield told
+    elif isinstance(told, list):  # pydantic's: what was given, and with it the prompt, is left out
+        for one in told:
+            if isinstance(one, dict):
+                yield f"{one.get('loc')} {one.get('type')} {one.get('msg')}"
+
+
+def _digest(operation: TextRequest) -> str:
+    spelled = json.dumps(operation.schema, sort_keys=True)
+    return hashlib.sha256(spelled.encode()).hexdigest()[:16]
+
+
+def fits_strict(schema: object) -> bool:
+    """Whether strict mode takes a schema: every object closed, every property required."""
+    if not isinstance(schema, dict) or not _STRICT_KEYWORDS.issuperset(schema):
+        return False
+    properties, required = inner(schema, "properties"), schema.get("required")
+    if schema.get("type") == "object" or properties:
+        closed = schema.get("additionalProperties") is False
+        if not closed or any(name not in (required or ()) for name in properties):
+            return False
+    choices = schema.get("anyOf")
+    inside = [*properties.values(), *inner(schema, "$defs").values()]
+    inside += choices if isinstance(choices, list) else []
+    inside += [schema["items"]] if "items" in schema else []
+    return all(map(fits_strict, inside))
