@@ -1,16 +1,20 @@
 """What an operator may set: `TOOLKIT_…` variables and `toolkit.toml`, read when an engine opens."""
 
 import re
+import tomllib
+from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     TomlConfigSettingsSource,
 )
+
+from toolkit.contract.errors import Detail, ErrorCode, RequestError
 
 Tier = Literal["economy", "standard", "premium"]
 TIERS: dict[Tier, int] = {"economy": 1, "standard": 2, "premium": 3}
@@ -43,6 +47,33 @@ class Timeouts(BaseModel):
     total_s: float | None = Field(default=None, gt=0)
 
 
+def _no_truth(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError("is no price: give US dollars, 0 for what costs nothing")
+    return value
+
+
+PerMillion = Annotated[
+    Decimal, BeforeValidator(_no_truth), Field(ge=0, le=1_000_000, allow_inf_nan=False)
+]
+ModelName = Annotated[str, Field(min_length=1, max_length=200)]
+EVERY_MODEL = "*"
+
+
+class TokenPrices(BaseModel):
+    """What a model's tokens cost, in US dollars per million, as its operator says.
+
+    Attributes:
+        input_tokens: of what is sent; 0 for a server of one's own.
+        output_tokens: of what it answers.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    input_tokens: PerMillion
+    output_tokens: PerMillion
+
+
 class VendorSettings(BaseModel):
     """How one vendor is reached.
 
@@ -50,6 +81,7 @@ class VendorSettings(BaseModel):
         base_urls: its hosts by name, over the vendor's own; `api` is the main one.
         models: by kind of operation, the one model to ask for, or a model for each tier
             (`economy`, `standard`, `premium`).
+        prices: of text models, over the list prices; `"*"` stands for every one without its own.
         timeouts: of its calls, over those of capabilities.
         max_concurrent_calls: of one connection.
     """
@@ -58,8 +90,17 @@ class VendorSettings(BaseModel):
 
     base_urls: dict[str, str] = Field(default_factory=dict)
     models: dict[str, str | dict[Tier, str]] = Field(default_factory=dict)
+    prices: dict[ModelName, TokenPrices] = Field(default_factory=dict)
     timeouts: Timeouts = Timeouts()
     max_concurrent_calls: int | None = Field(default=None, ge=1)
+
+    def prices_of(self, model: str) -> TokenPrices | None:
+        """The operator's prices of a text model; none where the list prices hold."""
+        return self.prices.get(model) or self.prices.get(EVERY_MODEL)
+
+
+class SettingsError(RequestError, ValueError):
+    """Settings that cannot be used, each of them named."""
 
 
 class Settings(BaseSettings):
@@ -176,6 +217,20 @@ class Settings(BaseSettings):
     )
     max_concurrent_calls: int = Field(default=16, ge=1, description="of one connection")
 
+    def __init__(self, **given: Any) -> None:
+        try:
+            super().__init__(**given)
+        except ValidationError as error:
+            raise SettingsError(
+                ErrorCode.INVALID_REQUEST,
+                "The settings (`toolkit.toml`, TOOLKIT_ variables) cannot be used.",
+                details=_faults(error),
+            ) from None
+        except tomllib.TOMLDecodeError as error:
+            raise SettingsError(
+                ErrorCode.INVALID_REQUEST, f"`toolkit.toml` is not TOML: {error}."
+            ) from None
+
     @classmethod
     def settings_customise_sources(
         cls,
@@ -206,3 +261,14 @@ class Settings(BaseSettings):
         for given in (capabilitys, vendors.timeouts if vendors else None):
             update |= given.model_dump(exclude_none=True) if given else {}
         return everyones.model_copy(update=update)
+
+
+def _faults(error: ValidationError) -> list[Detail]:
+    """Every fault, without the value: it may be a secret in the wrong place."""
+    return [
+        Detail(
+            ".".join(str(part) for part in fault["loc"] if part != "[key]"),
+            fault["msg"].removeprefix("Value error, "),
+        )
+        for fault in error.errors(include_url=False, include_input=False, include_context=False)
+    ]

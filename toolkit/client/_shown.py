@@ -211,7 +211,10 @@ class ConnectionTestView(Shown[ConnectionTest]):
         test = self.record
         verdict = "works" if self.ok else test.error.message if test.error else "not known"
         took = f" in {test.took_ms} ms" if test.took_ms is not None else ""
-        return f"<Connection test {test.provider}: {verdict}{took}>"
+        some = ", ".join(test.models[:3]) + (", …" if len(test.models) > 3 else "")
+        lists = f"; lists {len(test.models)} models ({some})" if test.models else ""
+        next_step = f". {test.next_step}" if test.next_step else ""
+        return f"<Connection test {test.provider}: {verdict}{took}{lists}{next_step}>"
 
 
 class Discovered(Record):

@@ -64,6 +64,8 @@ class ConnectionTest(Record):
         accepted: whether the vendor takes it; none if it was not asked, or did not say.
         took_ms: how long the vendor took to answer.
         error: what is wrong, with the next step.
+        models: those that the vendor lists, where it was asked for them; at most 200.
+        next_step: how to use one of them, where the one that would be asked for is not listed.
     """
 
     connection_id: str
@@ -72,6 +74,8 @@ class ConnectionTest(Record):
     accepted: bool | None = None
     took_ms: int | None = None
     error: ErrorInfo | None = None
+    models: list[str] = []
+    next_step: str = ""
 
 
 class Connection(Record):

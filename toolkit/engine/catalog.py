@@ -5,6 +5,7 @@ import time
 from toolkit.contract.catalog import CatalogModel, Gpu
 from toolkit.contract.errors import Detail, ErrorCode, RequestError, ServiceError, WorkError
 from toolkit.engine.core import Core
+from toolkit.engine.offers import models_known
 from toolkit.plugins import VendorFault
 from toolkit.plugins.infrastructure import GpuListing, GpuOffer
 
@@ -41,7 +42,7 @@ class Catalog:
         return [_gpu(vendor.id, offer) for offer in offers]
 
     def models(self) -> list[CatalogModel]:
-        """Every vendor's models with their list prices."""
+        """Every vendor's models, and those the operator named, with their prices."""
         return [
             CatalogModel(
                 id=f"{vendor.id}/{model.kind}/{model.id}",
@@ -55,7 +56,7 @@ class Catalog:
                 source=model.source,
             )
             for vendor in self._core.registry.vendors.values()
-            for model in vendor.models
+            for model in models_known(vendor, self._core.settings.vendors.get(vendor.id))
         ]
 
     async def check_gpu(self, account_id: str, gpu_type: str) -> None:

@@ -1,6 +1,8 @@
 """Provider connections, and the vendor catalogue they are made against."""
 
+import json
 import time
+from collections.abc import Sequence
 
 from toolkit.contract.base import ErrorInfo, now, rfc3339
 from toolkit.contract.connections import Connection, ConnectionCreate, ConnectionTest
@@ -10,8 +12,11 @@ from toolkit.contract.ids import Prefix, new_id
 from toolkit.engine.core import Core
 from toolkit.engine.driver import NO_HOOKS
 from toolkit.engine.once import accept
-from toolkit.plugins import VendorFault
+from toolkit.plugins import TextRequest, Vendor, VendorFault
 from toolkit.store import Insert, Update
+
+
+MAX_LISTED = 200  # models of a vendor, in an answer
 
 
 class Connections:
@@ -87,10 +92,12 @@ class Connections:
         timeouts = self._core.timeouts(vendor.id)
         started = time.monotonic()
         try:
-            await self._core.driver.run(
+            listed = await self._core.driver.run(
                 vendor.probe(access), NO_HOOKS, timeouts=timeouts, via=vendor.id
             )
             result.accepted = True
+            result.models = list(listed or ())[:MAX_LISTED]
+            result.next_step = self._next_step(vendor, listed or ())
         except VendorFault as fault:
             refused = fault.code is ErrorCode.PROVIDER_AUTH_FAILED
             result.accepted = False if refused else None
@@ -99,6 +106,17 @@ class Connections:
                 self._core.resolver.forget(connection.connection_type, connection.secret_ref)
         result.took_ms = int((time.monotonic() - started) * 1000)
         return result
+
+    def _next_step(self, vendor: Vendor, listed: Sequence[str]) -> str:
+        """How to use a model that is listed, where none that would be asked for is."""
+        asked = [model.id for model in self._core.models(vendor, TextRequest.kind)]
+        # A dated or suffixed id is another spelling of the name that is asked for.
+        if not listed or any(name.startswith(each) for name in listed for each in asked):
+            return ""
+        return (
+            f"`{asked[0]}` is not listed: name one that is in `toolkit.toml`,"
+            f" [vendors.{vendor.id}] models = {{ text = {json.dumps(listed[0])} }}."
+        )
 
     async def delete(self, account_id: str, connection_id: str) -> Connection:
         """Forget a connection; the answer is its last state."""

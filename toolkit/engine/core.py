@@ -9,13 +9,13 @@ from toolkit.engine.allowance import Allowances
 from toolkit.engine.grants import Grants
 from toolkit.engine.health import Condition
 from toolkit.engine.lanes import Lanes
+from toolkit.engine.offers import models_offered
 from toolkit.engine.quota import Quotas
 from toolkit.engine.reach import Reach
 from toolkit.engine.router import Backends
 from toolkit.engine.slots import Slots
 from toolkit.engine.telemetry import Observer, Unobserved
 from toolkit.plugins import Capability, Model, Vendor
-from toolkit.settings import TIERS
 from toolkit.store import Row, Store
 
 
@@ -99,18 +99,7 @@ class Core(Reach):
 
     def models(self, vendor: Vendor, kind: str) -> list[Model]:
         """What a vendor may be asked for, the default first: the operator's choice, else all."""
-        offered = {model.id: model for model in vendor.models if model.kind == kind}
-        settings = self.settings.vendors.get(vendor.id)
-        chosen = settings.models.get(kind) if settings else None
-        if isinstance(chosen, str):
-            return [offered.get(chosen, Model(chosen, kind))]
-        if chosen:
-            return [
-                replace(offered.get(name, Model(name, kind)), quality=TIERS[tier])
-                for tier, name in chosen.items()
-            ]
-        default = vendor.model_for(kind)
-        return sorted(offered.values(), key=lambda model: model is not default)
+        return models_offered(vendor, kind, self.settings.vendors.get(vendor.id))
 
     async def secret(self, connection: Connection) -> str:
         """What a connection's pointer leads to, if its account may go there.

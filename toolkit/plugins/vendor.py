@@ -1,6 +1,6 @@
 """What a vendor's file declares: its operations, models and conventional variable."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, TypeAlias
@@ -67,7 +67,7 @@ class Access:
 
 
 OperationFlow: TypeAlias = Callable[[Any, Access], Flow[Any]]
-ProbeFlow: TypeAlias = Callable[[Access], Flow[None]]
+ProbeFlow: TypeAlias = Callable[[Access], Flow[Sequence[str] | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,8 @@ class Vendor:
             alone; they need `provider` and `endpoint_id`.
         in_pod: the kinds of operation that it can also carry out in a pod of the caller's.
         telemetry_name: what OpenTelemetry calls it, where that is not its id.
-        probe: asks the vendor for something free, to find out whether it takes the key.
+        probe: asks the vendor for something free, to find out whether it takes the key; answers
+            the names of its models, where that is what it asked for.
     """
 
     id: str

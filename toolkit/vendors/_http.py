@@ -208,6 +208,13 @@ def probed(vendor: str, access: Access, path: str, headers: Mapping[str, str]) -
     return Answer(vendor, access, (yield from send(request)))
 
 
+def listed_names(answer: Answer, listed: object, member: str) -> list[str]:
+    """The names in a vendor's list of objects; whatever has none is passed over."""
+    rows = listed if isinstance(listed, list) else []
+    names = (answer.label(row.get(member)) for row in rows if isinstance(row, dict))
+    return [name for name in names if name]
+
+
 def in_path(name: str) -> str:
     """A name as one segment of a path, whatever characters it has.
 

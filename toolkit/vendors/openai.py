@@ -2,7 +2,15 @@
 
 from toolkit.plugins import Access, Flow, TextReply, TextRequest, Vendor, VendorFault, send
 from toolkit.vendors import _chat
-from toolkit.vendors._http import OUT_OF_CREDIT, Answer, Json, bearer, inner, probed
+from toolkit.vendors._http import (
+    OUT_OF_CREDIT,
+    Answer,
+    Json,
+    bearer,
+    inner,
+    listed_names,
+    probed,
+)
 from toolkit.vendors._negotiation import negotiate
 from toolkit.vendors._prices import models
 
@@ -25,7 +33,7 @@ def text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     return _chat.reply(answer, said, operation)
 
 
-def probe(access: Access) -> Flow[None]:
+def probe(access: Access) -> Flow[list[str]]:
     """List the models: free, and only for who has a key.
 
     Raises:
@@ -35,6 +43,7 @@ def probe(access: Access) -> Flow[None]:
     said = answer.json()
     if answer.failed:
         raise _failure(answer, said)
+    return listed_names(answer, said.get("data"), "id")
 
 
 def _asked(access: Access, fields: Json) -> Flow[Answer]:
