@@ -14,7 +14,7 @@ from toolkit.contract.workflows import WorkflowCreate
 from toolkit.engine import Engine, Registry
 from toolkit.opening import _simulated
 from toolkit.secrets import MappingResolver
-from toolkit.settings import Settings, Timeouts
+from toolkit.settings import SANDBOX_URL, Settings, Timeouts
 
 Fault = httpx.Response | Exception
 

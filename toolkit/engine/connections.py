@@ -15,7 +15,6 @@ from toolkit.engine.once import accept
 from toolkit.plugins import TextRequest, Vendor, VendorFault
 from toolkit.store import Insert, Update
 
-
 MAX_LISTED = 200  # models of a vendor, in an answer
 
 

@@ -35,7 +35,8 @@ def models_offered(vendor: Vendor, kind: str, settings: VendorSettings | None) -
 def models_known(vendor: Vendor, settings: VendorSettings | None) -> list[Model]:
     """Every model of a vendor, and those that the operator named beside them, with their prices."""
     known: list[Model] = []
-    for kind in dict.fromkeys((*(o.kind for o in vendor.operations), *(m.kind for m in vendor.models))):
+    kinds = [*(model.kind for model in vendor.models), *(of.kind for of in vendor.operations)]
+    for kind in dict.fromkeys(kinds):
         offered = models_offered(vendor, kind, settings)
         first = offered[0].id if offered else ""
         ids = {model.id for model in offered}

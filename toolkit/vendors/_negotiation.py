@@ -142,15 +142,20 @@ def _rungs(operation: TextRequest, access: Access) -> tuple[str, ...]:
         return (IN_WORDS,)
     if operation.schema.get("type", "object") != "object":
         return (NATIVE, IN_WORDS)  # the other two would have an object made, whatever is wanted
-    between = (OBJECT_WITH_SCHEMA, OBJECT) if access.compatible else (OBJECT,)
+    between = (OBJECT_WITH_SCHEMA, OBJECT) if _is_foreign(access) else (OBJECT,)
     return (NATIVE, *between, IN_WORDS)
+
+
+def _is_foreign(access: Access) -> bool:
+    """Whether somebody else's server is asked: an address set by hand, or another vendor's."""
+    return access.compatible or access.vendor not in ("", "openai")
 
 
 def _remembered(operation: TextRequest, access: Access, rungs: tuple[str, ...]) -> Form:
     """The fullest form that this server is not known to refuse."""
     known = access.refusals
     # Servers that speak the wire may know the older name alone, and pass over what they do not.
-    caps = tuple(name for name in (CAPS if access.compatible else CAPS[:1]) if name not in known)
+    caps = tuple(name for name in (CAPS if _is_foreign(access) else CAPS[:1]) if name not in known)
     temperature = not known & {"temperature", f"temperature={operation.temperature}"}
     digest = _digest(operation)
     taken = [rung for rung in rungs[:-1] if not known & {rung, f"{rung}:{digest}"}]
