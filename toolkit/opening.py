@@ -11,6 +11,7 @@ import httpx
 from toolkit.cassettes import PLACEHOLDER, Cassette, CassetteTransport, Mode
 from toolkit.engine import Engine, Registry
 from toolkit.engine.driver import Driver
+from toolkit.engine.network import Network
 from toolkit.engine.reach import Reach
 from toolkit.engine.survey import survey
 from toolkit.engine.telemetry import Observer
@@ -103,7 +104,7 @@ async def look(settings: Settings, kept: Mapping[str, Sequence[Row]]) -> list[Fi
     registry = Registry.load()
     usual = {v.variable for v in registry.vendors.values() if v.infrastructure}
     with ThreadPoolExecutor(1) as pool:
-        driver = Driver(_network, pool, settings.reply_limit_bytes)
+        driver = Driver(Network, pool, settings.reply_limit_bytes)
         resolver = ChainResolver(
             EnvironmentResolver(settings.allow_env | usual),
             SecretsManagerResolver(settings.allow_secrets),
@@ -115,17 +116,11 @@ async def look(settings: Settings, kept: Mapping[str, Sequence[Row]]) -> list[Fi
             await driver.aclose()
 
 
-def _network() -> httpx.AsyncBaseTransport:
-    from httpx_aiohttp import AiohttpTransport
-
-    return AiohttpTransport()
-
-
 def _taped(tape: Cassette, inner: httpx.AsyncBaseTransport | None) -> CassetteTransport:
     """The cassette before what vendors are called over; in a replay, before nothing."""
     if tape.mode == "replay":
         return CassetteTransport(tape, None)
-    return CassetteTransport(tape, inner or _network())
+    return CassetteTransport(tape, inner or Network())
 
 
 def _told(tape: Cassette, resolver: SecretResolver) -> SecretResolver:
@@ -171,7 +166,7 @@ class _Mounted(httpx.AsyncBaseTransport):
         if request.url.host == httpx.URL(SANDBOX_URL).host:
             return await self._sandbox.handle_async_request(request)
         if self._network is None:
-            self._network = _network()
+            self._network = Network()
         return await self._network.handle_async_request(request)
 
     async def aclose(self) -> None:

@@ -1,4 +1,4 @@
-"""Templates: shared ones that outlive endpoints, and hidden ones that go with theirs."""
+"""Templates: they are shared, and outlive the endpoints that are made of them."""
 
 from collections.abc import Callable
 from functools import partial
@@ -40,23 +40,22 @@ def test_a_shared_template_outlives_its_endpoint(client: Client) -> None:
     assert client.templates.delete(template.id).status == "deleted"
 
 
-def test_a_hidden_template_goes_with_its_endpoint(client: Client) -> None:
-    """Given an endpoint with an image, then its hidden template is shown by id alone, and goes."""
+def test_an_endpoint_of_an_image_has_no_template(client: Client) -> None:
+    """Given an endpoint with an image, then no template is made for it, here or at the vendor."""
     endpoint = client.endpoints.create("studio", image="example/sdxl:1")
-    hidden = client.templates.get(endpoint.record.template_id)
-    assert (hidden.record.hidden, hidden.record.image) == (True, "example/sdxl:1")
-    assert hidden.status == "ready"
+    assert (endpoint.record.status, endpoint.record.template_id) == ("ready", None)
     assert list(client.templates.list()) == []
-    with pytest.raises(RequestError, match="hidden") as refused:
-        client.templates.delete(hidden.id)
-    assert refused.value.code.name == "CONFLICT"
-    with pytest.raises(RequestError) as shared:
-        client.endpoints.create("other", template_id=hidden.id)
-    assert [detail.path for detail in shared.value.details] == ["template_id"]
-    client.endpoints.delete(endpoint.id)
-    with pytest.raises(RequestError) as gone:
-        client.templates.get(hidden.id)
-    assert gone.value.code.name == "NOT_FOUND"
+    assert client.endpoints.delete(endpoint.id).record.deleted is True
+
+
+def test_a_template_outlives_two_endpoints(client: Client) -> None:
+    """Given two endpoints of one template, then one may go without harm to the other."""
+    template = client.templates.create("worker", "example/worker:1")
+    first, second = (client.endpoints.create(n, template_id=template.id) for n in ("one", "two"))
+    client.endpoints.delete(first.id)
+    assert client.endpoints.get(second.id).status == "ready"
+    third = client.endpoints.create("three", template_id=template.id)
+    assert (third.status, third.record.template_id) == ("ready", template.id)
 
 
 @pytest.mark.parametrize("serverless", [True, False])

@@ -29,6 +29,7 @@ BASE_URLS = {
     "AWS__BASE_URLS__API": "/aws",
     "RUNPOD__BASE_URLS__API": "/runpod",
     "RUNPOD__BASE_URLS__JOBS": "/runpod-jobs",
+    "RUNPOD__BASE_URLS__IMAGES": "/runpod-images",
 }
 Record = dict[str, Any]
 

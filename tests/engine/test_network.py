@@ -8,11 +8,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import httpx
 import pytest
 
 from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.runs import Run, RunCreate
 from toolkit.engine import Engine
+from toolkit.engine.network import Network
+from toolkit.plugins import PUBLIC_ONLY, VendorFault
 from toolkit.secrets import MappingResolver
 from toolkit.settings import Settings, Timeouts, VendorSettings
 
@@ -196,3 +199,14 @@ async def test_a_certificate_that_is_none(tmp_path: Path) -> None:
     assert seen
     assert all(b"sk-network-test" not in start for start in seen)
     assert run.cost_incurred_usd == 0
+
+
+@pytest.mark.parametrize("url", ["https://localhost/a.png", "https://169.254.169.254/a.png"])
+async def test_a_public_link_leads_to_nothing_inside(url: str) -> None:
+    """Given a request for a public address alone, then a private one is not connected to."""
+    network = Network()
+    request = httpx.Request("GET", url, extensions={PUBLIC_ONLY: True})
+    with pytest.raises(VendorFault, match="results are not fetched from") as refused:
+        await network.handle_async_request(request)
+    await network.aclose()
+    assert (refused.value.code.name, refused.value.retryable) == ("PROVIDER_BAD_RESPONSE", False)

@@ -169,9 +169,6 @@ async def test_killed_before_the_answer_was_written(
     assert await engine.settler.settle() is False
     adopted = await only(engine, kind, owner)
     assert adopted.status == ("creating" if kind.area == "compute" else "ready")
-    if kind.area == "endpoints":
-        hidden = await engine.templates.get(owner, adopted.template_id)
-        assert (hidden.status, hidden.hidden) == ("ready", True)
     assert (await kind.stock(engine).delete(owner, adopted.id)).status == "deleted"
     await engine.settler.settle()
     assert names(cloud) == {}
@@ -264,9 +261,6 @@ async def test_an_answer_that_was_lost(
     faults.add(Fault("runpod", path_contains=f"/{kind.path}", mangle="truncate", times=1))
     made = await kind.stock(engine).create(owner, kind.request)  # type: ignore[attr-defined]
     assert (made.status, made.status_detail) == ("creating", "unconfirmed")
-    if kind.area == "endpoints":
-        # Its template was deleted again, as far as the vendor lets one go that is in use.
-        assert list(names(cloud)) == ["serverless", "templates"]
     await engine.settler.settle()
     found = await only(engine, kind, owner)
     assert found.status == ("creating" if kind.area == "compute" else "ready")
@@ -289,16 +283,31 @@ async def test_a_connection_that_was_lost(engine: Engine, faults: Faults) -> Non
 
 
 async def test_a_refusal_is_no_riddle(engine: Engine, cloud: Starlette, faults: Faults) -> None:
-    """Given an endpoint that the vendor refuses, then it failed, and its template is not left."""
+    """Given an endpoint that the vendor refuses, then it failed, and nothing is left there."""
     owner = await account(engine)
     faults.add(Fault("runpod", path_contains="/serverless", status=422, times=1))
-    faults.add(Fault("runpod", path_contains="/templates/", status=500, times=1))  # the clean-up
     made = await engine.endpoints.create(owner, ENDPOINT.request)
     assert made.status == "failed"
-    assert list(names(cloud)) == ["templates"]
+    assert names(cloud) == {}
     assert await engine.settler.settle() is False
     assert names(cloud) == {}
     assert (await engine.endpoints.delete(owner, made.id)).deleted
+
+
+async def test_a_hidden_template_of_an_earlier_version(engine: Engine, cloud: Starlette) -> None:
+    """Given an endpoint with a hidden template, then both go together, here and at the vendor."""
+    owner = await account(engine)
+    made = await engine.templates.create(owner, TemplateCreate(name="old", image="example/w:1"))
+    endpoint = await engine.endpoints.create(owner, EndpointCreate(template_id=made.id))
+    doc = made.model_copy(update={"hidden": True}).model_dump_json()
+    await engine._core.store.write([Update("templates", made.id, {"doc": doc})])
+    assert await engine.templates.list(owner, 50, None) == []
+    with pytest.raises(RequestError, match="hidden"):
+        await engine.templates.delete(owner, made.id)
+    assert (await engine.endpoints.delete(owner, endpoint.id)).deleted
+    await engine.settler.settle()
+    assert names(cloud) == {}
+    assert await statuses(engine) == {"deleted"}
 
 
 async def test_a_look_does_not_undo_a_deletion(engine: Engine, faults: Faults) -> None:

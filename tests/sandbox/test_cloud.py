@@ -158,5 +158,5 @@ def test_import_is_light_and_alone() -> None:
 def test_door_names_every_wire() -> None:
     """Paths and keys are what the rest of the toolkit addresses."""
     wires = "openai anthropic google minimax elevenlabs aws runpod runpod-jobs runpod-pods"
-    assert list(VENDOR_PATHS) == [*wires.split(), "encyclopedia"]
+    assert list(VENDOR_PATHS) == [*wires.split(), "runpod-images", "encyclopedia"]
     assert all(value.startswith("sandbox-") for value in SANDBOX_KEYS.values())

@@ -32,11 +32,11 @@ PICTURE: dict[str, Any] = {
 }
 
 
-def opened(data_url: str) -> Image.Image:
-    """The picture of a data address."""
-    head, _, body = data_url.partition(",")
-    assert head == "data:image/png;base64"
-    return Image.open(io.BytesIO(base64.b64decode(body)))
+async def opened(client: httpx.AsyncClient, link: str) -> Image.Image:
+    """The picture that a link leads to."""
+    answer = await client.get(link, headers={"Authorization": ""})
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "image/png")
+    return Image.open(io.BytesIO(answer.content))
 
 
 async def test_endpoint_from_template(runpod: httpx.AsyncClient) -> None:
@@ -52,7 +52,9 @@ async def test_endpoint_from_template(runpod: httpx.AsyncClient) -> None:
     assert made.status_code == 201
     endpoint = made.json()
     assert (await runpod.get(f"{V2}/serverless")).json()["endpoints"] == [endpoint]
-    assert (await runpod.delete(f"{V2}/templates/{tid}")).status_code == 409
+    assert "templateId" not in endpoint
+    in_use = await runpod.delete(f"{V2}/templates/{tid}")
+    assert (in_use.status_code, in_use.headers["content-type"]) == (400, "application/problem+json")
     patched = await runpod.patch(
         f"{V2}/serverless/{endpoint['id']}", json={"workers": {"min": 0, "max": 2}}
     )
@@ -66,7 +68,8 @@ async def test_endpoint_from_template(runpod: httpx.AsyncClient) -> None:
     gone = await runpod.delete(f"{V2}/serverless/{endpoint['id']}")
     assert (gone.status_code, gone.content) == (204, b"")
     assert (await runpod.get(f"{V2}/serverless/{endpoint['id']}")).status_code == 404
-    assert (await runpod.delete(f"{V2}/templates/{tid}")).status_code == 204
+    # "Deletes a serverless endpoint and its bound template."
+    assert (await runpod.get(f"{V2}/templates/{tid}")).status_code == 404
 
 
 @pytest.mark.parametrize(
@@ -75,7 +78,10 @@ async def test_endpoint_from_template(runpod: httpx.AsyncClient) -> None:
         ("serverless", {"colour": "red"}, 422),
         ("serverless", {"name": 3}, 422),
         ("serverless", {"name": ""}, 422),
-        ("serverless", {"gpu": None}, 422),
+        ("serverless", {"gpu": None}, 400),
+        ("serverless", {"type": None}, 422),
+        ("serverless", {"scaling": None}, 422),
+        ("serverless", {"flashboot": True}, 422),
         ("serverless", {"gpu": {"pools": ["NONE"]}}, 422),
         ("serverless", {"workers": {"min": 3, "max": 1}}, 422),
         ("serverless", {"workers": {"low": 0}}, 422),
@@ -113,10 +119,54 @@ async def test_volumes_and_pods(runpod: httpx.AsyncClient) -> None:
     address = f"{V2}/pods/{pod['id']}"
     states = [(await runpod.get(address)).json()["status"] for _ in range(3)]
     assert states == ["STARTING", "RUNNING", "RUNNING"]
-    stopped = await runpod.post(f"{address}/action", json={"action": "stop"})
-    assert stopped.json()["status"] == "EXITED"
     assert (await runpod.post(f"{address}/action", json={"action": "fly"})).status_code == 422
     assert (await runpod.delete(address)).status_code == 204
+
+
+# The specification of the action's operation, word by word.
+ALLOWED = {
+    "PROVISIONING": {"stop", "terminate"},
+    "STARTING": {"stop", "terminate"},
+    "RUNNING": {"stop", "restart", "terminate"},
+    "EXITED": {"start", "terminate"},
+}
+BECOMES = {"stop": "EXITED", "restart": "STARTING", "start": "STARTING"}
+
+
+@pytest.mark.parametrize("status", ALLOWED)
+@pytest.mark.parametrize("action", ["start", "stop", "restart", "terminate"])
+async def test_what_a_pod_takes_as_it_stands(
+    runpod: httpx.AsyncClient, status: str, action: str
+) -> None:
+    """Given a pod as it stands, then it takes the actions that it lists, and refuses others."""
+    body = {"name": "p", "image": "x/y", "gpu": {"id": "NVIDIA A40"}}
+    pod = (await runpod.post(f"{V2}/pods", json=body)).json()
+    address = f"{V2}/pods/{pod['id']}"
+    if status == "EXITED":
+        pod = (await runpod.post(f"{address}/action", json={"action": "stop"})).json()
+    while pod["status"] != status:
+        pod = (await runpod.get(address)).json()
+    assert set(pod["actions"]) == ALLOWED[status]
+    answer = await runpod.post(f"{address}/action", json={"action": action})
+    if action not in ALLOWED[status]:
+        assert (answer.status_code, answer.json()["status"]) == (409, 409)
+        assert answer.headers["content-type"] == "application/problem+json"
+    elif action == "terminate":
+        assert (answer.status_code, answer.content) == (204, b"")
+        assert (await runpod.get(f"{V2}/pods")).json() == {"pods": []}
+    else:
+        assert (answer.status_code, answer.json()["status"]) == (200, BECOMES[action])
+
+
+async def test_a_picture_is_kept_for_a_week(runpod: httpx.AsyncClient, state: SandboxState) -> None:
+    """Given a public endpoint's link, then it needs no key, and leads nowhere after 7 days."""
+    done = (await runpod.post(f"{FLUX}/runsync", json={"input": PICTURE})).json()
+    link = done["output"]["image_url"]
+    first = await opened(runpod, link)
+    assert (await opened(runpod, link)).tobytes() == first.tobytes()
+    later = state.clock() + 7 * 24 * 3600 + 1
+    state.clock = lambda: later
+    assert (await runpod.get(link)).status_code == 404
 
 
 @pytest.mark.parametrize(
@@ -143,7 +193,7 @@ async def test_what_a_pod_mounts(
     reply = await runpod.post(f"{V2}/pods", json=body)
     assert reply.status_code == status, reply.text
     gone = await runpod.delete(f"{V2}/network-volumes/{volume}")
-    assert gone.status_code == (409 if status == 201 else 204)
+    assert gone.status_code == (400 if status == 201 else 204)
 
 
 @pytest.mark.parametrize("serverless", [True, False])
@@ -184,7 +234,7 @@ async def test_job_moves_on_as_it_is_polled(runpod: httpx.AsyncClient) -> None:
     assert done["status"] == "COMPLETED"
     assert done["executionTime"] > 0
     assert done["output"]["cost"] == pytest.approx(0.02 * 256 * 256 / 1e6, abs=1e-6)
-    picture = opened(done["output"]["image_url"])
+    picture = await opened(runpod, done["output"]["image_url"])
     assert picture.size == (256, 256)
     colors = picture.convert("RGB").getcolors(maxcolors=256 * 256)
     assert colors is not None

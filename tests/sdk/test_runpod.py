@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import pytest
 
 from toolkit.sandbox import SANDBOX_KEYS
@@ -28,7 +29,7 @@ def test_a_job(runpod: Any) -> None:
     job = endpoint.run(WORK)
     assert job.status() in ("IN_QUEUE", "IN_PROGRESS")
     output = job.output(timeout=20)
-    assert output["image_url"].startswith("data:image/png;base64,")
+    assert httpx.get(output["image_url"]).content.startswith(b"\x89PNG")
     assert job.status() == "COMPLETED"
 
 

@@ -244,7 +244,7 @@ async def test_endpoint_from_birth_to_death(cloud: Cloud) -> None:
     """Given an image, an endpoint is made, drawn on, read and deleted; nothing is left behind."""
     creation = EndpointCreation(name="pictures", gpu_pool="ADA_24", image="example/sdxl:1")
     made = await cloud.run("runpod", creation)
-    assert (made.workers_min, made.workers_max, made.hidden_template) == (0, 1, True)
+    assert (made.workers_min, made.workers_max) == (0, 1)
     asked = ImageRequest(prompt="a tidal mill", width=264, height=256, seed=5)
     drawn = await cloud.run("runpod", asked, endpoint=made.vendor_id)
     assert (drawn.model, drawn.seed) == ("serverless", 5)
@@ -262,7 +262,7 @@ async def test_endpoint_from_birth_to_death(cloud: Cloud) -> None:
 
 
 async def test_pool_that_there_is_not(cloud: Cloud) -> None:
-    """Given an unknown pool, the refusal comes through and the hidden template is gone again."""
+    """Given an unknown pool, the refusal comes through and nothing is left behind."""
     creation = EndpointCreation(name="pictures", gpu_pool="NONE_9", image="example/sdxl:1")
     with pytest.raises(VendorFault, match="pools of the catalogue"):
         await cloud.run("runpod", creation)

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.vendors.conftest import IMAGE, PNG, SECRET, Drive, flow, ok
+from tests.vendors.conftest import IMAGE, PNG, SECRET, VENDORS, Drive, flow, ok
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import ImageReply, VendorFault
 from toolkit.vendors.runpod import LOST_POLLS, POLL_S
@@ -229,6 +229,28 @@ def test_no_other_link_is_followed(drive: Drive, link: str) -> None:
     assert caught.value.code is ErrorCode.PROVIDER_BAD_RESPONSE
     assert caught.value.retryable is False
     assert len(drive.requests) == 2
+
+
+def test_results_are_kept_where_the_operator_says() -> None:
+    """Given another address of results, then links below it are followed, and no others."""
+    urls = {**VENDORS["runpod"].base_urls, "images": "http://127.0.0.1:8001/pictures"}
+    for link, followed in (
+        ("http://127.0.0.1:8001/pictures/a.png", True),
+        ("http://127.0.0.1:8001/pictures-of-others/a.png", False),
+        ("http://127.0.0.1:8001/pictures/../secret", False),
+        ("http://127.0.0.1:8002/pictures/a.png", False),
+        ("http://127.0.0.1/pictures/a.png", False),
+        (LINK, False),
+    ):
+        asked = Drive()
+        answers = [ok(QUEUED), completed({"image_url": link})]
+        answers += [httpx.Response(200, content=PNG)] if followed else []
+        running = flow("runpod", IMAGE, base_urls=urls)
+        if followed:
+            assert asked(running, *answers).image == PNG
+        else:
+            with pytest.raises(VendorFault, match="results are not fetched from"):
+                asked(running, *answers)
 
 
 @pytest.mark.parametrize(

@@ -45,9 +45,12 @@ async def test_the_life_of_a_pod(cloud: Cloud) -> None:
     seen = [(await cloud.run("runpod", PodReading(vendor_id=pod.vendor_id))).status]
     seen.append((await cloud.run("runpod", PodReading(vendor_id=pod.vendor_id))).status)
     assert seen == ["creating", "running"]
-    for action, status in (("stop", "stopped"), ("start", "creating"), ("restart", "creating")):
+    for action, status in (("restart", "creating"), ("stop", "stopped"), ("start", "creating")):
         acted = PodAction(vendor_id=pod.vendor_id, action=action)
         assert (await cloud.run("runpod", acted)).status == status
+    with pytest.raises(VendorFault, match="restart") as refused:  # it is not running yet
+        await cloud.run("runpod", PodAction(vendor_id=pod.vendor_id, action="restart"))
+    assert (refused.value.status, refused.value.retryable) == (409, False)
     end = PodAction(vendor_id=pod.vendor_id, action="terminate")
     assert (await cloud.run("runpod", end)).status == "terminated"
     assert (await cloud.run("runpod", end)).status == "terminated"  # it is gone: as wanted
@@ -116,7 +119,7 @@ async def test_templates_and_volumes_are_used_by_pods(cloud: Cloud) -> None:
     for deletion in deletions:
         with pytest.raises(VendorFault) as used:
             await cloud.run("runpod", deletion)
-        assert used.value.status == 409
+        assert used.value.status == 400
     await cloud.run("runpod", PodAction(vendor_id=pod.vendor_id, action="terminate"))
     for deletion in deletions:
         await cloud.run("runpod", deletion)

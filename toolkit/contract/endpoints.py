@@ -48,8 +48,7 @@ class Endpoint(Infrastructure):
     """A serverless endpoint.
 
     Attributes:
-        template_id: our id of the template it runs, never the vendor's; a hidden one where the
-            request named none.
+        template_id: our id of the shared template it was made of, never the vendor's.
     """
 
     gpu_ids: str

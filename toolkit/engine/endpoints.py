@@ -40,8 +40,6 @@ class Endpoints(Stock[Endpoint, EndpointState]):
     async def create(self, account_id: str, request: EndpointCreate) -> Endpoint:
         """Create an endpoint at the GPU cloud that the account has connected.
 
-        Without a template it gets a hidden one, for its image.
-
         Raises:
             RequestError: `CREDENTIALS_MISSING`; `NOT_FOUND` for a template or storage that is not
                 there, `CONFLICT` for one that is not ready; `INVALID_REQUEST` for fewer workers at
@@ -56,7 +54,7 @@ class Endpoints(Stock[Endpoint, EndpointState]):
         given = await attach(
             self._core, account_id, request.storage_id, request.template_id, serverless=True
         )
-        _, connection = await self._core.cloud(account_id, self.creation.kind)
+        await self._core.cloud(account_id, self.creation.kind)
         if request.gpu_ids is not None:
             await self._catalog.check_pool(account_id, request.gpu_ids)
         endpoint = Endpoint(
@@ -64,9 +62,6 @@ class Endpoints(Stock[Endpoint, EndpointState]):
             created_at=now(),
             **{**request.model_dump(), "gpu_ids": request.gpu_ids or DEFAULT_POOL},
         )
-        hidden = []
-        if given.template_id is None:
-            hidden.append(self._templates.hide(account_id, endpoint, connection))
         creation = EndpointCreation(
             name=vendor_name(endpoint),
             gpu_pool=endpoint.gpu_ids,
@@ -75,15 +70,11 @@ class Endpoints(Stock[Endpoint, EndpointState]):
             image=endpoint.image,
             template_id=given.template_id,
             volume_ids=() if given.volume_id is None else (given.volume_id,),
-            reference=endpoint.id,
         )
-        await self._create(account_id, endpoint, creation, along=hidden, named=given.named)
+        await self._create(account_id, endpoint, creation, named=given.named)
         return endpoint
 
-    async def _made(self, record: Endpoint, state: EndpointState) -> None:
-        hidden = await self._templates.hidden(record.template_id)
-        along = [self._templates.follow(hidden, "ready", state.template_id)] if hidden else []
-        await self._save(record, "ready", along, vendor_id=state.vendor_id)
+    # Earlier versions made a hidden template for each endpoint, which goes with it.
 
     async def _deletion(self, record: Endpoint, vendor_id: str) -> EndpointDeletion:
         hidden = await self._templates.hidden(record.template_id)

@@ -30,6 +30,7 @@ from toolkit.engine.keys import Keys
 from toolkit.engine.lanes import Lanes
 from toolkit.engine.lineage import Lineages
 from toolkit.engine.manager import Manager
+from toolkit.engine.network import Network
 from toolkit.engine.once import Once
 from toolkit.engine.plans import Plans
 from toolkit.engine.quota import Quotas
@@ -164,7 +165,7 @@ class Engine:
             store=store,
             registry=registry,
             driver=Driver(
-                (lambda: transport) if transport else _network, pool, settings.reply_limit_bytes
+                (lambda: transport) if transport else Network, pool, settings.reply_limit_bytes
             ),
             resolver=resolver or EnvironmentResolver(None),
             grants=Grants(store, [vendor.variable for vendor in registry.vendors.values()]),
@@ -224,13 +225,6 @@ class Engine:
     async def wait(self, account_id: str, resource_id: str, seconds: float) -> None:
         """Wait until a run, workflow or task has ended, or the time is up."""
         await self.events.wait(account_id, resource_id, seconds)
-
-
-def _network() -> httpx.AsyncBaseTransport:
-    """The network, over aiohttp: at 32 requests at once a sixth of the CPU time of httpx's own."""
-    from httpx_aiohttp import AiohttpTransport
-
-    return AiohttpTransport()
 
 
 def _version() -> str:

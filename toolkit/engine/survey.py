@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
 from toolkit.contract.connections import Connection
@@ -31,12 +31,13 @@ async def survey(reach: Reach, kept: Mapping[str, Sequence[Row]]) -> list[Findin
         kept: the rows of `connections`, and of the table of each kind.
     """
     found: list[Finding] = []
+    ours = {str(row["id"]) for kind in KINDS for row in kept[kind.table]}
     for vendor, connection, ids in _places(reach, kept["connections"]):
         try:
             for kind in KINDS:
                 if kind.listing.kind in vendor.infrastructure:
                     listed = await reach.ask(vendor, connection, kind.listing)
-                    found += _compared(vendor.id, kind, listed.items, kept[kind.table], ids)
+                    found += _compared(vendor.id, kind, listed.items, kept[kind.table], ids, ours)
         except (VendorFault, ToolkitError) as error:
             found.append(
                 Finding(
@@ -71,8 +72,13 @@ def _compared(
     items: Sequence[State],
     rows: Sequence[Row],
     connections: frozenset[str],
+    ours: Container[str],
 ) -> Iterator[Finding]:
-    """What is there and not here, and what is here and not there."""
+    """What is there and not here, and what is here and not there.
+
+    A name that carries the id of something else of ours is its companion, such as the template
+    that a vendor makes and deletes together with an endpoint.
+    """
     real = [row for row in rows if not json.loads(row["spec"]).get("sandbox")]
     by_vendor_id = {row["vendor_id"]: row for row in real if row["vendor_id"]}
     by_reference = {json.loads(r["spec"]).get("endpoint_id", r["id"]): r for r in real}
@@ -84,6 +90,8 @@ def _compared(
             row = by_reference.get(match.group())
         if row is not None:
             yield from _both(vendor, row, one)
+        elif match is not None and match.group() in ours:
+            continue
         elif match is not None:
             yield Finding(
                 f"`{one.name}` at {vendor} was made from another data directory: delete it there"

@@ -1,14 +1,13 @@
-"""Templates: shared ones, and the hidden ones that go with the endpoint they were made for.
+"""Templates: shared ones, and the hidden ones that earlier versions made for an endpoint each.
 
-A hidden template is recorded together with its endpoint, and made and deleted with it; the
-vendor's name of it carries the endpoint's id.
+A hidden template was recorded together with its endpoint, and goes with it; the vendor's name of
+it carries the endpoint's id.
 """
 
 import json
 
 from toolkit.contract.base import now
-from toolkit.contract.connections import Connection
-from toolkit.contract.endpoints import Endpoint, InfrastructureStatus
+from toolkit.contract.endpoints import InfrastructureStatus
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.templates import Template, TemplateCreate
@@ -21,7 +20,7 @@ from toolkit.plugins.infrastructure import (
     TemplateListing,
     TemplateState,
 )
-from toolkit.store import Insert, Row, Update
+from toolkit.store import Row, Update
 
 
 class Templates(Stock[Template, TemplateState]):
@@ -46,34 +45,19 @@ class Templates(Stock[Template, TemplateState]):
         await self._create(account_id, template, creation)
         return template
 
-    def hide(self, account_id: str, endpoint: Endpoint, connection: Connection) -> Insert:
-        """The hidden template of an endpoint that is to be made, to be written with it."""
-        template = Template(
-            id=new_id(Prefix.TEMPLATE),
-            created_at=endpoint.created_at,
-            name=endpoint.name,
-            image=endpoint.image,
-            hidden=True,
-        )
-        endpoint.template_id = template.id
-        return self._inserted(account_id, template, connection, endpoint_id=endpoint.id)
-
     async def hidden(self, template_id: str | None) -> Row | None:
         """The row of a template, if it is a hidden one."""
         row = await self._core.store.get(self.table, template_id) if template_id else None
         return row if row is not None and self._read(row).hidden else None
 
-    def follow(
-        self, row: Row, status: InfrastructureStatus, vendor_id: str | None = None
-    ) -> Update:
+    def follow(self, row: Row, status: InfrastructureStatus) -> Update:
         """What becomes of a hidden template together with its endpoint.
 
         Args:
             row: the template's.
             status: of the endpoint: the template of one that failed is looked for and deleted.
-            vendor_id: the vendor's id of the template, where it is known by now.
         """
-        template, known = self._read(row), vendor_id or row["vendor_id"]
+        template, known = self._read(row), row["vendor_id"]
         if status == "ready" and known is None:
             status = "creating"  # it is looked for
         elif status == "failed" or (status == "deleted" and known is None):

@@ -9,6 +9,7 @@ tested without any of them.
 
 from toolkit.plugins.capability import Blob, Call, Capability, Result, Take, Upstream
 from toolkit.plugins.flow import (
+    PUBLIC_ONLY,
     Compute,
     Flow,
     Pause,
@@ -36,6 +37,7 @@ from toolkit.plugins.operations import (
 from toolkit.plugins.vendor import Access, Model, Vendor, VendorFault
 
 __all__ = [
+    "PUBLIC_ONLY",
     "Access",
     "Blob",
     "Call",

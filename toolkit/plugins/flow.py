@@ -9,6 +9,8 @@ import httpx
 from toolkit.plugins.operations import Operation, Reply
 
 T = TypeVar("T")
+# The extension by which a request says that it goes to a global address or nowhere.
+PUBLIC_ONLY = "toolkit.public_only"
 R = TypeVar("R", bound=Reply)
 
 

@@ -40,15 +40,11 @@ class EndpointState(State):
     """A serverless endpoint.
 
     Attributes:
-        template_id: the vendor's id of the template it runs; none where the vendor does not say.
-        hidden_template: whether that template was made for it alone, and goes with it.
         gpu_pools: the pools its workers come from; empty where the vendor does not say.
         workers_min, workers_max: how many workers it keeps, and may have.
     """
 
     model: str = "serverless"
-    template_id: str | None = None
-    hidden_template: bool = False
     gpu_pools: tuple[str, ...] = ()
     workers_min: int | None = None
     workers_max: int | None = None
@@ -61,11 +57,10 @@ class EndpointCreation(Operation[EndpointState]):
     Attributes:
         gpu_pool: a pool of the vendor's catalogue.
         workers_min, workers_max: how many workers it keeps, and may have.
-        image: the container to run when there is no template; a hidden template is made for it.
-            Without either, the vendor's file chooses one.
-        template_id: the vendor's id of a template to run.
+        image: the container to run when there is no template; without either, the vendor's file
+            chooses one.
+        template_id: the vendor's id of a template to run; it outlives the endpoint.
         volume_ids: the vendor's ids of network volumes to attach.
-        reference: our own id of the endpoint: the hidden template's name carries it.
     """
 
     kind = "endpoint.create"
@@ -77,7 +72,6 @@ class EndpointCreation(Operation[EndpointState]):
     image: str = ""
     template_id: str | None = None
     volume_ids: tuple[str, ...] = ()
-    reference: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +95,8 @@ class EndpointDeletion(Operation[Reply]):
     """Ask for an endpoint to be destroyed; one that is gone already counts as destroyed.
 
     Attributes:
-        template_id: the vendor's id of its hidden template; looked up where it is not given.
+        template_id: the vendor's id of a template that was made for it alone, as earlier versions
+            did, and goes with it.
     """
 
     kind = "endpoint.delete"

@@ -19,6 +19,7 @@ from toolkit.sandbox import (
     minimax,
     openai,
     runpod,
+    runpod_images,
     runpod_jobs,
     runpod_pods,
 )
@@ -37,6 +38,7 @@ _WIRES = {
     "runpod": runpod.routes,
     "runpod-jobs": runpod_jobs.routes,
     "runpod-pods": runpod_pods.routes,
+    "runpod-images": runpod_images.routes,
     "encyclopedia": encyclopedia.routes,
 }
 

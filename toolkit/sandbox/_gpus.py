@@ -41,8 +41,11 @@ def catalog() -> list[dict[str, Any]]:
             "id": gpu.id,
             "name": gpu.id.removeprefix("NVIDIA ").removeprefix("GeForce "),
             "pool": gpu.pool,
+            "manufacturer": "NVIDIA",
             "memory": gpu.memory,
-            "available": True,
+            "secure": True,
+            "community": True,
+            "maxCount": {"secure": 8, "community": 4},
             "price": {
                 "secure": gpu.secure,
                 "community": gpu.community,

@@ -13,6 +13,7 @@ VENDOR_PATHS: dict[str, str] = {
     "runpod": "/runpod",
     "runpod-jobs": "/runpod-jobs",
     "runpod-pods": "/runpod-pods",
+    "runpod-images": "/runpod-images",
     "encyclopedia": "/encyclopedia",
 }
 """Where each wire is mounted; below it, paths are the vendor's own, `/v1` or `/v2` included."""
@@ -25,7 +26,7 @@ def list_names() -> list[str]:
     """Every name that faults can be ordered for: vendors, and the single wires of one.
 
     >>> [name for name in list_names() if name.startswith("runpod")]
-    ['runpod', 'runpod-jobs', 'runpod-pods', 'runpod-api']
+    ['runpod', 'runpod-jobs', 'runpod-pods', 'runpod-images', 'runpod-api']
     """
     main = [f"{name}{MAIN}" for name in VENDOR_PATHS if len(_of_vendor(name)) > 1]
     return [*VENDOR_PATHS, *main]

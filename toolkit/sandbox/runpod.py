@@ -10,6 +10,20 @@ from starlette.routing import BaseRoute, Route
 
 from toolkit.sandbox import SANDBOX_KEYS, VENDOR_PATHS
 from toolkit.sandbox._gpus import DATA_CENTERS, GPUS, POOLS, catalog
+from toolkit.sandbox._runpod_shapes import (
+    ACTIONS,
+    CHOICES,
+    LEADS_TO,
+    LISTS,
+    REQUIRED,
+    SHAPES,
+    describe_endpoint,
+    describe_pod,
+    describe_template,
+    describe_volume,
+    move_on,
+    set_status,
+)
 from toolkit.sandbox._state import SandboxState, bill, request_digest
 from toolkit.sandbox._wire import (
     JsonObject,
@@ -21,62 +35,6 @@ from toolkit.sandbox._wire import (
     read_object,
 )
 
-# The container settings that endpoints, pods and templates share.
-CONTAINER = {
-    "image": "string|null",
-    "args": "string|null",
-    "disk": "integer|null",
-    "ports": "array|null",
-    "env": "object|null",
-    "registry": "string|null",
-    "mounts": "object|null",
-}
-SHAPES: dict[str, dict[str, str]] = {
-    "serverless": CONTAINER
-    | {
-        "name": "string",
-        "type": "string",
-        "scaling": "object|null",
-        "gpu": "object",
-        "workers": "object|null",
-        "templateId": "string|null",
-        "networkVolumes": "array|null",
-        "dataCenterIds": "array|null",
-        "idleTimeout": "integer|null",
-        "executionTimeout": "integer|null",
-        "flashboot": "boolean|null",
-    },
-    "templates": CONTAINER
-    | {
-        "name": "string",
-        "serverless": "boolean|null",
-        "public": "boolean|null",
-        "category": "string|null",
-        "readme": "string|null",
-    },
-    "network-volumes": {"name": "string", "size": "integer", "dataCenter": "string"},
-    "pods": CONTAINER
-    | {
-        "name": "string",
-        "gpu": "object|null",
-        "cpu": "object|null",
-        "templateId": "string|null",
-        "cloudType": "string|null",
-        "dataCenterIds": "array|null",
-    },
-}
-REQUIRED = {
-    "serverless": ("name", "gpu"),
-    "templates": ("name", "image"),
-    "network-volumes": ("name", "size", "dataCenter"),
-    "pods": ("name",),
-}
-LISTS = {
-    "serverless": "endpoints",
-    "templates": "templates",
-    "network-volumes": "networkVolumes",
-    "pods": "pods",
-}
 _TITLES = {
     400: "Bad Request",
     401: "Unauthorized",
@@ -86,14 +44,12 @@ _TITLES = {
     422: "Unprocessable Entity",
     429: "Too Many Requests",
 }
-_ACTIONS = {"start": "STARTING", "stop": "EXITED", "restart": "STARTING", "terminate": "TERMINATED"}
-NEXT_STATUS = {"PROVISIONING": "STARTING", "STARTING": "RUNNING"}
 
 
 class RefusalError(Exception):
     """An error in the vendor's shape."""
 
-    def __init__(self, status: int, detail: str, errors: list[JsonObject] | None = None) -> None:
+    def __init__(self, status: int, detail: str, errors: list[str] | None = None) -> None:
         super().__init__(detail)
         self.status = status
         self.detail = detail
@@ -113,17 +69,23 @@ class RefusalError(Exception):
 
 @dataclass(slots=True)
 class Account:
-    """What the account owns, by kind and id; the job API reads the endpoints."""
+    """What the account owns, by kind and id; the job API reads the endpoints.
+
+    Attributes:
+        bound: the template that each endpoint was made of: it is deleted together with it.
+    """
 
     items: dict[str, dict[str, JsonObject]] = field(
         default_factory=lambda: {kind: {} for kind in SHAPES}
     )
+    bound: dict[str, str] = field(default_factory=dict)
 
 
 class _Wire:
     def __init__(self, state: SandboxState) -> None:
         self._state = state
-        self._items = state.shelf(Account).items
+        self._account = state.shelf(Account)
+        self._items = self._account.items
 
     async def gpus(self, _: Request) -> Response:
         return answer({"gpus": catalog()})
@@ -144,28 +106,36 @@ class _Wire:
         kind = request.path_params["kind"]
         item = self._found(kind, request.path_params["id"])
         if request.method == "DELETE":
-            self._check_unused(kind, item["id"])
-            del self._items[kind][item["id"]]
+            self._delete(kind, item["id"])
             return Response(status_code=204)
         if request.method == "PATCH":
             body = await _read(request)
             self._check(kind, body, partial=True)
-            item.update(body)
+            merged = {n: {**item[n], **body[n]} for n in ("gpu", "workers") if n in body}
+            item.update({n: v for n, v in body.items() if n != "templateId"} | merged)
         elif kind == "pods":
-            # A pod comes up while it is watched.
-            item["status"] = NEXT_STATUS.get(item["status"], item["status"])
+            move_on(item)
         return answer(item)
+
+    def _delete(self, kind: str, identity: str) -> None:
+        self._check_unused(kind, identity)
+        del self._items[kind][identity]
+        if kind == "serverless":
+            # The vendor's words are "and its bound template", a shared one not excepted.
+            self._items["templates"].pop(self._account.bound.pop(identity, ""), None)
 
     async def act(self, request: Request) -> Response:
         pod = self._found("pods", request.path_params["id"])
         body = await _read(request)
         action = body.get("action")
-        if action not in _ACTIONS or set(body) != {"action"}:
-            raise RefusalError(422, f"action must be one of {', '.join(_ACTIONS)}.")
-        if pod["status"] == "TERMINATED":
-            raise RefusalError(409, "The pod is terminated.")
-        pod["status"] = _ACTIONS[action]
-        return answer(pod)
+        if action not in ("terminate", *LEADS_TO) or set(body) != {"action"}:
+            raise RefusalError(422, f"action must be one of {', '.join(LEADS_TO)} or terminate.")
+        if action not in ACTIONS[pod["status"]]:
+            raise RefusalError(409, f"{action} is not valid for a pod that is {pod['status']}.")
+        if action == "terminate":
+            self._delete("pods", pod["id"])
+            return Response(status_code=204)
+        return answer(set_status(pod, LEADS_TO[action]))
 
     def _found(self, kind: str, identity: str) -> JsonObject:
         item = self._items[kind].get(identity)
@@ -179,14 +149,17 @@ class _Wire:
         if not partial:
             errors += [_error(n, "is required") for n in REQUIRED[kind] if body.get(n) is None]
         for name, value in body.items():
-            if name in shape and value is not None and not fits(value, shape[name]):
+            if name in shape and not fits(value, shape[name]):
                 errors.append(_error(name, f"must be {shape[name]}, got {kind_of(value)}"))
+        for name, choices in CHOICES[kind].items():
+            if isinstance(body.get(name), str) and body[name] not in choices:
+                errors.append(_error(name, f"must be one of {', '.join(choices)}"))
         if body.get("name") == "":
             errors.append(_error("name", "must have at least 1 character"))
         if errors:
             raise RefusalError(422, "The request does not match the schema.", errors)
         if kind == "serverless":
-            _check_endpoint(body)
+            _check_endpoint(body, partial=partial)
         if kind == "network-volumes":
             _check_volume(body)
         if kind in ("serverless", "pods") and not partial:
@@ -223,33 +196,39 @@ class _Wire:
 
     def _check_free_name(self, name: str) -> None:
         if any(one["name"] == name for one in self._items["templates"].values()):
-            raise RefusalError(409, f"A template named {name!r} exists already.")
+            raise RefusalError(400, f"A template named {name!r} exists already.")
 
     def _check_unused(self, kind: str, identity: str) -> None:
         users = [*self._items["serverless"].values(), *self._items["pods"].values()]
+        pods = self._items["pods"].values()
+        bound = identity in self._account.bound.values()
         uses = {
-            "templates": any(one.get("templateId") == identity for one in users),
+            "templates": bound or any(one["template"] == identity for one in pods),
             "network-volumes": any(identity in _volumes(one) for one in users),
         }
         if uses.get(kind):
-            raise RefusalError(409, f"{identity} is in use.")
+            raise RefusalError(400, f"{identity} is in use and cannot be deleted.")
 
     def _make(self, kind: str, body: JsonObject, request: Request) -> JsonObject:
         identity = self._state.fresh("runpod", kind, request_digest(request))[:14]
-        made: JsonObject = {"id": identity, **body, "createdAt": "2026-11-20T00:00:00Z"}
-        template = self._items["templates"].get(body.get("templateId") or "")
-        if template and not body.get("image"):
-            made["image"] = template["image"]
+        template = self._items["templates"].get(body.get("templateId") or "", {})
         if kind == "serverless":
-            made = {"type": "QUEUE", **made}
-            made["workers"] = {"min": 0, "max": 3, **(body.get("workers") or {})}
-            made.setdefault("scaling", {"type": "QUEUE_DELAY", "queueDelay": 4})
-            made["requestUrls"] = _request_urls(request, identity)
+            if template:
+                self._account.bound[identity] = template["id"]
+            urls = _request_urls(request, identity)
+            return describe_endpoint(identity, body, template, urls)
         if kind == "pods":
-            made |= {"status": "PROVISIONING", "cost": _pod_cost(body)}
+            place = (body.get("dataCenterIds") or [self._place_of(body)])[0]
+            return describe_pod(identity, body, template, place, _pod_cost(body))
         if kind == "templates":
-            made = {"serverless": False, "public": False, **made}
-        return made
+            return describe_template(identity, body)
+        return describe_volume(identity, body)
+
+    def _place_of(self, body: JsonObject) -> str:
+        """The data centre of the volumes that a pod mounts, or the first one."""
+        volumes = self._items["network-volumes"]
+        places = [str(volumes[one]["dataCenter"]) for one in _volumes(body)]
+        return places[0] if places else DATA_CENTERS[0]
 
 
 def routes(state: SandboxState) -> list[BaseRoute]:
@@ -295,14 +274,14 @@ async def _read(request: Request) -> JsonObject:
         raise RefusalError(400, "The body is not a JSON object.") from None
 
 
-def _error(name: str, message: str) -> JsonObject:
-    return {"location": f"body.{name}", "message": message}
+def _error(name: str, message: str) -> str:
+    return f"body.{name}: {message}"
 
 
-def _check_endpoint(body: JsonObject) -> None:
-    if body.get("type", "QUEUE") not in ("QUEUE", "LOAD_BALANCER"):
-        raise RefusalError(422, "type must be QUEUE or LOAD_BALANCER.")
+def _check_endpoint(body: JsonObject, *, partial: bool) -> None:
     gpu = body.get("gpu")
+    if gpu is None and not partial:
+        raise RefusalError(400, "Exactly one of gpu and cpu is needed.")
     if gpu is not None:
         pools = gpu.get("pools")
         if not isinstance(pools, list) or not pools or not set(pools) <= set(POOLS):
@@ -311,16 +290,23 @@ def _check_endpoint(body: JsonObject) -> None:
             )
         if not fits(gpu.get("count", 1), "integer") or gpu.get("count", 1) < 1:
             raise RefusalError(422, "gpu.count must be an integer of at least 1.")
-        _only(gpu, "gpu", ("pools", "count", "ids"))
+        _only(gpu, "gpu", ("pools", "count", "excludedTypes", *_CUDA))
     workers = body.get("workers") or {}
-    _only(workers, "workers", ("min", "max"))
+    _only(workers, "workers", ("min", "max", "idleTimeout"))
     low, high = workers.get("min", 0), workers.get("max", 3)
     if not (fits(low, "integer") and fits(high, "integer") and 0 <= low <= high and high >= 1):
         raise RefusalError(422, "workers.min and workers.max must be integers, 0 <= min <= max.")
-    scaling = body.get("scaling") or {"type": "QUEUE_DELAY"}
-    _only(scaling, "scaling", ("type", "queueDelay", "requestCount"))
-    if scaling.get("type") not in ("QUEUE_DELAY", "REQUEST_COUNT"):
-        raise RefusalError(422, "scaling.type must be QUEUE_DELAY or REQUEST_COUNT.")
+    if "scaling" in body:
+        kind, member = body["scaling"].get("type"), _SCALING.get(body["scaling"].get("type"))
+        if member is None or not fits(body["scaling"].get(member), "number"):
+            raise RefusalError(422, f"scaling must be {' or '.join(_SCALING)}, with its number.")
+        _only(body["scaling"], "scaling", ("type", member))
+        if body.get("type") == "LOAD_BALANCER" and kind != "REQUEST_COUNT":
+            raise RefusalError(422, "scaling.type must be REQUEST_COUNT for LOAD_BALANCER.")
+
+
+_CUDA = ("allowedCudaVersions", "minCudaVersion")
+_SCALING = {"QUEUE_DELAY": "queueDelay", "REQUEST_COUNT": "requestCount"}
 
 
 def _only(body: JsonObject, name: str, known: tuple[str, ...]) -> None:
@@ -344,6 +330,8 @@ def _check_volume(body: JsonObject) -> None:
 
 def _check_pod(body: JsonObject) -> None:
     gpu, cpu = body.get("gpu"), body.get("cpu")
+    if gpu:
+        _only(gpu, "gpu", ("id", "count", *_CUDA))
     if bool(gpu) == bool(cpu):
         raise RefusalError(400, "Exactly one of gpu and cpu is needed.")
     if gpu and gpu.get("id") not in {one.id for one in GPUS}:
@@ -363,5 +351,9 @@ def _request_urls(request: Request, identity: str) -> dict[str, str]:
         "run": f"{base}/run",
         "runSync": f"{base}/runsync",
         "status": f"{base}/status/{{jobId}}",
+        "stream": f"{base}/stream/{{jobId}}",
         "cancel": f"{base}/cancel/{{jobId}}",
+        "retry": f"{base}/retry/{{jobId}}",
+        "purgeQueue": f"{base}/purge-queue",
+        "health": f"{base}/health",
     }

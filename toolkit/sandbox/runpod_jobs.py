@@ -16,6 +16,7 @@ from toolkit.sandbox._pictures import draw
 from toolkit.sandbox._state import EPOCH, SandboxState, bill, price_factor, request_digest
 from toolkit.sandbox._wire import JsonObject, NotJsonError, answer, fits, read_object
 from toolkit.sandbox.runpod import Account
+from toolkit.sandbox.runpod_images import Drawing, Gallery, link_to
 
 FLUX = "black-forest-labs-flux-1-dev"
 SDXL = "sandbox-worker-sdxl"
@@ -74,6 +75,7 @@ class _Wire:
         self._state = state
         self._queue = state.shelf(_Queue)
         self._account = state.shelf(Account)
+        self._gallery = state.shelf(Gallery)
 
     async def run(self, request: Request) -> Response:
         job = await self._submit(request, "run")
@@ -88,7 +90,7 @@ class _Wire:
         if int(wait) >= job.delay_ms:
             job.status = "IN_PROGRESS"
         if int(wait) >= job.delay_ms + job.execution_ms:
-            await self._finish(job)
+            await self._finish(job, request)
         return answer(_shown(job))
 
     async def status(self, request: Request) -> Response:
@@ -96,7 +98,7 @@ class _Wire:
         if job.status == "IN_QUEUE":
             job.status = "IN_PROGRESS"
         elif job.status == "IN_PROGRESS":
-            await self._finish(job)
+            await self._finish(job, request)
         return answer(_shown(job))
 
     async def cancel(self, request: Request) -> Response:
@@ -111,6 +113,20 @@ class _Wire:
             raise _RefusalError(400, "only a failed or timed out job can be retried")
         job.status, job.error, job.ended_at = "IN_QUEUE", "", None
         return answer({"id": job.id, "status": job.status})
+
+    async def stream(self, request: Request) -> Response:
+        """What a job has brought so far: image workers bring all at once."""
+        job = self._found(request)
+        return answer({"status": job.status, "stream": []})
+
+    async def purge(self, request: Request) -> Response:
+        endpoint = request.path_params["endpoint"]
+        self._worker(endpoint)
+        jobs = self._queue.jobs.values()
+        waiting = [j for j in jobs if j.endpoint == endpoint and j.status == "IN_QUEUE"]
+        for job in waiting:
+            del self._queue.jobs[job.id]
+        return answer({"removed": len(waiting), "status": "completed"})
 
     async def health(self, request: Request) -> Response:
         endpoint = request.path_params["endpoint"]
@@ -211,19 +227,32 @@ class _Wire:
             raise _RefusalError(404, "job not found")
         return job
 
-    async def _finish(self, job: Job) -> None:
+    async def _finish(self, job: Job, request: Request) -> None:
         job.status = "IN_PROGRESS"
         fault = refusal(job.given, job.worker)
         if fault:
             job.error = fault
             self._end(job, "FAILED")
             return
-        output = await run_in_threadpool(
-            work, job.given, job.worker, self._state.seed, job.price_factor
-        )
+        output: object
+        if job.worker == "flux":
+            output = self._link(job, request)
+        else:
+            output = await run_in_threadpool(work, job.given, job.worker, self._state.seed)
         if job.status == "IN_PROGRESS":  # a cancel may have come while the worker drew
             job.output = output
             self._end(job, "COMPLETED")
+
+    def _link(self, job: Job, request: Request) -> JsonObject:
+        """What a public endpoint answers: where the picture is, and what it cost."""
+        width, height = _size(job.given)
+        name = self._state.digest("picture", job.id)[:20]
+        steps, seed = job.given.get("num_inference_steps", 25), _seed(job.given, self._state.seed)
+        self._gallery.drawings[name] = Drawing(
+            job.given["prompt"], width, height, steps, seed, self._state.clock()
+        )
+        cost = width * height / 1_000_000 * 0.02 * job.price_factor
+        return {"image_url": link_to(request, name), "cost": round(cost, 6)}
 
     def _end(self, job: Job, status: str) -> None:
         job.status = status
@@ -246,6 +275,8 @@ def routes(state: SandboxState) -> list[BaseRoute]:
         Route(f"{at}/status/{{job}}", _guarded(wire.status), methods=["GET", "POST"]),
         Route(f"{at}/cancel/{{job}}", _guarded(wire.cancel), methods=["POST"]),
         Route(f"{at}/retry/{{job}}", _guarded(wire.retry), methods=["POST"]),
+        Route(f"{at}/stream/{{job}}", _guarded(wire.stream), methods=["GET", "POST"]),
+        Route(f"{at}/purge-queue", _guarded(wire.purge), methods=["POST"]),
         Route(f"{at}/health", _guarded(wire.health), methods=["GET"]),
         Route(f"{at}/openai/v1/models", _guarded(wire.models), methods=["GET"]),
         Route(f"{at}/openai/v1/chat/completions", _guarded(wire.chat), methods=["POST"]),
@@ -310,23 +341,24 @@ def refusal(given: JsonObject, worker: str) -> str:
     return "" if 1 <= given.get("num_images", 1) <= 2 else "num_images must be 1 or 2."
 
 
-def work(given: JsonObject, worker: str, sandbox_seed: int, price_factor: float) -> object:
-    """Draw, and answer in the shape of this kind of worker."""
+def work(given: JsonObject, worker: str, sandbox_seed: int) -> object:
+    """Draw, and answer in the shape of this kind of worker, the picture itself in it."""
     if worker == "comfyui":
         picture = base64.b64encode(draw(_workflow_prompt(given), seed=sandbox_seed)).decode()
         return {"images": [{"filename": "sandbox_00001_.png", "type": "base64", "data": picture}]}
     width, height = _size(given)
-    seed = given.get("seed")
-    seed = sandbox_seed if seed is None or seed < 0 else seed
+    seed = _seed(given, sandbox_seed)
     steps = given.get("num_inference_steps", 25)
     pictures = []
-    for place in range(given.get("num_images", 1) if worker == "sdxl" else 1):
+    for place in range(given.get("num_images", 1)):
         drawn = draw(given["prompt"], width=width, height=height, steps=steps, seed=seed + place)
         pictures.append("data:image/png;base64," + base64.b64encode(drawn).decode())
-    if worker == "flux":
-        cost = width * height / 1_000_000 * 0.02 * price_factor
-        return {"image_url": pictures[0], "cost": round(cost, 6)}
     return {"images": pictures, "image_url": pictures[0], "seed": seed}
+
+
+def _seed(given: JsonObject, sandbox_seed: int) -> int:
+    seed = given.get("seed")
+    return sandbox_seed if seed is None or seed < 0 else int(seed)
 
 
 def _workflow_prompt(given: JsonObject) -> str:

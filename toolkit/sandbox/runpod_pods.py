@@ -5,9 +5,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from toolkit.sandbox._runpod_shapes import move_on
 from toolkit.sandbox._state import SandboxState, request_digest
 from toolkit.sandbox._wire import JsonObject, NotJsonError, answer, read_object
-from toolkit.sandbox.runpod import NEXT_STATUS, Account
+from toolkit.sandbox.runpod import Account
 from toolkit.sandbox.runpod_jobs import refusal, work, worker_of
 
 PORT = "8000/http"
@@ -24,7 +25,7 @@ class _Wire:
             return Response("Not Found", 404, media_type="text/plain")
         if pod["status"] != "RUNNING" or PORT not in (pod.get("ports") or []):
             # A pod comes up while it is watched, be it from here.
-            pod["status"] = NEXT_STATUS.get(pod["status"], pod["status"])
+            move_on(pod)
             return Response("Bad Gateway", 502, media_type="text/plain")
         try:
             body = await read_object(request)
@@ -38,7 +39,7 @@ class _Wire:
         words = refusal(given, worker)
         if words:
             return answer({**job, "status": "FAILED", "error": words})
-        output = await run_in_threadpool(work, given, worker, self._state.seed, 1.0)
+        output = await run_in_threadpool(work, given, worker, self._state.seed)
         return answer({**job, "status": "COMPLETED", "output": output})
 
 

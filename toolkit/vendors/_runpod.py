@@ -1,9 +1,7 @@
 """How RunPod's two APIs are asked, and its management API: endpoints, templates, catalogue."""
 
 import re
-import secrets
 from collections.abc import Callable
-from contextlib import suppress
 from decimal import Decimal
 from typing import TypeVar
 
@@ -23,10 +21,11 @@ from toolkit.plugins.infrastructure import (
     Listing,
     State,
 )
-from toolkit.vendors._http import Answer, Json, bearer, inner, number
+from toolkit.vendors._http import REFUSED, Answer, Json, bearer, inner, number
 
 DEFAULT_IMAGE = "runpod/worker-sdxl:latest"
-_HIDDEN = "toolkit-hidden-"  # how the templates are called that go with their endpoint
+# What a template has that an endpoint can be made of just as well.
+_OF_TEMPLATES = ("image", "args", "disk", "ports", "env", "registry")
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 S = TypeVar("S", bound=State)
 
@@ -49,9 +48,19 @@ def asked(
     response = yield from send(to(access, method, path, body, host))
     answer = Answer("runpod", access, response)
     if answer.failed:
-        said = answer.json()
-        raise answer.failure(said.get("detail") or said.get("error") or said.get("title"))
+        raise _failure(answer)
     return answer
+
+
+def _failure(answer: Answer) -> VendorFault:
+    said = answer.json()
+    words = said.get("detail") or said.get("error") or said.get("title")
+    listed = said.get("errors")
+    more = [one for one in listed if isinstance(one, str)] if isinstance(listed, list) else []
+    if isinstance(words, str) and more:
+        words = f"{words.rstrip('.')}: {'; '.join(more)}"
+    # 409 is for what cannot be done as things stand: no outage, and the same again is refused.
+    return answer.failure(words, verdict=REFUSED if answer.status == 409 else None)
 
 
 def listed(
@@ -90,35 +99,30 @@ def bad(message: str, job: str | None = None) -> VendorFault:
 def create_endpoint(operation: EndpointCreation, access: Access) -> Flow[EndpointState]:
     """Create a serverless endpoint with our defaults, which are not the vendor's.
 
-    An image without a template gets a hidden template, which is deleted again if the endpoint
-    cannot be made.
+    The vendor deletes an endpoint together with the template that is bound to it. So a template is
+    never bound: what it says is read, and the endpoint is made of that.
 
     Raises:
         VendorFault: what the vendor says.
     """
-    template = operation.template_id
-    if template is None:
-        template = yield from _hidden_template(operation, access)
     fields: Json = {
         "name": operation.name,
         "type": "QUEUE",
         "scaling": {"type": "QUEUE_DELAY", "queueDelay": 4},
         "gpu": {"pools": [operation.gpu_pool], "count": 1},
         "workers": {"min": operation.workers_min, "max": operation.workers_max},
-        "templateId": template,
+        "image": operation.image or DEFAULT_IMAGE,
     }
+    if operation.template_id is not None:
+        path = f"/templates/{segment(operation.template_id)}"
+        template = (yield from asked(access, "GET", path, host="api")).json()
+        fields |= {name: template[name] for name in _OF_TEMPLATES if template.get(name)}
+        if template.get("allowedCudaVersions"):
+            fields["gpu"]["allowedCudaVersions"] = template["allowedCudaVersions"]
     if operation.volume_ids:
         fields["networkVolumes"] = list(operation.volume_ids)
-    try:
-        answer = yield from asked(access, "POST", "/serverless", fields, host="api")
-        hidden = operation.template_id is None
-        return _state(answer.json(), answer, template, hidden=hidden)
-    except VendorFault:
-        if operation.template_id is None:
-            # The vendor keeps a template that is in use: an endpoint made after all stays whole.
-            with suppress(VendorFault):
-                yield from deleted(access, f"/templates/{template}")
-        raise
+    answer = yield from asked(access, "POST", "/serverless", fields, host="api")
+    return _state(answer.json(), answer)
 
 
 def read_endpoint(operation: EndpointReading, access: Access) -> Flow[EndpointState]:
@@ -129,11 +133,7 @@ def read_endpoint(operation: EndpointReading, access: Access) -> Flow[EndpointSt
     """
     path = f"/serverless/{segment(operation.vendor_id)}"
     answer = yield from asked(access, "GET", path, host="api")
-    said = answer.json()
-    template = said.get("templateId")
-    if not isinstance(template, str):
-        return _state(said, answer, None)
-    return _state(said, answer, template, hidden=(yield from _is_hidden(template, access)))
+    return _state(answer.json(), answer)
 
 
 def list_endpoints(
@@ -149,23 +149,14 @@ def list_endpoints(
 
 
 def delete_endpoint(operation: EndpointDeletion, access: Access) -> Flow[Reply]:
-    """Destroy an endpoint and its hidden template; what is gone already counts as destroyed.
+    """Destroy an endpoint; what is gone already counts as destroyed.
 
     Raises:
         VendorFault: what the vendor says.
     """
-    template = operation.template_id
-    if template is None:
-        try:
-            state = yield from read_endpoint(EndpointReading(vendor_id=operation.vendor_id), access)
-        except VendorFault as fault:
-            if fault.status != 404:
-                raise
-        else:
-            template = state.template_id if state.hidden_template else None
     yield from deleted(access, f"/serverless/{segment(operation.vendor_id)}")
-    if template is not None:
-        yield from deleted(access, f"/templates/{segment(template)}")
+    if operation.template_id is not None:
+        yield from deleted(access, f"/templates/{segment(operation.template_id)}")
     return Reply(model="serverless")
 
 
@@ -204,38 +195,13 @@ def _gpu(row: Json, answer: Answer) -> GpuOffer:
     )
 
 
-def _hidden_template(operation: EndpointCreation, access: Access) -> Flow[str]:
-    """A template for one endpoint's image; the vendor wants its name to be unique."""
-    fields: Json = {
-        "name": _HIDDEN + (operation.reference or secrets.token_hex(8)),
-        "image": operation.image or DEFAULT_IMAGE,
-        "serverless": True,
-    }
-    answer = yield from asked(access, "POST", "/templates", fields, host="api")
-    return segment(answer.json().get("id"))
-
-
-def _is_hidden(template: str, access: Access) -> Flow[bool]:
-    try:
-        answer = yield from asked(access, "GET", f"/templates/{segment(template)}", host="api")
-    except VendorFault as fault:
-        if fault.status == 404:
-            return False
-        raise
-    return str(answer.json().get("name")).startswith(_HIDDEN)
-
-
-def _state(
-    said: Json, answer: Answer, template: str | None = None, *, hidden: bool = False
-) -> EndpointState:
+def _state(said: Json, answer: Answer) -> EndpointState:
     workers, pools = inner(said, "workers"), inner(said, "gpu").get("pools")
     least, most = number(workers.get("min")), number(workers.get("max"))
     return EndpointState(
         vendor_id=segment(said.get("id")),
         vendor_request_id=answer.request_id,
         name=answer.label(said.get("name")) or "",
-        template_id=template,
-        hidden_template=hidden,
         gpu_pools=tuple(p for p in pools if isinstance(p, str)) if isinstance(pools, list) else (),
         workers_min=None if least is None else int(least),
         workers_max=None if most is None else int(most),

@@ -3,14 +3,14 @@
 import httpx
 
 from toolkit.contract.errors import ErrorCode
-from toolkit.plugins import Access, Flow, ImageRequest, VendorFault, compute, send
+from toolkit.plugins import PUBLIC_ONLY, Access, Flow, ImageRequest, VendorFault, compute, send
 from toolkit.vendors._http import REFUSED, Answer, Json, quoted
 from toolkit.vendors._pictures import embedded, links, media_type
 from toolkit.vendors._runpod import bad
 
+# Where the vendor keeps results: the only address that they are fetched from, without the key.
+RESULTS = "https://image.runpod.ai"
 FLUX = "black-forest-labs-flux"  # the public endpoints of that family
-# The only hosts that results are fetched from: over https, and without the key.
-RESULT_HOSTS = frozenset({"image.runpod.ai"})
 
 
 def worker_input(operation: ImageRequest, endpoint: str) -> Json:
@@ -58,7 +58,7 @@ def of_job(fault: VendorFault, job: str) -> VendorFault:
 def _fetched(output: object, access: Access, job: str) -> Flow[bytes]:
     """The first result that is linked to, from a host that is known to keep them."""
     found = links(output)
-    url = next((url for url in map(_parsed, found) if url is not None), None)
+    url = next((url for link in found if (url := _result(link, access)) is not None), None)
     if url is None:
         if found:
             raise bad("The output links to a host that results are not fetched from.", job)
@@ -69,7 +69,8 @@ def _fetched(output: object, access: Access, job: str) -> Flow[bytes]:
             raise VendorFault(code, said, retryable=retryable, vendor_request_id=job)
         raise bad("The worker's output has no image in it.", job)
     try:
-        answer = Answer("runpod", access, (yield from send(httpx.Request("GET", url))))
+        request = httpx.Request("GET", url, extensions=_bounds(access))
+        answer = Answer("runpod", access, (yield from send(request)))
     except VendorFault as fault:
         raise of_job(fault, job) from None
     if answer.failed or media_type(answer.response.content) is None:
@@ -82,14 +83,23 @@ def _fetched(output: object, access: Access, job: str) -> Flow[bytes]:
     return answer.response.content
 
 
-def _parsed(link: str) -> httpx.URL | None:
-    """A link, if it may be followed: https, a host that is named here, and nothing in between."""
+def _bounds(access: Access) -> dict[str, object]:
+    """The vendor's own host is public; one that the operator has set may be inside."""
+    return {PUBLIC_ONLY: access.url("", "images") == RESULTS}
+
+
+def _result(link: str, access: Access) -> httpx.URL | None:
+    """A link, if it may be followed: it leads below the address that the vendor keeps results at.
+
+    That address is the vendor's file's, over https, unless the operator has set another one. The
+    key never goes there.
+    """
     try:
-        url = httpx.URL(link)
+        url, kept = httpx.URL(link), httpx.URL(access.url("/", "images"))
     except (httpx.InvalidURL, ValueError):
         return None
-    plain = url.scheme == "https" and not url.userinfo and url.port is None
-    return url if plain and url.host in RESULT_HOSTS else None
+    same = (url.scheme, url.host, url.port) == (kept.scheme, kept.host, kept.port)
+    return url if same and not url.userinfo and url.path.startswith(kept.path) else None
 
 
 def _worker_error(output: object, access: Access) -> str:

@@ -66,7 +66,7 @@ from toolkit.vendors._runpod_stock import (
     list_volumes,
     read_pod,
 )
-from toolkit.vendors._runpod_worker import of_job, picture, seed_of, worker_input
+from toolkit.vendors._runpod_worker import RESULTS, of_job, picture, seed_of, worker_input
 
 SERVED = "served-by-the-endpoint"
 POLICY = {"executionTimeout": 600_000}  # in milliseconds
@@ -265,6 +265,7 @@ VENDOR = Vendor(
     base_urls={
         "api": "https://api.runpod.io/v2",
         "jobs": "https://api.runpod.ai/v2",
+        "images": RESULTS,
         "pods": f"https://{{pod}}-{WORKER_PORT}.proxy.runpod.net",
     },
     operations={ImageRequest: image, TextRequest: text},

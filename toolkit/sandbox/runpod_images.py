@@ -1,0 +1,56 @@
+"""The `runpod-images` wire: the host that public endpoints link to, where pictures stay a week."""
+
+from dataclasses import dataclass, field
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from toolkit.sandbox import VENDOR_PATHS
+from toolkit.sandbox._pictures import draw
+from toolkit.sandbox._state import SandboxState
+
+KEPT_S = 7 * 24 * 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A picture that is linked to: it is drawn as it is fetched, the same each time."""
+
+    prompt: str
+    width: int
+    height: int
+    steps: int
+    seed: int
+    made_at: float
+
+
+@dataclass(slots=True)
+class Gallery:
+    """The pictures that are linked to, by the name that the link has."""
+
+    drawings: dict[str, Drawing] = field(default_factory=dict)
+
+
+def link_to(request: Request, name: str) -> str:
+    """Name the address of a picture, as reached by who sent a request to another wire."""
+    root = str(request.url).partition("/runpod")[0]
+    return f"{root}{VENDOR_PATHS['runpod-images']}/{name}/output.png"
+
+
+def routes(state: SandboxState) -> list[BaseRoute]:
+    """The path of every picture; a link is all that it takes."""
+    gallery = state.shelf(Gallery)
+
+    async def show(request: Request) -> Response:
+        found = gallery.drawings.get(request.path_params["name"])
+        if found is None or state.clock() - found.made_at > KEPT_S:
+            return Response("Not Found", 404, media_type="text/plain")
+        size = {"width": found.width, "height": found.height}
+        picture = await run_in_threadpool(
+            draw, found.prompt, **size, steps=found.steps, seed=found.seed
+        )
+        return Response(picture, media_type="image/png")
+
+    return [Route("/{name}/output.png", show, methods=["GET"])]
