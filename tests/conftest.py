@@ -14,16 +14,24 @@ from toolkit import capabilities, vendors
 from toolkit.local import EngineThread
 from toolkit.settings import Settings
 
-# Files whose few tests take longest; of two workers, one would else be busy with them at the end.
-LONG = (
+# What takes long: processes killed, notebooks run, a browser, requests made up by the thousand. The
+# tests of every day (`scripts/test`) are without it; the gate and the README's command are not.
+SLOW = (
     "tests/browser/", "tests/crash/", "tests/notebooks/", "tests/server/test_conformance",
-    "tests/test_benchmarks", "tests/batch/", "tests/engine/",
+    "tests/test_benchmarks", "tests/batch/", "tests/engine/test_planner_properties",
+    "tests/engine/test_money", "tests/engine/test_clocks",
 )  # fmt: skip
+# Of two workers, one would else be busy with these at the end.
+FIRST = (*SLOW, "tests/engine/")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes long."""
-    items.sort(key=lambda item: not item.nodeid.startswith(LONG))
+    """Mark what takes long, and begin with it."""
+    for item in items:
+        if item.nodeid.startswith(SLOW):
+            item.add_marker("slow")
+    items.sort(key=lambda item: not item.nodeid.startswith(FIRST))
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,78 @@
+"""What is installed is what was tested: the lock, the constraints and the project file agree."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+FILES = ("pyproject.toml", "constraints.txt", "requirements.lock", "scripts/lock.py")
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """The files that have to agree, in a folder of their own."""
+    (tmp_path / "scripts").mkdir()
+    for name in FILES:
+        shutil.copy(ROOT / name, tmp_path / name)
+    return tmp_path
+
+
+def check(folder: Path) -> tuple[int, str]:
+    """Have the script check a folder, without a network and without uv."""
+    done = subprocess.run(
+        [sys.executable, str(folder / "scripts" / "lock.py"), "--check"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PATH": "", "PYTHONPATH": ""},
+    )
+    assert done.stderr == ""
+    return done.returncode, done.stdout
+
+
+def change(name: str, pattern: str, to: str) -> Callable[[Path], None]:
+    """Have the first match in a file replaced."""
+
+    def apply(folder: Path) -> None:
+        text = (folder / name).read_text(encoding="utf-8")
+        changed = re.sub(pattern, to, text, count=1, flags=re.M)
+        assert changed != text
+        (folder / name).write_text(changed, encoding="utf-8")
+
+    return apply
+
+
+def test_what_is_kept_agrees(copy: Path) -> None:
+    """Given the files as committed, then there is nothing to say."""
+    assert check(copy) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (change("pyproject.toml", '"httpx>=[^"]+"', '"httpx>=99"'), "httpx"),
+        (
+            change("pyproject.toml", '    "httpx>=', '    "teapot>=1",\n    "httpx>='),
+            "teapot is not",
+        ),
+        (change("pyproject.toml", '"nbval>=[^"]+"', '"nbval>=99"'), "not >=99"),
+        (change("constraints.txt", "^httpx==.*", "httpx==0.27.0"), "constraints.txt 0.27.0"),
+        (change("constraints.txt", "^nbval==.*\n", ""), "nbval is not in constraints.txt"),
+        (change("requirements.lock", "^httpcore==.*", "teapot==1.0 \\\\"), "httpcore is not in"),
+        (change("requirements.lock", "^(# What)", r"--index-url x\n\1"), "begins otherwise"),
+        (change("requirements.lock", "^httpx==", "--find-links x\nhttpx=="), "no pin with hashes"),
+        (change("requirements.lock", r"^(httpx==[^ ]+)( \\\n.*)+\n(?=\w)", r"\1\n"), "httpx=="),
+    ],
+)
+def test_what_does_not_agree_is_told(copy: Path, damage: Callable[[Path], None], said: str) -> None:
+    """Given one of them changed alone, when checked, then a line says what does not agree."""
+    damage(copy)
+    status, told = check(copy)
+    assert status == 1
+    assert said in told
