@@ -159,7 +159,7 @@ async def test_work_that_may_have_been_done_is_not_done_twice(bench: Bench) -> N
     run = await bench.run("speech.generate")
     assert run.status == "failed"
     assert bench.weather.calls == ["minimax"]
-    assert run.cost_incurred_usd == run.attempts[0].cost_usd == run.estimated_cost_usd
+    assert run.cost_incurred_usd == run.attempts[0].cost_usd == run.reservation_usd
     assert run.cost_incurred_usd > 0
 
 

@@ -61,7 +61,8 @@ def test_prices_say_where_they_are_from(vendor: str) -> None:
 @pytest.mark.parametrize(
     ("vendor", "kind", "units", "usd"),
     [
-        ("minimax", "text", {"input_tokens": 1e6, "output_tokens": 1e6}, "1.5"),
+        ("minimax", "text", {"input_tokens": 1e5, "output_tokens": 1e5}, "0.15"),
+        ("minimax", "text", {"input_tokens": 1e6, "output_tokens": 1e6}, "3"),
         ("minimax", "speech", {"characters": 1000.0}, "0.06"),
         ("minimax", "clone", {"voices": 1.0}, None),
         ("minimax", "clone", {"voices": 0.0}, "0"),

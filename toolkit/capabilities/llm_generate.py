@@ -83,6 +83,8 @@ def request(given: LlmInput) -> TextRequest:
         max_tokens=given.max_tokens,
         temperature=given.temperature,
         schema=given.output_schema,
+        # What a schema asks for is nothing when it is cut.
+        cap_may_fall="max_tokens" not in given.model_fields_set and given.output_schema is None,
     )
 
 

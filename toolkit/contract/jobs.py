@@ -59,8 +59,12 @@ class Candidate(Record):
     Attributes:
         score: from 0 to 1, by the policy's weights.
         allowed: whether the request leaves it a choice: not by a pin of another provider.
+        affordable: whether what its budgets leave covers the most that it may come to.
         healthy: whether it may be called now; `breaker` is the state of its circuit breaker.
         estimated_cost_usd: the expected dollars for this very input; none if unknown.
+        reservation_usd: the most that one call may come to, which a budget has to cover; none if
+            its price or its bound is unknown.
+        max_tokens: the cap on the answer, where a budget lowered one that nobody had set.
         latency_p50_ms: the median of what calls have taken lately; none before the first.
         error_rate: the share of the connection's last calls that failed.
         quality: the model's tier: 1 economy, 2 standard, 3 premium.
@@ -73,9 +77,12 @@ class Candidate(Record):
     excluded: bool = False
     allowed: bool = True
     connected: bool = True
+    affordable: bool = True
     healthy: bool = True
     connection_id: str | None = None
     estimated_cost_usd: Usd | None = None
+    reservation_usd: Usd | None = None
+    max_tokens: int | None = None
     latency_p50_ms: float | None = None
     latency_p95_ms: float | None = None
     error_rate: float | None = None
@@ -95,6 +102,8 @@ class Attempt(Record):
 
     Attributes:
         http_status: what the vendor answered with, where it failed with an answer.
+        reservation_usd: what was reserved for it before the call; none if unknown.
+        max_tokens: the cap on the answer, where a budget lowered one that nobody had set.
     """
 
     n: int
@@ -106,6 +115,8 @@ class Attempt(Record):
     vendor_request_id: str | None = None
     http_status: int | None = None
     cost_usd: Usd | None = None
+    reservation_usd: Usd | None = None
+    max_tokens: int | None = None
     started_at: Timestamp
     ended_at: Timestamp | None = None
     # Whether the account's usage tells of it: of what is read from the store, it mostly does.
@@ -144,6 +155,9 @@ class Job(Record):
     artifact_id: str | None = None
     error: ErrorInfo | None = None
     estimated_cost_usd: Usd | None = None
+    reservation_usd: Usd | None = Field(
+        default=None, description="the most that its last call could come to"
+    )
     cost_usd: Usd | None = None
     cost_incurred_usd: Usd = 0.0
     cost_source: CostSource = "unknown"

@@ -23,6 +23,8 @@ class Route(Routing):
 
     Attributes:
         provider: who would be called first; none where nobody may be called now.
+        estimated_cost_usd: what it is expected to cost; none if unknown.
+        reservation_usd: the most that the call may come to, which a budget has to cover.
         candidates: every vendor and model that was looked at, the best first.
     """
 
@@ -31,6 +33,7 @@ class Route(Routing):
     model: str | None = None
     connection_id: str | None = None
     estimated_cost_usd: Usd | None = None
+    reservation_usd: Usd | None = None
 
 
 class Run(Job):

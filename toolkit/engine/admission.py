@@ -7,6 +7,7 @@ from typing import Any
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.jobs import Options
 from toolkit.contract.money import format_usd
+from toolkit.engine.affordability import Money, explain_over_budget
 from toolkit.engine.artifacts import Artifacts
 from toolkit.engine.core import Core
 from toolkit.engine.router import Backends, check, route
@@ -43,15 +44,24 @@ class Gate:
         given: Mapping[str, object],
         options: Options,
         operation: Operation[Any] | None,
+        money: Money | None = None,
     ) -> Decimal | None:
-        """Check connections, named artifacts, and where it is to run.
+        """Check connections, named artifacts, where it is to run, and that a budget covers it.
+
+        Args:
+            capability: what is asked for.
+            given: the input.
+            options: how.
+            operation: what a vendor would be asked for; none where that is not known yet.
+            money: what budgets leave; by default the whole of the options' own.
 
         Returns:
             what the first choice is expected to cost; none where its price is unknown.
 
         Raises:
             RequestError: `CREDENTIALS_MISSING`, `PROVIDER_NOT_ALLOWED`, `NOT_FOUND` for an
-                artifact, endpoint or compute, or `INVALID_REQUEST` for both of the latter.
+                artifact, endpoint or compute, `INVALID_REQUEST` for both of the latter, or
+                `BUDGET_EXCEEDED` where no call that could be made would fit.
         """
         backends = self._backends.get(capability.name)
         if backends is None:
@@ -61,7 +71,10 @@ class Gate:
         await self.find(capability, given, options)
         if operation is None:
             return NOTHING
-        routing = route(capability, options, operation, backends)
+        routing = route(capability, options, operation, backends, money)
+        refused = explain_over_budget(routing)
+        if refused is not None and capability.operation_required:
+            raise RequestError(ErrorCode.BUDGET_EXCEEDED, refused)
         first = next((c for c in routing.candidates if not c.excluded), None)
         if first is None:
             return NOTHING
@@ -128,6 +141,6 @@ def within_budget(limit: float | None, expected: Sequence[Decimal | None]) -> No
     if total > Decimal(str(limit)):
         raise RequestError(
             ErrorCode.BUDGET_EXCEEDED,
-            f"It may cost {format_usd(total, exact=True)}, and max_cost_usd is "
+            f"It is expected to cost {format_usd(total, exact=True)}, and max_cost_usd is "
             f"{format_usd(limit, exact=True)}.",
         )

@@ -41,6 +41,10 @@ class Allowances:
         if spent >= limit or spent + (expected or Decimal(0)) > limit:
             raise RequestError(ErrorCode.BUDGET_EXCEEDED, _over(limit, spent))
 
+    async def limits(self, key_id: str | None) -> bool:
+        """Whether a key has an allowance, so that nothing without a known bound is called."""
+        return await self._limited(key_id) is not None
+
     async def hold(self, key_id: str | None, amount: Decimal | None, held: Reservation) -> None:
         """Have what a call may cost held here too, waiting while others may give some back.
 

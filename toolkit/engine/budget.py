@@ -4,8 +4,9 @@ import asyncio
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 
-from toolkit.contract.errors import ErrorCode, WorkError
-from toolkit.contract.money import format_usd
+
+class NoRoomError(Exception):
+    """Less is left than a call may come to, whatever calls under way turn out to cost."""
 
 
 class Budget:
@@ -30,6 +31,11 @@ class Budget:
     def could_fit(self, amount: Decimal) -> bool:
         """Whether it could be, once what is reserved has turned out to cost nothing."""
         return self.limit is None or self.spent + amount <= self.limit
+
+    @property
+    def room(self) -> Decimal | None:
+        """The most that can still be reserved, once calls under way turn out to cost nothing."""
+        return None if self.limit is None else self.limit - self.spent
 
     def hold(self, amount: Decimal) -> None:
         """Count `amount` as reserved."""
@@ -76,26 +82,16 @@ async def reserve(budgets: Sequence[Budget], amount: Decimal | None) -> Reservat
     """Hold `amount` in all budgets together, waiting while calls under way may leave room.
 
     Raises:
-        WorkError: `BUDGET_EXCEEDED` when it can never fit, or when the price is unknown and a
-            limit is set.
+        NoRoomError: when it can never fit, or when it is unknown and a limit is set.
     """
     limited = [budget for budget in budgets if budget.limit is not None]
     if amount is None:
         if limited:
-            raise WorkError(
-                ErrorCode.BUDGET_EXCEEDED,
-                "The price of this call is unknown, so it cannot be kept to a budget.",
-            )
+            raise NoRoomError
         return Reservation(budgets, Decimal(0))
     while True:
-        for budget in limited:
-            if not budget.could_fit(amount):
-                raise WorkError(
-                    ErrorCode.BUDGET_EXCEEDED,
-                    f"This call may cost {format_usd(amount, exact=True)}; "
-                    f"{format_usd(budget.spent, exact=True)} of "
-                    f"{format_usd(budget.limit, exact=True)} is spent.",
-                )
+        if not all(budget.could_fit(amount) for budget in limited):
+            raise NoRoomError
         full = next((budget for budget in limited if not budget.fits(amount)), None)
         if full is None:
             return Reservation(budgets, amount)

@@ -5,7 +5,7 @@ import random
 import time
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -16,19 +16,22 @@ from toolkit.contract.base import ErrorInfo, now
 from toolkit.contract.connections import Connection
 from toolkit.contract.errors import ErrorCode, ToolkitError, WorkError
 from toolkit.contract.jobs import Attempt, Candidate, Options
-from toolkit.engine.budget import Reservation, reserve
+from toolkit.engine.affordability import Money, explain_over_budget
+from toolkit.engine.bill import Bill, may_be_billed
+from toolkit.engine.budget import NoRoomError, Reservation, reserve
 from toolkit.engine.core import Core
 from toolkit.engine.driver import Hooks, OutcomeUnknown
 from toolkit.engine.health import Pass
 from toolkit.engine.lanes import CoolingDown, Lane
 from toolkit.engine.router import route, soonest
 from toolkit.engine.work import Work
-from toolkit.plugins import Operation, Reply, Submitted, VendorFault
+from toolkit.plugins import Operation, Reply, Submitted, TextRequest, VendorFault
 from toolkit.plugins.pricing import price
 from toolkit.settings import Settings, Timeouts
 from toolkit.store import Update
 
 BACKOFF_CAP_S = 8.0
+NOTHING = Decimal(0)
 
 
 class Calls:
@@ -55,6 +58,8 @@ class Calls:
                         return await self._call(work, candidate, connection, lane, leave, operation)
                 except CoolingDown:
                     break  # it was well when it was chosen, and no longer when its turn came
+                except NoRoomError:
+                    break  # others have spent meanwhile what it may come to
                 except VendorFault as fault:
                     delay_s = self._again(fault, connection, lane, operation, search)
                     if delay_s is None:
@@ -71,14 +76,25 @@ class Calls:
         while True:
             backends = await self._core.backends(work.account_id, work.capability)
             backends = backends.without(frozenset(search.over | search.resting))
-            routing = route(work.capability, work.job.options, operation, backends)
+            money = await self._money(work)
+            routing = route(work.capability, work.job.options, operation, backends, money)
             if work.job.routing is None or not search.tries:
                 work.job.routing = routing
             candidate = next((c for c in routing.candidates if not c.excluded), None)
             if candidate is not None:
                 return candidate, backends.connections[candidate.provider]
+            wait_s = soonest(routing, backends)
+            refused = explain_over_budget(routing)
+            if wait_s is None and refused is not None and search.last is None:
+                raise WorkError(ErrorCode.BUDGET_EXCEEDED, refused)
             self._show(work, "waiting_capacity")
-            await asyncio.sleep(search.wait_s(soonest(routing, backends), self._core.settings))
+            await asyncio.sleep(search.wait_s(wait_s, self._core.settings))
+
+    async def _money(self, work: Work) -> Money:
+        """What the budgets over a job leave, as of now."""
+        rooms = [budget.room for budget in work.budgets if budget.room is not None]
+        limited = bool(rooms) or await self._core.allowances.limits(work.lease.key_id)
+        return Money(limited=limited, room=min(rooms, default=None))
 
     def _again(
         self,
@@ -119,35 +135,47 @@ class Calls:
         operation: Operation[Any],
     ) -> Reply:
         """Make one call: reserve, write the intent down, call, settle."""
-        known = candidate.estimated_cost_usd
-        estimate = None if known is None else Decimal(str(known))
-        held = await reserve(work.budgets, estimate)
-        await self._core.allowances.hold(work.lease.key_id, estimate, held)
+        known = candidate.reservation_usd
+        bound = None if known is None else Decimal(str(known))
+        bill = Bill(await self._reserve(work, bound), partial(self._reserve, work, bound))
         attempt = self._begin(work, candidate)
+        if candidate.max_tokens is not None and isinstance(operation, TextRequest):
+            operation = replace(operation, max_tokens=candidate.max_tokens)
         vendor = self._core.registry.vendors[candidate.provider]
         with self._core.observer.call(work, attempt, vendor):
             try:
                 # Not before this is durable may anything be spent (promise P3).
                 await self._core.store.write(work.written("running"), lease=work.lease)
                 started = time.monotonic()
-                reply = await self._ask(work, candidate, connection, operation)
+                reply = await self._ask(work, candidate, connection, operation, bill)
             except VendorFault as fault:
                 lane.failed(fault, leave)
-                spent = held.amount if _may_be_billed(fault) else Decimal(0)
-                self._settle(work, attempt, held, spent)
+                self._settle(work, attempt, bill, bill.amount if may_be_billed(fault) else NOTHING)
                 attempt.status = "failed"
                 attempt.vendor_request_id = fault.vendor_request_id
                 attempt.http_status = fault.status
                 attempt.error = ErrorInfo(code=fault.code.name, message=fault.message)
                 raise
+            except WorkError as error:
+                self._settle(work, attempt, bill, bill.amount)
+                attempt.status = "failed"
+                attempt.error = ErrorInfo.of(error)
+                raise
             except BaseException:
                 # Cancelled or killed in mid-call: the vendor may bill it, so it counts.
-                self._settle(work, attempt, held, held.amount)
+                self._settle(work, attempt, bill, bill.amount)
                 attempt.status = "cancelled"
                 raise
             lane.succeeded(candidate.model or "", (time.monotonic() - started) * 1000)
-            self._account(work, attempt, candidate, held, reply)
+            if self._account(work, attempt, candidate, bill, reply):
+                lane.distrust(candidate.model or "")
             return reply
+
+    async def _reserve(self, work: Work, bound: Decimal | None) -> Reservation:
+        """Reserve what one request may come to, in every budget and in the key's allowance."""
+        held = await reserve(work.budgets, bound)
+        await self._core.allowances.hold(work.lease.key_id, bound, held)
+        return held
 
     def _begin(self, work: Work, candidate: Candidate) -> Attempt:
         job = work.job
@@ -155,6 +183,7 @@ class Calls:
         work.backend = candidate.provider, candidate.model
         job.connection_id = candidate.connection_id
         job.estimated_cost_usd = candidate.estimated_cost_usd
+        job.reservation_usd = candidate.reservation_usd
         job.status_detail = None
         attempt = Attempt(
             n=len(job.attempts) + 1,
@@ -162,21 +191,28 @@ class Calls:
             model=candidate.model,
             connection_id=candidate.connection_id,
             status="running",
+            reservation_usd=candidate.reservation_usd,
+            max_tokens=candidate.max_tokens,
             started_at=now(),
         )
         job.attempts.append(attempt)
         return attempt
 
-    def _settle(self, work: Work, attempt: Attempt, held: Reservation, spent: Decimal) -> None:
-        held.settle(spent)
+    def _settle(self, work: Work, attempt: Attempt, bill: Bill, actual: Decimal) -> Decimal:
+        spent = bill.settle(actual)
         work.incurred(spent)
         attempt.cost_usd = float(spent)
         attempt.ended_at = now()
+        return spent
 
     def _account(
-        self, work: Work, attempt: Attempt, candidate: Candidate, held: Reservation, reply: Reply
-    ) -> None:
-        """Write down what a call that worked was billed, from the best source there is."""
+        self, work: Work, attempt: Attempt, candidate: Candidate, bill: Bill, reply: Reply
+    ) -> bool:
+        """Write down what a call that worked was billed, from the best source there is.
+
+        Returns:
+            whether that is more than was reserved for it.
+        """
         job, vendor = work.job, self._core.registry.vendors[candidate.provider]
         kind = work.capability.operation.kind if work.capability.operation else ""
         offered = self._core.models(vendor, kind)
@@ -185,17 +221,19 @@ class Calls:
         if cost is None:
             cost, source = price(model, reply.cost.units) if model else None, "metered"
         if cost is None:
-            known = candidate.estimated_cost_usd
-            cost, source = (held.amount, "estimated") if known is not None else (None, "unknown")
-        self._settle(work, attempt, held, cost if cost is not None else held.amount)
+            known = candidate.reservation_usd
+            cost, source = (bill.amount, "estimated") if known is not None else (None, "unknown")
+        over = candidate.reservation_usd is not None and cost is not None and cost > bill.amount
+        spent = self._settle(work, attempt, bill, bill.amount if cost is None else cost)
         attempt.status = "completed"
         attempt.model = job.model = reply.model
         attempt.vendor_request_id = reply.vendor_request_id
-        attempt.cost_usd = job.cost_usd = None if cost is None else float(cost)
+        attempt.cost_usd = job.cost_usd = None if cost is None else float(spent)
         job.cost_source = source  # type: ignore[assignment]  # one of the four literals above
         job.usage = {**reply.cost.units, **({"simulated": True} if work.simulated else {})}
         # The work is over at the vendor: a restart must not attach to it.
         work.vendor_job_id = None
+        return over
 
     async def _ask(
         self,
@@ -203,6 +241,7 @@ class Calls:
         candidate: Candidate,
         connection: Connection,
         operation: Operation[Any],
+        bill: Bill,
     ) -> Reply:
         core = self._core
         vendor = core.registry.vendors[candidate.provider]
@@ -227,7 +266,12 @@ class Calls:
             raise VendorFault(error.code, error.message, retryable=False) from None
         flow = vendor.operations[type(operation)](operation, access)
         timeouts = core.timeouts(vendor.id, work.capability.id)
-        hooks = Hooks(submitted=keep, pausing=partial(self._show, work))
+        hooks = Hooks(
+            submitted=keep,
+            pausing=partial(self._show, work),
+            requesting=bill.cover,
+            answered=bill.note,
+        )
         try:
             reply: Reply = await core.driver.run(flow, hooks, timeouts=timeouts, via=vendor.id)
         except VendorFault as fault:
@@ -308,11 +352,6 @@ class _Search:
             )
         # A little apart, so that those who wait do not all come at once.
         return soonest_s + random.uniform(0, 0.1 * soonest_s)  # noqa: S311 - no secret
-
-
-def _may_be_billed(fault: VendorFault) -> bool:
-    """Whether a call that failed counts as spent: it may have been carried out, or was."""
-    return isinstance(fault, OutcomeUnknown) or fault.code is ErrorCode.PROVIDER_BAD_RESPONSE
 
 
 def _retries(fault: VendorFault, operation: Operation[Any]) -> bool:

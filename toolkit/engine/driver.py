@@ -18,6 +18,8 @@ T = TypeVar("T")
 OnPause = Callable[[str | None], None]
 OnSubmitted = Callable[[Submitted], Awaitable[None]]
 OnOperation = Callable[[Operation[Any]], Awaitable[Reply]]
+OnRequest = Callable[[httpx.Request], Awaitable[None]]
+OnOutcome = Callable[[httpx.Request, httpx.Response | Exception], None]
 
 
 class OutcomeUnknown(VendorFault):
@@ -32,6 +34,14 @@ async def _keep_nothing(_step: Submitted) -> None:
     return None
 
 
+async def _allow(_request: httpx.Request) -> None:
+    return None
+
+
+def _note_nothing(_request: httpx.Request, _outcome: httpx.Response | Exception) -> None:
+    return None
+
+
 def _show_nothing(_detail: str | None) -> None:
     return None
 
@@ -43,6 +53,8 @@ class Hooks:
     operation: OnOperation = _no_operation
     submitted: OnSubmitted = _keep_nothing
     pausing: OnPause = _show_nothing
+    requesting: OnRequest = _allow
+    answered: OnOutcome = _note_nothing
 
 
 NO_HOOKS = Hooks()
@@ -108,7 +120,13 @@ class Driver:
                     outcome: object = None
                     match step:
                         case httpx.Request():
-                            outcome = await self.send(step, timeouts, via)
+                            await hooks.requesting(step)
+                            try:
+                                outcome = response = await self.send(step, timeouts, via)
+                            except VendorFault as fault:
+                                hooks.answered(step, fault)
+                                raise
+                            hooks.answered(step, response)
                         case Operation():
                             outcome = await hooks.operation(step)
                         case Compute(work):

@@ -44,6 +44,7 @@ class Condition:
         why: in words, where it should not.
         latency: by model, where calls were made.
         error_rate: the share of the last calls that failed; none before the first.
+        overbilled: the models that billed more than was reserved for them.
     """
 
     state: BreakerState = "closed"
@@ -51,6 +52,7 @@ class Condition:
     why: str = ""
     latency: Mapping[str, Latency] = field(default_factory=dict)
     error_rate: float | None = None
+    overbilled: frozenset[str] = frozenset()
 
 
 class Saved(BaseModel):
@@ -63,6 +65,7 @@ class Saved(BaseModel):
     cooldowns: int = 0
     latency_ms: dict[str, list[float]] = {}
     outcomes: list[bool] = []
+    overbilled: list[str] = []
 
 
 class Pass:
@@ -105,6 +108,7 @@ class Health:
         self._in_a_row = 0
         self._probe: Pass | None = None
         self._outcomes = deque(saved.outcomes, maxlen=OUTCOMES_KEPT)
+        self._overbilled = set(saved.overbilled)
         self._against: deque[bool] = deque(maxlen=OUTCOMES_KEPT)
         self._latency_ms = {
             model: deque(taken, maxlen=LATENCIES_KEPT) for model, taken in saved.latency_ms.items()
@@ -131,6 +135,7 @@ class Health:
             why=why,
             latency={model: _latency(taken) for model, taken in self._latency_ms.items() if taken},
             error_rate=self._error_rate(),
+            overbilled=frozenset(self._overbilled),
         )
 
     def _waiting(self) -> tuple[float, str]:
@@ -217,7 +222,16 @@ class Health:
             cooldowns=self._cooldowns,
             latency_ms={model: list(taken) for model, taken in self._latency_ms.items()},
             outcomes=list(self._outcomes),
+            overbilled=sorted(self._overbilled),
         )
+
+    def distrust(self, model: str) -> None:
+        """A model billed more than was reserved: no budget is kept to with it any more."""
+        self._overbilled.add(model)
+
+    def trust(self) -> None:
+        """Somebody says that its models' bounds hold."""
+        self._overbilled.clear()
 
 
 class RetryBudget:

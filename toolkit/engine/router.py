@@ -5,9 +5,11 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
+from toolkit.contract.base import now
 from toolkit.contract.connections import Connection
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.jobs import Candidate, Options, Routing
+from toolkit.engine.affordability import Money, explain_refusal, find_bound
 from toolkit.engine.health import Condition
 from toolkit.plugins import Capability, Model, Operation, Vendor
 from toolkit.plugins.pricing import price
@@ -114,16 +116,26 @@ def route(
     options: Options,
     operation: Operation[Any] | None,
     backends: Backends,
+    money: Money | None = None,
 ) -> Routing:
     """Rank the backends; the first candidate that is not excluded is called first.
 
     A pin leaves only its provider. Without `optimize_for`, the capability's default provider comes
     first, asked for its default model. With it, every model that a vendor may be asked for is
     scored (see `score`); ties go to the default provider, then by name. What is not connected,
-    cools down or has failed this job is excluded, and says so.
+    cools down or has failed this job is excluded, and says so. Under a budget so is what has no
+    known bound, and what may come to more than is left.
+
+    Args:
+        capability: what is asked for.
+        options: how.
+        operation: what a vendor is asked for; none where no vendor is.
+        backends: who there is.
+        money: what budgets leave; by default the whole of the options' own.
     """
+    money = Money.of(options) if money is None else money
     candidates = [
-        _candidate(vendor, model, options, operation, backends)
+        _candidate(vendor, model, options, operation, backends, money)
         for vendor in backends.vendors
         for model in (backends.models.get(vendor.id) or (None,))
     ]
@@ -155,7 +167,7 @@ def soonest(routing: Routing, backends: Backends) -> float | None:
     waits = [
         backends.conditions[c.provider].wait_s
         for c in routing.candidates
-        if c.connected and not c.healthy and c.allowed
+        if c.connected and not c.healthy and c.allowed and c.affordable
     ]
     return min(waits, default=None)
 
@@ -218,10 +230,12 @@ def _candidate(
     options: Options,
     operation: Operation[Any] | None,
     backends: Backends,
+    money: Money,
 ) -> Candidate:
     connection = backends.connections.get(vendor.id)
     condition = backends.conditions.get(vendor.id) or Condition()
     estimate = _estimate(vendor, model, options, operation)
+    bounded = find_bound(vendor, model, options, operation, money)
     latency = condition.latency.get(model.id if model else "")
     allowed = options.provider in (None, vendor.id)
     default = (backends.models.get(vendor.id) or (None,))[0]
@@ -229,6 +243,9 @@ def _candidate(
     failed = connection is not None and connection.id in backends.failed
     usable = model is None or _usable(vendor, model.kind, options)
     healthy = condition.wait_s <= 0
+    ended = model is not None and model.has_ended(now().date())
+    trusted = not money.limited or model is None or model.id not in condition.overbilled
+    affordable = money.covers(bounded.usd) and trusted
     reason = "connected"
     if connection is None:
         reason = "not connected"
@@ -244,6 +261,10 @@ def _candidate(
         reason = condition.why
     elif not asked:
         reason = "not its default model"
+    elif ended and model is not None:
+        reason = f"shut down by its vendor on {model.ends}"
+    elif not affordable:
+        reason = explain_refusal(bounded, estimate, money, trusted=trusted)
     elif options.provider is not None:
         reason = "pinned by the request"
     elif condition.state == "half_open":
@@ -252,12 +273,17 @@ def _candidate(
         provider=vendor.id,
         model=model.id if model else None,
         reason=reason,
-        excluded=not all((connection, allowed, usable, not failed, healthy, asked)),
-        allowed=allowed and usable and not failed and asked,
+        excluded=not all(
+            (connection, allowed, usable, not failed, healthy, asked, not ended, affordable)
+        ),
+        allowed=allowed and usable and not failed and asked and not ended,
+        affordable=affordable,
         connected=connection is not None,
         healthy=healthy,
         connection_id=connection.id if connection else None,
         estimated_cost_usd=None if estimate is None else float(estimate),
+        reservation_usd=None if bounded.usd is None else float(bounded.usd),
+        max_tokens=bounded.max_tokens,
         latency_p50_ms=latency.p50 if latency else None,
         latency_p95_ms=latency.p95 if latency else None,
         error_rate=condition.error_rate,

@@ -99,6 +99,7 @@ class Runs:
             model=first.model if first else None,
             connection_id=first.connection_id if first else None,
             estimated_cost_usd=first.estimated_cost_usd if first else None,
+            reservation_usd=first.reservation_usd if first else None,
         )
 
     def _asked(self, request: RunCreate) -> tuple[Capability, Operation[Any] | None]:

@@ -13,7 +13,7 @@ from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import FINAL_STATUSES, Job, Options
 from toolkit.contract.workflows import Node, Workflow, WorkflowStatus
 from toolkit.engine.artifacts import Kept
-from toolkit.engine.budget import Budget
+from toolkit.engine.budget import Budget, spending
 from toolkit.engine.core import Core
 from toolkit.engine.nodes import JobState, Skip, all_skipped, behind, dependents, shown
 from toolkit.engine.runner import JobRunner, overdue
@@ -231,7 +231,7 @@ class Scheduler:
             lease=self._lease,
             resource_id=self._workflow.id,
             kind="node",
-            budgets=self._budgets,
+            budgets=(*self._budgets, *_own_budget(job)),
             max_retries=self._workflow.max_retries,
             upstream=upstream,
             vendor_job_id=self._vendor_jobs.get(node.id),
@@ -315,6 +315,12 @@ class Scheduler:
             if state in FINAL_STATUSES and getattr(workflow, name) is not None:
                 data[name] = getattr(workflow, name)
         return Emit(workflow.id, f"workflow.{state}", data, rfc3339(now()))
+
+
+def _own_budget(job: Job) -> tuple[Budget, ...]:
+    """The budget that a node has of its own, if it has one."""
+    limit = job.options.max_cost_usd
+    return () if limit is None else (spending(limit, job.cost_incurred_usd),)
 
 
 def _error(code: ErrorCode, message: str | None = None) -> ErrorInfo:

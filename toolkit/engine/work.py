@@ -170,9 +170,9 @@ def interrupted(job: Job) -> Job:
         if attempt.status == "running":
             attempt.status = "interrupted"
             attempt.ended_at = now()
-            if attempt.provider is not None and job.estimated_cost_usd is not None:
-                attempt.cost_usd = job.estimated_cost_usd
-                job.cost_incurred_usd += job.estimated_cost_usd
+            if attempt.provider is not None and attempt.reservation_usd is not None:
+                attempt.cost_usd = attempt.reservation_usd
+                job.cost_incurred_usd += attempt.reservation_usd
     job.status = "queued"
     job.status_detail = None
     return job

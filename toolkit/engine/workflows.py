@@ -11,6 +11,7 @@ from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import FINAL_STATUSES, Job, Options
 from toolkit.contract.workflows import Node, Workflow, WorkflowCreate
 from toolkit.engine.admission import Admission, within_budget
+from toolkit.engine.affordability import Money
 from toolkit.engine.budget import Budget, spending
 from toolkit.engine.core import Core
 from toolkit.engine.graph import build
@@ -106,9 +107,15 @@ class Workflows:
                 faults += error.details
                 continue
             # What upstream fills in is not known yet, so neither is what it will cost.
-            priced = limit is not None and value is not None and node.id not in kept
+            limited = limit is not None or options[node.id].max_cost_usd is not None
+            priced = limited and value is not None and node.id not in kept
             operation = capability.estimate(value) if priced else None
-            expected.append(await gate.admit(capability, node.input, options[node.id], operation))
+            own = options[node.id]
+            expected.append(
+                await gate.admit(
+                    capability, node.input, own, operation, Money.of(own).within(limit)
+                )
+            )
         if faults:
             raise RequestError(
                 ErrorCode.INVALID_REQUEST, "Some nodes have inputs that do not fit.", details=faults

@@ -7,6 +7,7 @@ out. Neither opens a socket, sleeps or starts a thread: the engine's one driver 
 tested without any of them.
 """
 
+from toolkit.plugins.bounds import Bound, CharacterBound, ExactBound, PixelBound, TokenBound
 from toolkit.plugins.capability import Blob, Call, Capability, Result, Take, Upstream
 from toolkit.plugins.flow import (
     PUBLIC_ONLY,
@@ -34,24 +35,29 @@ from toolkit.plugins.operations import (
     TextReply,
     TextRequest,
 )
-from toolkit.plugins.vendor import Access, Model, Vendor, VendorFault
+from toolkit.plugins.vendor import Access, Model, PriceTier, Vendor, VendorFault
 
 __all__ = [
     "PUBLIC_ONLY",
     "Access",
     "Blob",
+    "Bound",
     "Call",
     "Capability",
+    "CharacterBound",
     "CloneReply",
     "CloneRequest",
     "Compute",
     "Cost",
+    "ExactBound",
     "Flow",
     "ImageReply",
     "ImageRequest",
     "Model",
     "Operation",
     "Pause",
+    "PixelBound",
+    "PriceTier",
     "Reply",
     "Result",
     "SpeechReply",
@@ -61,6 +67,7 @@ __all__ = [
     "Take",
     "TextReply",
     "TextRequest",
+    "TokenBound",
     "Upstream",
     "Vendor",
     "VendorFault",

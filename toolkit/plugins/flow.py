@@ -42,13 +42,29 @@ Step: TypeAlias = httpx.Request | Pause | Submitted | Compute | Operation[Any]
 Flow: TypeAlias = Generator[Step, Any, T]
 
 
-def send(request: httpx.Request) -> Flow[httpx.Response]:
+# What a flow says of a request's bill, in the request's extensions (`send`).
+FREE, INSTEAD = "toolkit.free", "toolkit.instead"
+
+
+def send(
+    request: httpx.Request, *, free: bool = False, instead: bool = False
+) -> Flow[httpx.Response]:
     """Send one HTTP request and receive the whole response, read and within the size limit.
+
+    A call's money covers one request that may be billed: a second one after another that was
+    answered with anything but a 4xx has its own reservation. Nothing but a POST is billed.
+
+    Args:
+        request: what to send.
+        free: whether it bills nothing, such as an upload or a listing.
+        instead: whether it stands for an earlier one that was refused, however that was said.
 
     >>> flow = send(httpx.Request("GET", "https://vendor.example/"))
     >>> next(flow).method
     'GET'
     """
+    said = {FREE: free, INSTEAD: instead}
+    request.extensions |= {name: True for name, value in said.items() if value}
     return cast("httpx.Response", (yield request))
 
 

@@ -1,8 +1,16 @@
 """The kinds of work a vendor can be asked for, in no vendor's words."""
 
+import json
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import ClassVar, Generic, TypeVar
+
+from toolkit.plugins.tokens import expect_tokens
+
+# An answer is rarely as long as it may be: how long, nobody knows before.
+USUAL_ANSWER_TOKENS = 256
+# What stands around a message, at most vendors.
+USUAL_OVERHEAD_TOKENS = 12
 
 R = TypeVar("R", bound="Reply")
 
@@ -43,6 +51,10 @@ class Operation(Generic[R]):
         """The units this is expected to be billed in, for an estimate before the call."""
         raise NotImplementedError
 
+    def least_units(self) -> dict[str, float]:
+        """The fewest units that it can be billed in; what is expected, unless it may be less."""
+        return self.units()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextReply(Reply):
@@ -60,6 +72,8 @@ class TextRequest(Operation[TextReply]):
         prompt: what the user says.
         system: instructions that stand above it.
         max_tokens: the most it may answer with.
+        cap_may_fall: whether `max_tokens` is nobody's wish, so that less may be allowed where a
+            budget would not cover as much.
         temperature: only sent where given, as some models refuse any.
         schema: JSON schema that the answer must match, as JSON text.
     """
@@ -72,11 +86,19 @@ class TextRequest(Operation[TextReply]):
     max_tokens: int = 1024
     temperature: float | None = None
     schema: dict[str, object] | None = None
+    cap_may_fall: bool = False
 
     def units(self) -> dict[str, float]:
-        """Four characters a token in, and an answer as long as allowed."""
-        characters = len(self.prompt) + len(self.system)
-        return {"input_tokens": characters / 4 + 8, "output_tokens": float(self.max_tokens)}
+        """The tokens that its scripts make expect, and an answer of usual length."""
+        given = expect_tokens(self.prompt) + expect_tokens(self.system) + USUAL_OVERHEAD_TOKENS
+        if self.schema is not None:
+            given += expect_tokens(json.dumps(self.schema, ensure_ascii=False))
+        made = min(self.max_tokens, USUAL_ANSWER_TOKENS)
+        return {"input_tokens": float(round(given)), "output_tokens": float(made)}
+
+    def least_units(self) -> dict[str, float]:
+        """Half the tokens that are expected, and a single one out."""
+        return {"input_tokens": self.units()["input_tokens"] / 2, "output_tokens": 1.0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

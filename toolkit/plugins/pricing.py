@@ -1,15 +1,19 @@
-"""What units cost at a model's list prices: the router's estimate and the bill share it."""
+"""What units cost at a model's list prices: estimates, reservations and bills share it."""
 
 from collections.abc import Mapping
 from decimal import Decimal
+from typing import Any
 
-from toolkit.plugins.vendor import Model
+from toolkit.plugins.operations import Operation
+from toolkit.plugins.vendor import Model, Vendor
 
 _BILLIONTH = Decimal("1e-9")
+# The part of `input_tokens` that the vendor had seen before; dearer models of billing have none.
+CACHED = "cached_input_tokens"
 
 
 def price(model: Model, units: Mapping[str, float]) -> Decimal | None:
-    """US dollars for what was, or will be, billed, to the billionth.
+    """US dollars for what was billed, to the billionth, in the tier that its input falls in.
 
     None when a unit that was used has no known price, or when no units are known at all: an
     unknown price is never 0. A unit that the vendor does not bill has the price 0 in the table.
@@ -17,8 +21,35 @@ def price(model: Model, units: Mapping[str, float]) -> Decimal | None:
     >>> price(Model("m", "text", {"input_tokens": Decimal("0.000001")}), {"input_tokens": 1000})
     Decimal('0.001000000')
     """
-    if not units or any(count and unit not in model.prices for unit, count in units.items()):
+    return _priced(_prices_at(model, units.get("input_tokens", 0)), units)
+
+
+def bound_usd(vendor: Vendor, model: Model | None, operation: Operation[Any]) -> Decimal | None:
+    """The most US dollars that one request for an operation can come to; none if nobody can say.
+
+    The dearest tier that the input may reach counts, and no discount does.
+    """
+    bound = vendor.bounds.get(type(operation))
+    units = bound.units(operation, model) if bound is not None and model is not None else None
+    if model is None or units is None:
         return None
-    used = ((model.prices[unit], count) for unit, count in units.items() if count)
+    reached = [tier.prices for tier in model.tiers if tier.above < units.get("input_tokens", 0)]
+    costs = [_priced(prices, units) for prices in (model.prices, *reached)]
+    return None if None in costs else max(cost for cost in costs if cost is not None)
+
+
+def _prices_at(model: Model, given: float) -> Mapping[str, Decimal]:
+    """The prices of the tier that an input of `given` tokens falls in."""
+    return next((t.prices for t in reversed(model.tiers) if given > t.above), model.prices)
+
+
+def _priced(prices: Mapping[str, Decimal], units: Mapping[str, float]) -> Decimal | None:
+    cached = min(units.get(CACHED, 0.0), units.get("input_tokens", 0.0))
+    counted = {unit: count for unit, count in units.items() if unit != CACHED}
+    if cached and CACHED in prices:
+        counted |= {"input_tokens": counted["input_tokens"] - cached, CACHED: cached}
+    if not counted or any(count and unit not in prices for unit, count in counted.items()):
+        return None
+    used = ((prices[unit], count) for unit, count in counted.items() if count)
     total = sum((each * Decimal(str(count)) for each, count in used), Decimal())
     return total.quantize(_BILLIONTH)

@@ -2,12 +2,22 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from decimal import Decimal
 from typing import Any, TypeAlias
 
 from toolkit.contract.errors import ErrorCode
+from toolkit.plugins.bounds import Bound
 from toolkit.plugins.flow import Flow
 from toolkit.plugins.operations import Operation
+
+
+@dataclass(frozen=True, slots=True)
+class PriceTier:
+    """The prices of a request whose input is longer than `above` tokens, for all of its units."""
+
+    above: int
+    prices: Mapping[str, Decimal]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,17 +28,39 @@ class Model:
         id: the vendor's name of it.
         kind: the kind of operation, such as `text`.
         prices: US dollars per one unit, by unit; a unit that is missing has an unknown price.
+        tiers: what longer inputs cost instead, the shortest first.
+        batch: the share of these prices that the vendor's batch API takes; none without one.
         default: whether it is asked for when nobody named one.
         quality: its tier: 1 economy, 2 standard, 3 premium.
+        output_limit: the most tokens that it can answer with, by its vendor; none if unknown.
+        reasons: whether it may spend output tokens on reasoning that nobody asked for.
+        ends: the day on which its vendor shuts it down, where that is announced.
+        successor: the model that its vendor names instead.
+        as_of: the day on which the prices were read, such as `2026-11-20`.
+        source: where they were read.
     """
 
     id: str
     kind: str
     prices: Mapping[str, Decimal] = field(default_factory=dict)
+    tiers: tuple[PriceTier, ...] = ()
+    batch: Decimal | None = None
     default: bool = False
     quality: int = 1
+    output_limit: int | None = None
+    reasons: bool = False
+    ends: date | None = None
+    successor: str = ""
     as_of: str = ""
     source: str = ""
+
+    def has_ended(self, today: date) -> bool:
+        """Whether its vendor has shut it down by this day.
+
+        >>> Model("m", "text", ends=date(2026, 12, 1)).has_ended(date(2026, 11, 30))
+        False
+        """
+        return self.ends is not None and today >= self.ends
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -81,6 +113,8 @@ class Vendor:
         base_urls: default hosts by name; settings may change each.
         operations: the flow that carries out each kind of operation.
         models: what it offers, with list prices.
+        bounds: the most units that an operation can be billed, by kind of operation; without one
+            its models cannot be used under a budget.
         on_endpoint: the kinds of operation that it carries out at an endpoint of the caller's
             alone; they need `provider` and `endpoint_id`.
         in_pod: the kinds of operation that it can also carry out in a pod of the caller's.
@@ -95,6 +129,7 @@ class Vendor:
     base_urls: Mapping[str, str]
     operations: Mapping[type[Operation[Any]], OperationFlow]
     models: tuple[Model, ...]
+    bounds: Mapping[type[Operation[Any]], Bound] = field(default_factory=dict)
     label: str | None = None
     infrastructure: Mapping[str, OperationFlow] = field(default_factory=dict)
     on_endpoint: frozenset[str] = frozenset()

@@ -1,14 +1,19 @@
 """The price table, as the models of the vendors' files."""
 
 import tomllib
+from collections.abc import Mapping
 from decimal import Decimal
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from toolkit.plugins import Model
+from toolkit.plugins import Model, PriceTier
 
-_ABOUT = ("default", "quality", "per", "source", "as_of")
+# What of a row says something else than the price of a unit.
+_ABOUT = frozenset(
+    ("above", "as_of", "batch", "default", "ends", "output_limit", "per", "quality", "reasons",
+     "source", "successor", "tiers")
+)  # fmt: skip
 
 
 @cache
@@ -19,24 +24,36 @@ def _table() -> dict[str, Any]:
 def models(vendor: str) -> tuple[Model, ...]:
     """A vendor's models with their list prices, each per one unit.
 
-    >>> [model.id for model in models("runpod") if model.kind == "image"]
+    >>> [model.id for model in models("runpod") if model.kind == "image" and model.default]
     ['black-forest-labs-flux-1-dev']
     """
-    table = _table()
     return tuple(
-        Model(
-            id=name,
-            kind=kind,
-            prices={
-                unit: Decimal(amount) / row["per"]
-                for unit, amount in row.items()
-                if unit not in _ABOUT
-            },
-            default=row.get("default", False),
-            quality=row.get("quality", 1),
-            as_of=row.get("as_of", table["as_of"]),
-            source=row.get("source", table["source"]),
-        )
-        for kind, offered in table[vendor].items()
+        _model(name, kind, row)
+        for kind, offered in _table()[vendor].items()
         for name, row in offered.items()
     )
+
+
+def _model(name: str, kind: str, row: Mapping[str, Any]) -> Model:
+    table, batch = _table(), row.get("batch")
+    return Model(
+        id=name,
+        kind=kind,
+        prices=_prices(row, row["per"]),
+        tiers=tuple(
+            PriceTier(tier["above"], _prices(tier, row["per"])) for tier in row.get("tiers", ())
+        ),
+        batch=None if batch is None else Decimal(batch),
+        default=row.get("default", False),
+        quality=row.get("quality", 1),
+        output_limit=row.get("output_limit"),
+        reasons=row.get("reasons", False),
+        ends=row.get("ends"),
+        successor=row.get("successor", ""),
+        as_of=row.get("as_of", table["as_of"]),
+        source=row.get("source", table["source"]),
+    )
+
+
+def _prices(row: Mapping[str, Any], per: int) -> dict[str, Decimal]:
+    return {unit: Decimal(amount) / per for unit, amount in row.items() if unit not in _ABOUT}

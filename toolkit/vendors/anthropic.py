@@ -3,7 +3,16 @@
 import httpx
 
 from toolkit.contract.errors import ErrorCode
-from toolkit.plugins import Access, Flow, TextReply, TextRequest, Vendor, VendorFault, send
+from toolkit.plugins import (
+    Access,
+    Flow,
+    TextReply,
+    TextRequest,
+    TokenBound,
+    Vendor,
+    VendorFault,
+    send,
+)
 from toolkit.vendors import _chat
 from toolkit.vendors._http import (
     OUT_OF_CREDIT,
@@ -140,5 +149,11 @@ VENDOR = Vendor(
     base_urls={"api": "https://api.anthropic.com"},
     operations={TextRequest: text},
     models=models("anthropic"),
+    bounds={
+        TextRequest: TokenBound(
+            "API reference, messages: max_tokens is the most that is generated, thinking included;"
+            " guide to structured outputs: a schema adds a system prompt to the input"
+        )
+    },
     probe=probe,
 )

@@ -8,7 +8,16 @@ from importlib import import_module
 import httpx
 
 from toolkit.contract.errors import ErrorCode
-from toolkit.plugins import Access, Flow, TextReply, TextRequest, Vendor, VendorFault, send
+from toolkit.plugins import (
+    Access,
+    Flow,
+    TextReply,
+    TextRequest,
+    TokenBound,
+    Vendor,
+    VendorFault,
+    send,
+)
 from toolkit.vendors import _chat
 from toolkit.vendors._http import (
     KEY_REFUSED,
@@ -216,5 +225,12 @@ VENDOR = Vendor(
     base_urls={"api": BASE_URL},
     operations={TextRequest: text},
     models=models("aws"),
+    bounds={
+        TextRequest: TokenBound(
+            "API reference, InferenceConfiguration: maxTokens is the most that is generated; what"
+            " models that reason whatever they are told do with it is not said",
+            unless_it_reasons=True,
+        )
+    },
     telemetry_name="aws.bedrock",
 )

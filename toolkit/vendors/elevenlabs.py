@@ -5,9 +5,11 @@ import httpx
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import (
     Access,
+    CharacterBound,
     CloneReply,
     CloneRequest,
     Cost,
+    ExactBound,
     Flow,
     SpeechReply,
     SpeechRequest,
@@ -172,5 +174,9 @@ VENDOR = Vendor(
     base_urls={"api": "https://api.elevenlabs.io"},
     operations={SpeechRequest: speech, CloneRequest: clone},
     models=models("elevenlabs"),
+    bounds={
+        SpeechRequest: CharacterBound("price list: by the character of the text"),
+        CloneRequest: ExactBound("price list: by the voice"),
+    },
     probe=probe,
 )

@@ -3,7 +3,16 @@
 import httpx
 
 from toolkit.contract.errors import ErrorCode
-from toolkit.plugins import Access, Flow, TextReply, TextRequest, Vendor, VendorFault, send
+from toolkit.plugins import (
+    Access,
+    Flow,
+    TextReply,
+    TextRequest,
+    TokenBound,
+    Vendor,
+    VendorFault,
+    send,
+)
 from toolkit.vendors import _chat
 from toolkit.vendors._http import (
     KEY_REFUSED,
@@ -152,6 +161,14 @@ VENDOR = Vendor(
     base_urls={"api": "https://generativelanguage.googleapis.com"},
     operations={TextRequest: text},
     models=models("google"),
+    bounds={
+        # Models were seen to count thoughts within the cap, and documented to count them beside it.
+        TextRequest: TokenBound(
+            "googleapis/python-genai issue 2062: maxOutputTokens is documented for the answer"
+            " alone, and thoughts are billed as output",
+            capped=False,
+        )
+    },
     probe=probe,
     telemetry_name="gcp.gemini",
 )

@@ -8,14 +8,17 @@ import httpx
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import (
     Access,
+    CharacterBound,
     CloneReply,
     CloneRequest,
     Cost,
+    ExactBound,
     Flow,
     SpeechReply,
     SpeechRequest,
     TextReply,
     TextRequest,
+    TokenBound,
     Vendor,
     VendorFault,
     compute,
@@ -217,5 +220,16 @@ VENDOR = Vendor(
     base_urls={"api": "https://api.minimax.io"},
     operations={TextRequest: text, SpeechRequest: speech, CloneRequest: clone},
     models=models("minimax"),
+    bounds={
+        TextRequest: TokenBound(
+            "API reference, chat completions: max_completion_tokens is the most that is generated;"
+            " where a model reasons whatever it is told, its own limit counts",
+            unless_it_reasons=True,
+        ),
+        SpeechRequest: CharacterBound(
+            "price list of speech: a Chinese character counts as two, others as one"
+        ),
+        CloneRequest: ExactBound("price list: by the voice"),
+    },
     probe=probe,
 )

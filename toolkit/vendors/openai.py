@@ -1,6 +1,15 @@
 """OpenAI (V1), and any server that speaks its chat wire, by base URL: text."""
 
-from toolkit.plugins import Access, Flow, TextReply, TextRequest, Vendor, VendorFault, send
+from toolkit.plugins import (
+    Access,
+    Flow,
+    TextReply,
+    TextRequest,
+    TokenBound,
+    Vendor,
+    VendorFault,
+    send,
+)
 from toolkit.vendors import _chat
 from toolkit.vendors._http import (
     OUT_OF_CREDIT,
@@ -65,5 +74,11 @@ VENDOR = Vendor(
     base_urls={"api": "https://api.openai.com/v1"},
     operations={TextRequest: text},
     models=models("openai"),
+    bounds={
+        TextRequest: TokenBound(
+            "API reference, chat completions: max_completion_tokens bounds what is generated,"
+            " visible tokens and reasoning tokens alike"
+        )
+    },
     probe=probe,
 )

@@ -12,6 +12,7 @@ from toolkit.plugins import (
     Flow,
     ImageReply,
     ImageRequest,
+    PixelBound,
     TextReply,
     TextRequest,
     Vendor,
@@ -289,5 +290,6 @@ VENDOR = Vendor(
         VolumeDeletion.kind: delete_volume,
     },
     models=models("runpod"),
+    bounds={ImageRequest: PixelBound("page of the public endpoint: by the megapixel")},
     probe=probe,
 )

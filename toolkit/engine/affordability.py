@@ -1,0 +1,131 @@
+"""Whether budgets cover what a call may come to: pure, asked by the router for each candidate."""
+
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
+
+from toolkit.contract.jobs import Options, Routing
+from toolkit.contract.money import format_usd
+from toolkit.plugins import Model, Operation, TextRequest, Vendor
+from toolkit.plugins.pricing import bound_usd
+
+# Less than this is no answer, however little a budget leaves.
+LEAST_CAP = 256
+# Of the candidates that a budget rules out, in the message that says so.
+MOST_TOLD = 3
+NOTHING = Decimal(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Money:
+    """What the budgets over a call leave.
+
+    Attributes:
+        limited: whether there is any, so that nothing without a known bound may be called.
+        room: the most that may still be reserved, once calls under way have settled; none for
+            as much as one likes.
+    """
+
+    limited: bool = False
+    room: Decimal | None = None
+
+    @classmethod
+    def of(cls, options: Options) -> "Money":
+        """The whole budget that options name."""
+        if options.max_cost_usd is None:
+            return cls()
+        return cls(limited=True, room=Decimal(str(options.max_cost_usd)))
+
+    def within(self, limit: float | None) -> "Money":
+        """The same, under one more limit."""
+        if limit is None:
+            return self
+        other = Decimal(str(limit))
+        return Money(limited=True, room=other if self.room is None else min(self.room, other))
+
+    def covers(self, amount: Decimal | None) -> bool:
+        """Whether a call that may come to `amount` could be made."""
+        if amount is None:
+            return not self.limited
+        return self.room is None or amount <= self.room
+
+
+@dataclass(frozen=True, slots=True)
+class Reservable:
+    """The most a candidate may come to, and the cap on its answer that makes it so."""
+
+    usd: Decimal | None
+    max_tokens: int | None = None
+
+
+def find_bound(
+    vendor: Vendor,
+    model: Model | None,
+    options: Options,
+    operation: Operation[Any] | None,
+    money: Money,
+) -> Reservable:
+    """The most that one call may come to, with a cap that nobody set lowered to what is left."""
+    if operation is None or (vendor.infrastructure and options.compute_id is not None):
+        return Reservable(Decimal(0))
+    if vendor.infrastructure and options.endpoint_id is not None:
+        return Reservable(None)
+    whole = bound_usd(vendor, model, operation)
+    bound = vendor.bounds.get(type(operation))
+    if (
+        whole is None
+        or money.covers(whole)
+        or model is None
+        or bound is None
+        or model.reasons
+        or not isinstance(operation, TextRequest)
+        or not (operation.cap_may_fall and bound.cap_holds(model))
+    ):
+        return Reservable(whole)
+    return _lower_cap(vendor, model, operation, money.room or Decimal(0)) or Reservable(whole)
+
+
+def _lower_cap(
+    vendor: Vendor, model: Model, operation: TextRequest, room: Decimal
+) -> Reservable | None:
+    """The longest answer that `room` covers; none where that is no answer at all.
+
+    What a call may come to grows evenly with the cap, so two of them tell all.
+    """
+    least = bound_usd(vendor, model, replace(operation, max_tokens=LEAST_CAP))
+    more = bound_usd(vendor, model, replace(operation, max_tokens=LEAST_CAP + 1))
+    if least is None or more is None or least > room or operation.max_tokens <= LEAST_CAP:
+        return None
+    cap = LEAST_CAP
+    if more > least:
+        cap += int((room - least) / (more - least))
+    cap = min(cap, operation.max_tokens)
+    usd = bound_usd(vendor, model, replace(operation, max_tokens=cap))
+    while usd is not None and usd > room and cap > LEAST_CAP:  # amounts are rounded
+        cap -= 1
+        usd = bound_usd(vendor, model, replace(operation, max_tokens=cap))
+    return Reservable(usd, cap)
+
+
+def explain_refusal(
+    bounded: Reservable, estimate: Decimal | None, money: Money, *, trusted: bool
+) -> str:
+    """Why a budget rules a candidate out."""
+    if not trusted:
+        return "billed more than its bound before, so no budget can be kept to with it"
+    if bounded.usd is not None:
+        left = format_usd(money.room, exact=True)
+        return f"may come to {format_usd(bounded.usd, exact=True)}, and {left} is left"
+    unknown = "price" if estimate is None else "bound"
+    return f"has no known {unknown}, so it cannot be kept to a budget"
+
+
+def explain_over_budget(routing: Routing) -> str | None:
+    """Why a budget leaves nobody to call, and what to do; none where it is not for the budget."""
+    left = [c for c in routing.candidates if c.connected and c.allowed]
+    if not left or any(c.affordable for c in left):
+        return None
+    told = [f"{c.provider} ({c.model}) {c.reason}" for c in left]
+    unpriced = all(c.reservation_usd is None for c in left)
+    cure = "set a price for it, or ask without a budget" if unpriced else "raise max_cost_usd"
+    return f"No provider fits the budget: {'; '.join(told[:MOST_TOLD])}. To go on, {cure}."

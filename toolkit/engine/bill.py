@@ -1,0 +1,85 @@
+"""The money of one call to a vendor: what is reserved for it, and what it came to."""
+
+from collections.abc import Awaitable, Callable
+from decimal import Decimal
+
+import httpx
+
+from toolkit.contract.errors import ErrorCode, WorkError
+from toolkit.engine.budget import NoRoomError, Reservation
+from toolkit.engine.driver import OutcomeUnknown
+from toolkit.plugins import VendorFault
+from toolkit.plugins.flow import FREE, INSTEAD
+
+
+class Bill:
+    """Holds one reservation for each request of a call that may be billed.
+
+    A call's first reservation covers its first request, and the next one where that was refused.
+
+    Args:
+        held: what was reserved for the first.
+        reserve: reserves as much again.
+    """
+
+    def __init__(self, held: Reservation, reserve: Callable[[], Awaitable[Reservation]]) -> None:
+        self._held = [held]
+        self._reserve = reserve
+        self._may_be_billed = False
+
+    @property
+    def amount(self) -> Decimal:
+        """The most that its last request may come to."""
+        return self._held[-1].amount
+
+    async def cover(self, request: httpx.Request) -> None:
+        """See that a request which may be billed has a reservation, before it is sent.
+
+        Raises:
+            WorkError: `BUDGET_EXCEEDED` when it needs one more, and nothing is left for it.
+        """
+        if not _bills(request):
+            return
+        if self._may_be_billed and INSTEAD not in request.extensions:
+            try:
+                self._held.append(await self._reserve())
+            except NoRoomError:
+                raise WorkError(
+                    ErrorCode.BUDGET_EXCEEDED,
+                    "The call has to be made again, and what is left does not cover it: raise"
+                    " max_cost_usd.",
+                ) from None
+        self._may_be_billed = False
+
+    def note(self, request: httpx.Request, outcome: httpx.Response | Exception) -> None:
+        """Note what came of a request: only one that was refused is surely not billed."""
+        if not _bills(request):
+            return
+        if isinstance(outcome, httpx.Response):
+            self._may_be_billed = not 400 <= outcome.status_code < 500
+        else:
+            self._may_be_billed = isinstance(outcome, OutcomeUnknown)
+
+    def settle(self, actual: Decimal) -> Decimal:
+        """Replace what is reserved by what the call came to.
+
+        Args:
+            actual: what its last request cost; the ones before it count as reserved.
+
+        Returns:
+            what the whole call counts as.
+        """
+        *earlier, last = self._held
+        for held in earlier:
+            held.settle(held.amount)
+        last.settle(actual)
+        return sum((held.amount for held in earlier), actual)
+
+
+def may_be_billed(fault: VendorFault) -> bool:
+    """Whether a call that failed counts as spent: it may have been carried out, or was."""
+    return isinstance(fault, OutcomeUnknown) or fault.code is ErrorCode.PROVIDER_BAD_RESPONSE
+
+
+def _bills(request: httpx.Request) -> bool:
+    return request.method == "POST" and FREE not in request.extensions

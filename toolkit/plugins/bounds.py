@@ -1,0 +1,183 @@
+"""The most that an operation can be billed, by unit: each vendor's file declares it for its wire.
+
+Budgets reserve by these bounds, so they have to hold for whatever a caller sends and a model does;
+what is *expected* is `Operation.units()`. Each bound names the source it rests on.
+"""
+
+import json
+import math
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from toolkit.plugins.operations import ImageRequest, Operation, SpeechRequest, TextRequest
+
+# What stands around a schema that a vendor writes into the prompt by itself.
+SCHEMA_OVERHEAD = 512
+# A stop token that is counted, and the last step of a server that looks after each few.
+OUTPUT_MARGIN = 16
+
+
+class Limits(Protocol):
+    """What a bound has to know of a model."""
+
+    @property
+    def output_limit(self) -> int | None:
+        """The most tokens that it can answer with."""
+
+    @property
+    def reasons(self) -> bool:
+        """Whether it may reason unasked."""
+
+
+class Bound(Protocol):
+    """The most units that one request for an operation can be billed."""
+
+    @property
+    def source(self) -> str:
+        """What it rests on."""
+
+    def units(self, operation: Any, model: Limits, /) -> Mapping[str, float] | None:
+        """The units, by name; none where nobody can say."""
+
+    def cap_holds(self, model: Limits, /) -> bool:
+        """Whether the operation's own cap on the answer bounds what is billed for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenBound:
+    """A text's tokens: no more of them go in than bytes, and no more come out than the cap.
+
+    A token stands for at least one byte of what the tokenizer reads, which is the text or its
+    NFKC form: so the longer of the two bounds it, however rare the script.
+
+    Attributes:
+        source: where the vendor says what its cap on the answer holds for.
+        capped: whether that is all that is billed, reasoning included; the model's own limit
+            counts otherwise.
+        unless_it_reasons: whether that is so only for models that do not reason unasked.
+        overhead: tokens that the vendor's template may put around what is sent.
+
+    >>> bound = TokenBound("its reference", overhead=10)
+    >>> bound.units(TextRequest(prompt="tide", max_tokens=100), Unlimited())["output_tokens"]
+    116.0
+    """
+
+    source: str
+    capped: bool = True
+    unless_it_reasons: bool = False
+    overhead: int = 256
+
+    def units(self, operation: TextRequest, model: Limits, /) -> Mapping[str, float] | None:
+        """The tokens in and out."""
+        given = count_bytes(operation.prompt) + count_bytes(operation.system) + self.overhead
+        if operation.schema is not None:
+            # However the vendor spells it: with the most white space that is usual.
+            given += SCHEMA_OVERHEAD + count_bytes(
+                json.dumps(operation.schema, ensure_ascii=False, indent=2)
+            )
+        capped = self.cap_holds(model)
+        made = operation.max_tokens + OUTPUT_MARGIN if capped else model.output_limit
+        if made is None:
+            return None
+        return {"input_tokens": float(given), "output_tokens": float(made)}
+
+    def cap_holds(self, model: Limits, /) -> bool:
+        """Whether less is billed where less is allowed."""
+        return self.capped and not (self.unless_it_reasons and model.reasons)
+
+
+@dataclass(frozen=True, slots=True)
+class CharacterBound:
+    """A spoken text's characters, however the vendor counts them.
+
+    Counts by code points, by UTF-16 units, and with two for an ideograph are all within the bytes.
+
+    Attributes:
+        source: where the vendor says how it counts.
+        minimum: the characters that are billed for a text that is shorter.
+    """
+
+    source: str
+    minimum: int = 100
+
+    def units(self, operation: SpeechRequest, _model: Limits, /) -> Mapping[str, float] | None:
+        """The characters.
+
+        >>> CharacterBound("its reference", minimum=1).units(SpeechRequest(text="潮"), Unlimited())
+        {'characters': 3.0}
+        """
+        return {"characters": float(max(count_bytes(operation.text), self.minimum))}
+
+    def cap_holds(self, _model: Limits, /) -> bool:
+        """Speech has no cap."""
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class ExactBound:
+    """Units that are known before the call: an image's megapixels, one voice.
+
+    Attributes:
+        source: where the vendor says how it counts.
+    """
+
+    source: str
+
+    def units(self, operation: Operation[Any], _model: Limits, /) -> Mapping[str, float] | None:
+        """The units as they are expected.
+
+        >>> ExactBound("its reference").units(ImageRequest(prompt="a mill"), Unlimited())["images"]
+        1.0
+        """
+        return operation.units()
+
+    def cap_holds(self, _model: Limits, /) -> bool:
+        """There is nothing to cap."""
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class PixelBound:
+    """An image's pixels, by the megapixel that was begun.
+
+    Attributes:
+        source: where the vendor says how it counts.
+    """
+
+    source: str
+
+    def units(self, operation: ImageRequest, _model: Limits, /) -> Mapping[str, float] | None:
+        """The image, and its megapixels rounded up.
+
+        >>> bound = PixelBound("its reference")
+        >>> bound.units(ImageRequest(prompt="a mill", width=1024, height=1024), Unlimited())
+        {'images': 1.0, 'megapixels': 2.0}
+        """
+        units = operation.units()
+        return units | {"megapixels": float(math.ceil(units["megapixels"]))}
+
+    def cap_holds(self, _model: Limits, /) -> bool:
+        """There is nothing to cap."""
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Unlimited:
+    """A model of which no limit is known."""
+
+    output_limit: int | None = None
+    reasons: bool = False
+
+
+def count_bytes(text: str) -> int:
+    """The bytes of a text in UTF-8, before or after NFKC, whichever are more.
+
+    >>> count_bytes("tide"), count_bytes("\ufdfa")
+    (4, 33)
+    """
+    if text.isascii():
+        return len(text)
+    spelled = unicodedata.normalize("NFKC", text)
+    return max(len(each.encode("utf-8", "replace")) for each in (text, spelled))
