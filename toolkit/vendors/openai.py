@@ -56,7 +56,9 @@ def probe(access: Access) -> Flow[list[str]]:
 
 
 def _asked(access: Access, fields: Json) -> Flow[Answer]:
-    return Answer("openai", access, (yield from send(_chat.request(access, PATH, fields))))
+    return Answer(
+        "openai", access, (yield from send(_chat.request(access, PATH, fields), instead=True))
+    )
 
 
 def _failure(answer: Answer, said: Json) -> VendorFault:
