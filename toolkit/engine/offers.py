@@ -52,4 +52,4 @@ def priced_by_operator(model: Model, settings: VendorSettings | None) -> Model:
     if prices is None:
         return model
     per_token = {unit: usd / _MILLION for unit, usd in prices}
-    return replace(model, prices=per_token, as_of="", source=OPERATORS)
+    return replace(model, prices=per_token, tiers=(), batch=None, as_of="", source=OPERATORS)
