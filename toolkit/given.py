@@ -60,11 +60,15 @@ def document_of(text: str, where: str) -> dict[str, Any]:
     import yaml
 
     try:
-        found = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise _refused(
-            f"{where} is neither JSON nor YAML: {' '.join(str(error).split())}."
-        ) from None
+        # YAML has nearly all of JSON, but reads an escaped character of two halves as the halves.
+        found = json.loads(text)
+    except ValueError:
+        try:
+            found = yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise _refused(
+                f"{where} is neither JSON nor YAML: {' '.join(str(error).split())}."
+            ) from None
     if not isinstance(found, dict):
         raise _refused(f"{where} holds no object.")
     return found

@@ -25,7 +25,7 @@ def test_a_workflow_runs_in_dependency_order(client: Client) -> None:
     assert result.retries == 0
     assert result.latency_ms > 0
     copy = client.jobs.get(result.nodes[1].job_id)
-    assert copy.record.from_artifacts == {"facts": result.nodes[0].artifact_id}
+    assert copy.record.input["from_artifacts"] == {"facts": result.nodes[0].artifact_id}
     jobs = [client.jobs.get(node.job_id).record for node in result.nodes]
     assert result.cost_usd == pytest.approx(sum(job.estimated_cost_usd for job in jobs))
     assert result.record.cost_incurred_usd == pytest.approx(sum(job.cost_usd for job in jobs))

@@ -93,7 +93,7 @@ def _workflows(
         mine = [jobs[node["job_id"]] for node in nodes.values() if node["job_id"]]
         own = [job for job in mine if job["workflow_id"] == workflow["id"]]
         for job in own:
-            for up, artifact_id in job["from_artifacts"].items():
+            for up, artifact_id in job["input"].get("from_artifacts", {}).items():
                 if nodes[up]["artifact_id"] != artifact_id:
                     found.wrong.append(f"{job['id']} worked from another artifact of {up}")
         spent = sum(job["cost_incurred_usd"] for job in own)

@@ -1,5 +1,6 @@
 """Data directories of every earlier version: opened, migrated, and gone on with."""
 
+import json
 import sqlite3
 import tarfile
 from contextlib import closing
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from toolkit import Client
+from toolkit import Client, Workflow
 from toolkit.cli import app
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.sandbox import Faults
@@ -58,6 +59,25 @@ def test_a_directory_of_an_earlier_version(folder: Path, request: pytest.Fixture
     assert rows(folder, "SELECT version_num FROM alembic_version") == [(HEAD,)]
     shown = CliRunner().invoke(app, ["doctor", "--data-dir", str(folder), "--deep"])
     assert shown.exit_code == 0, shown.stdout
+
+
+@pytest.mark.parametrize("folder", EARLIER[-1:], indirect=True)
+def test_what_jobs_worked_from(folder: Path) -> None:
+    """Given jobs of earlier versions and new ones, then each is stored so that both can read it."""
+    found = dict(rows(folder, "SELECT id, doc FROM jobs WHERE doc LIKE '%from_artifacts\":{\"%'"))
+    assert found
+    with Client.local(folder, sandbox=True) as client:
+        for job_id, doc in found.items():
+            shown = client.jobs.get(str(job_id)).record.input
+            assert shown["from_artifacts"] == json.loads(str(doc))["from_artifacts"]
+        wf = Workflow("two")
+        tea = wf.add("tea", "research.gather", topic="Tea")
+        wf.add("salt", "research.gather", topic="Salt", depends_on=[tea])
+        done = client.workflows.submit(wf).wait(progress=False)
+    (kept,) = rows(folder, f"SELECT doc FROM jobs WHERE id = '{done.nodes[1].job_id}'")
+    doc = json.loads(str(kept[0]))
+    assert doc["input"] == {"topic": "Salt"}, "an earlier version refuses more than that"
+    assert doc["from_artifacts"] == {"tea": done.nodes[0].artifact_id}
 
 
 def test_every_earlier_version_is_here() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from toolkit.cli.files import file_stem
 from toolkit.cli.output import Shell
 from toolkit.contract.errors import ErrorCode, ToolkitError, WorkError
 
@@ -60,9 +61,11 @@ def saved(shell: Shell, artifact_ids: Mapping[str, str], out: Path) -> list[str]
     """Write artifacts to a folder, each under the name of its node; their paths."""
     out.mkdir(parents=True, exist_ok=True)
     paths = []
+    taken: set[str] = set()
     for node_id, artifact_id in artifact_ids.items():
         artifact = shell.client.artifacts.get(artifact_id)
-        # What a service names is never a path: only its last part is taken.
-        name = Path(node_id).name + Path(artifact.record.filename).suffix
-        paths.append(str(artifact.save(out / name)))
+        stem = file_stem(node_id, taken)
+        taken.add(stem.lower())
+        suffix = Path(artifact.record.filename).suffix
+        paths.append(str(artifact.save(out / f"{stem}{suffix}")))
     return paths

@@ -8,6 +8,7 @@ from toolkit.contract.base import ErrorInfo, JsonObject, Record, Request, Timest
 
 JobStatus = Literal["queued", "running", "completed", "failed", "cancelled"]
 FinalStatus = Literal["completed", "failed", "cancelled"]
+FROM_ARTIFACTS = "from_artifacts"  # the member of a job's input that the service itself sets
 FINAL_STATUSES: frozenset[str] = frozenset({"completed", "failed", "cancelled"})
 CostSource = Literal["reported", "metered", "estimated", "unknown"]
 OptimizeFor = Literal["cost", "latency", "quality", "balanced"]
@@ -137,9 +138,8 @@ class Job(Record):
 
     id: str
     capability: str = Field(description="name@version")
-    input: JsonObject
-    from_artifacts: dict[str, str] = Field(
-        default={}, description="upstream node id to artifact id"
+    input: JsonObject = Field(
+        description="a dependent node's has `from_artifacts` too: upstream node id to artifact id"
     )
     options: Options = Options()
     status: JobStatus = "queued"

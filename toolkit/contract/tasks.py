@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from toolkit.contract.base import ErrorInfo, JsonObject, Record, Request, Timestamp, Usd
 from toolkit.contract.jobs import Options
 from toolkit.contract.plans import Constraints, PlanCreate
+from toolkit.contract.workflows import NodeId
 
 TaskStatus = Literal["planning", "blocked", "executing", "reviewing", "completed", "failed"]
 FINAL_TASK_STATUSES: frozenset[str] = frozenset({"completed", "failed"})
@@ -69,7 +70,7 @@ class ReviewCreate(Request):
     score: float | None = Field(default=None, ge=0, le=1)
     criteria: CriteriaGiven | None = None
     issues: list[Issue] = Field(default=[], max_length=100)
-    node_id: str | None = Field(default=None, min_length=1, max_length=128)
+    node_id: NodeId | None = None
     constraints: JsonObject = {}
 
     @model_validator(mode="after")

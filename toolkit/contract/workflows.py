@@ -1,6 +1,6 @@
 """Workflows: a graph of capability nodes (specification, "Workflow")."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -9,15 +9,17 @@ from toolkit.contract.jobs import Options
 
 WorkflowStatus = Literal["queued", "running", "completed", "failed", "cancelled"]
 NodeStatus = Literal["pending", "queued", "running", "completed", "failed", "cancelled"]
+# Whatever real pipelines call their steps, but for what would command a terminal or end a line.
+NodeId = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")]
 
 
 class NodeCreate(Request):
     """One node of a submitted graph; `capability` is a name or `name@version`."""
 
-    id: str = Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.\-]*$")
+    id: NodeId
     capability: str = Field(min_length=1, max_length=128)
     input: JsonObject = {}
-    depends_on: list[str] = Field(default=[], max_length=1000)
+    depends_on: list[NodeId] = Field(default=[], max_length=1000)
     options: Options = Options()
 
 
@@ -40,8 +42,8 @@ class WorkflowFork(Request):
         overrides: input members that differ, by the id of a node that runs again.
     """
 
-    from_node: str = Field(min_length=1, max_length=64)
-    overrides: dict[str, JsonObject] = Field(default={}, max_length=1000)
+    from_node: NodeId
+    overrides: dict[NodeId, JsonObject] = Field(default={}, max_length=1000)
 
 
 class Node(Record):

@@ -11,7 +11,7 @@ from matplotlib.path import Path
 from toolkit.contract.workflows import Node, Workflow
 from toolkit.display.arrangement import Line, Size
 from toolkit.display.boxes import Box, picture
-from toolkit.display.figures import Chart
+from toolkit.display.figures import Chart, plain
 from toolkit.display.text import fitted, seconds
 from toolkit.display.theme import COLOURS, INKS
 from toolkit.display.timeline import bars, end_of, note, span_s, ticks
@@ -37,7 +37,7 @@ def workflow_figure(
         ax.add_artist(_edge(line))
     for box in drawn.boxes:
         _box(ax, box, drawn.size, scale)
-    ax.text(14, 20, _plain(drawn.caption), fontsize=12 * scale, color=NOTE)
+    ax.text(14, 20, plain(drawn.caption), fontsize=12 * scale, color=NOTE)
     return _figure(ax)
 
 
@@ -62,8 +62,8 @@ def timeline_figure(workflow: Workflow, ax: Axes | None = None) -> Figure:
     )  # fmt: skip
     for place, bar in enumerate(shown):
         at = bar.ready_s if bar.start_s is None else end_of(bar)
-        ax.text(at, place, _plain(f" {note(bar)}"), va="center", fontsize=7, color=NOTE)
-        name = _plain(f"{fitted(bar.node.id, 170, 11)} ")
+        ax.text(at, place, plain(f" {note(bar)}"), va="center", fontsize=7, color=NOTE)
+        name = plain(f"{fitted(bar.node.id, 170, 11)} ")
         weight = "bold" if bar.critical else "normal"
         ax.text(
             0, place, name, transform=ax.get_yaxis_transform(), ha="right", va="center",
@@ -120,14 +120,9 @@ def _box(ax: Axes, box: Box, size: Size, scale: float) -> None:
     first = box.top + size.height / 2 - pitch * (len(box.lines) - 1) / 2
     for i, line in enumerate(box.lines):
         font = size.font if i == 0 else size.font * 0.81
-        said = _plain(fitted(line, size.width - 7, font))
+        said = plain(fitted(line, size.width - 7, font))
         ax.text(
             box.left + size.width / 2, first + i * pitch, said,
             fontsize=font * scale, ha="center", va="center",
             color=NAME if i == 0 else NOTE, fontweight="bold" if i == 0 else "normal",
         )  # fmt: skip
-
-
-def _plain(text: str) -> str:
-    """Text as it is: matplotlib would read what stands between dollar signs as a formula."""
-    return text.replace("$", r"\$")

@@ -1,13 +1,12 @@
 """A workflow as SVG: byte-stable, states in words and colour, read by screen readers."""
 
 from collections.abc import Sequence
-from html import escape
 
 from toolkit.contract.workflows import Node
 from toolkit.display.arrangement import MARGIN, Line, Point
 from toolkit.display.boxes import Box, Picture, counted, picture
 from toolkit.display.text import fitted
-from toolkit.display.theme import framed, ink, number, state_ink
+from toolkit.display.theme import escape_xml, framed, ink, number, state_ink
 
 MOST_TOLD = 30  # nodes whose states the label tells one by one
 PADDING = 7
@@ -36,16 +35,11 @@ def workflow_svg(name: str, nodes: Sequence[Node], *, planned: bool = False) -> 
         '<defs><marker id="$id-arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
         f'markerHeight="7" orient="auto"><path d="M0 0 8 4 0 8z" {ink("head")}/></marker></defs>'
         f'<text x="{MARGIN}" y="{MARGIN + 6}" font-size="12" {ink("note")}>'
-        f"{_escaped(drawn.caption)}</text>"
+        f"{escape_xml(drawn.caption)}</text>"
     )
     edges = "".join(_edge(line) for line in drawn.lines)
     boxes = "".join(_box(box, drawn) for box in drawn.boxes)
     return framed(width, drawn.height, f"Workflow {name}: {states}", name, head + edges + boxes)
-
-
-def _escaped(text: str) -> str:
-    """Text that is no markup, and no place for an id either."""
-    return escape(text).replace("$", "&#36;")
 
 
 def _point(point: Point) -> str:
@@ -87,10 +81,10 @@ def _box(box: Box, drawn: Picture) -> str:
         look = f'font-weight="600" {ink("name")}' if i == 0 else ink("note")
         texts += (
             f'<text x="{x}" y="{number(first + i * pitch)}" text-anchor="middle" '
-            f'font-size="{number(font)}" {look}>{_escaped(fitted(line, room, font))}</text>'
+            f'font-size="{number(font)}" {look}>{escape_xml(fitted(line, room, font))}</text>'
         )
     return (
-        f"<g><title>{_escaped(box.told)}</title>{behind}"
+        f"<g><title>{escape_xml(box.told)}</title>{behind}"
         f'<rect x="{number(box.left)}" y="{number(box.top)}" {frame} {colour} '
         f'stroke-width="1.4"/>{texts}</g>'
     )

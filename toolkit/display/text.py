@@ -143,7 +143,7 @@ def event_line(event: Event) -> str:
     """One line of progress for an event."""
     what, _, state = event.type.partition(".")
     data = event.data
-    name = str(data.get("node_id") or what)
+    name = short(data.get("node_id") or what, 40)
     parts = [SYMBOLS.get(state, "·"), f"{name:<14}", state]
     if data.get("status_detail"):
         parts.append(f"({data['status_detail']})")

@@ -5,6 +5,7 @@ it has a background of its own, so that it can be read anywhere.
 """
 
 import hashlib
+import re
 from html import escape
 
 # Fill and stroke of each state; the text says it too, and keeps a contrast above 7.
@@ -35,6 +36,7 @@ INKS = {
     "edge": ("stroke", "#6b7280", "#9ca3af"),
     "grid": ("stroke", "#e1e4ea", "#2f343d"),
 }
+_NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 FONT = "system-ui, -apple-system, 'Segoe UI', sans-serif"
 
 
@@ -61,13 +63,24 @@ def state_ink(state: str) -> str:
     return f'class="{known}" fill="{fill}" stroke="{stroke}"'
 
 
+def escape_xml(text: str) -> str:
+    """Escape a text for an SVG: it is no markup there, and no place for a picture's own id.
+
+    XML has no way to write some characters at all; they become the one that stands for them.
+
+    >>> escape_xml("<b>$id\\x1b")
+    '&lt;b&gt;&#36;id\ufffd'
+    """
+    return escape(_NO_XML.sub("\ufffd", text)).replace("$", "&#36;")
+
+
 def framed(width: int, height: int, label: str, title: str, body: str) -> str:
     """An SVG of some elements; `$id` in them becomes the picture's own, made from what it shows."""
     own = "tk" + hashlib.sha256(f"{label}\0{body}".encode()).hexdigest()[:12]
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" id="{own}" width="{width}" height="{height}" '
-        f'viewBox="0 0 {width} {height}" role="img" aria-label="{escape(label)}" '
-        f'font-family="{escape(FONT)}"><title>{escape(title)}</title>'
+        f'viewBox="0 0 {width} {height}" role="img" aria-label="{escape_xml(label)}" '
+        f'font-family="{escape(FONT)}"><title>{escape_xml(title)}</title>'
         f"<style>{_style(own)}</style>"
         f'<rect {ink("page")} width="{width}" height="{height}" rx="6"/>'
         f"{body.replace('$id', own)}</svg>"

@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from html import escape
 from math import floor, log10
 
 from toolkit.contract.workflows import Node, Workflow
 from toolkit.display.boxes import caption, took_s
 from toolkit.display.text import SYMBOLS, fitted, money, seconds
-from toolkit.display.theme import framed, ink, number, state_ink
+from toolkit.display.theme import escape_xml, framed, ink, number, state_ink
 
 MARGIN, CAPTION, AXIS = 14, 24, 22
 NAME_WIDTH, NOTE_WIDTH, SPAN_WIDTH = 170, 190, 620
@@ -114,7 +113,10 @@ def timeline_svg(workflow: Workflow) -> str:
     left, bottom = MARGIN + NAME_WIDTH, top + row * len(shown)
     width = left + SPAN_WIDTH + NOTE_WIDTH + MARGIN
     head = caption(workflow.name, workflow.nodes) + f" · {seconds(span)}, the critical path in bold"
-    body = f'<text x="{MARGIN}" y="{MARGIN + 6}" font-size="12" {ink("note")}>{_text(head)}</text>'
+    body = (
+        f'<text x="{MARGIN}" y="{MARGIN + 6}" font-size="12" {ink("note")}>'
+        f"{escape_xml(head)}</text>"
+    )
     for at in ticks(span):
         x = number(left + at / span * SPAN_WIDTH)
         body += f'<path d="M{x} {top - 4}V{bottom}" {ink("grid")}/>'
@@ -138,9 +140,9 @@ def _row(bar: Bar, left: float, top: float, row: int, scale: float) -> str:
     weight = ' font-weight="700"' if bar.critical else ""
     name = fitted(node.id, NAME_WIDTH - 10, font)
     out = (
-        f"<g><title>{_text(f'{node.id} · {node.capability} · {node.status} · {note(bar)}')}"
+        f"<g><title>{escape_xml(f'{node.id} · {node.capability} · {node.status} · {note(bar)}')}"
         f'</title><text x="{left - 8}" y="{number(base)}" font-size="{font}"{weight} '
-        f'text-anchor="end" {ink("name")}>{_text(name)}</text>'
+        f'text-anchor="end" {ink("name")}>{escape_xml(name)}</text>'
     )
     end = left + bar.ready_s * scale
     if bar.start_s is not None:
@@ -161,14 +163,10 @@ def _row(bar: Bar, left: float, top: float, row: int, scale: float) -> str:
     said = fitted(note(bar), room, font * 0.95)
     return out + (
         f'<text x="{number(end + 6)}" y="{number(base)}" font-size="{number(font * 0.95)}" '
-        f"{ink('note')}>{_text(said)}</text></g>"
+        f"{ink('note')}>{escape_xml(said)}</text></g>"
     )
 
 
 def end_of(bar: Bar) -> float:
     """Where its bar ends; what still runs is shown as begun."""
     return bar.end_s if bar.end_s is not None else (bar.start_s or 0.0)
-
-
-def _text(text: str) -> str:
-    return escape(text).replace("$", "&#36;")

@@ -14,6 +14,7 @@ from toolkit.contract.base import now, rfc3339
 from toolkit.contract.jobs import Job
 from toolkit.engine.core import Core
 from toolkit.engine.router import route
+from toolkit.engine.stored import read_job
 from toolkit.engine.turns import Turns
 from toolkit.engine.work import Work
 from toolkit.plugins import Call
@@ -57,7 +58,7 @@ class Cache:
         """The job that made it; none where nothing is known by this key."""
         row = await self._core.store.get("cache", key)
         found = None if row is None else await self._core.store.get("jobs", str(row["job_id"]))
-        return None if found is None else Job.model_validate_json(str(found["doc"]))
+        return None if found is None else read_job(found)
 
     def put(self, key: str, work: Work) -> Put:
         """Remember a job that has completed, in place of one that made the same."""

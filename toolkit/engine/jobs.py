@@ -5,6 +5,7 @@ from toolkit.contract.jobs import FINAL_STATUSES, Job, JobCreate
 from toolkit.engine.core import Core
 from toolkit.engine.registry import validate_input
 from toolkit.engine.solo import Solo
+from toolkit.engine.stored import read_job
 from toolkit.plugins import Capability
 
 
@@ -53,12 +54,12 @@ class Jobs:
         row = await self._core.store.get("jobs", job_id)
         if row is None or row["account_id"] != account_id:
             raise not_found("job", job_id)
-        return Job.model_validate_json(str(row["doc"]))
+        return read_job(row).to_record()
 
     async def list(self, account_id: str, limit: int, before: str | None) -> list[Job]:
         """A page of jobs, newest first."""
         rows = await self._core.store.page("jobs", account_id, limit=limit, before=before)
-        return [Job.model_validate_json(str(row["doc"])) for row in rows]
+        return [read_job(row).to_record() for row in rows]
 
     async def cancel(self, account_id: str, job_id: str) -> Job:
         """End a job asked for alone; one that has ended is answered as it is.

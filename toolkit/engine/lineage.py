@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from toolkit.contract.artifacts import Artifact, Lineage, LineageJob
 from toolkit.contract.errors import RequestError
 from toolkit.contract.ids import Prefix, is_id
-from toolkit.contract.jobs import Job
 from toolkit.engine.artifacts import Artifacts
 from toolkit.engine.core import Core
+from toolkit.engine.stored import read_job
 
 MOST_JOBS = 1_000
 
@@ -55,7 +55,7 @@ class Lineages:
         row = await self._core.store.get("jobs", artifact.job_id or "")
         if row is None or row["account_id"] != account_id:
             return None
-        job = Job.model_validate_json(str(row["doc"]))
+        job = read_job(row)
         return LineageJob(
             artifact_id=artifact.id,
             from_artifacts={**job.from_artifacts, **_named(job.input)},

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from toolkit.contract.base import ErrorInfo, now, rfc3339
 from toolkit.contract.errors import ErrorCode, ToolkitError, not_found
-from toolkit.contract.jobs import FINAL_STATUSES, Job, Options
+from toolkit.contract.jobs import FINAL_STATUSES, Options
 from toolkit.contract.plans import Plan, PlanNode
 from toolkit.contract.tasks import (
     FINAL_TASK_STATUSES,
@@ -23,6 +23,7 @@ from toolkit.engine.graph import downstream
 from toolkit.engine.nodes import dollars
 from toolkit.engine.plans import Plans
 from toolkit.engine.reviewer import Evidence, review
+from toolkit.engine.stored import read_job
 from toolkit.engine.work import Suspended
 from toolkit.engine.workflows import Workflows, spec_of
 from toolkit.plugins import Upstream
@@ -215,7 +216,7 @@ class Manager:
             output, blob = None, None
             if node.job_id is not None and node.artifact_id is not None:
                 row = await self._core.store.get("jobs", node.job_id)
-                output = Job.model_validate_json(str(row["doc"])).output if row else None
+                output = read_job(row).output if row else None
                 kept = await self._artifacts.find(account_id, node.artifact_id)
                 blob = await self._artifacts.blob(kept)
             evidence[node.id] = Evidence(
@@ -244,7 +245,7 @@ class Manager:
         incurred: list[float] = []
         for workflow_id in task.workflow_ids:
             for row in await self._core.store.find("jobs", workflow_id=workflow_id):
-                job = Job.model_validate_json(str(row["doc"]))
+                job = read_job(row)
                 incurred.append(job.cost_incurred_usd)
                 if job.status in FINAL_STATUSES and job.output is not None:
                     estimates.append(job.cost_usd)

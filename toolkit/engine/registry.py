@@ -16,6 +16,7 @@ from toolkit.contract.capabilities import (
     SourceRouting,
 )
 from toolkit.contract.errors import Detail, ErrorCode, RequestError, not_found
+from toolkit.contract.jobs import FROM_ARTIFACTS
 from toolkit.plugins import Capability, Vendor
 
 POLICY = "the default provider while it is well, else the best of the other allowed connections"
@@ -156,6 +157,12 @@ def validate_input(
     Raises:
         RequestError: `INVALID_REQUEST` with the path of each fault.
     """
+    if FROM_ARTIFACTS in given:
+        raise RequestError(
+            ErrorCode.INVALID_REQUEST,
+            f"`{FROM_ARTIFACTS}` follows from depends_on: leave it out of the input.",
+            details=[Detail(f"{path}.{FROM_ARTIFACTS}", "is set by the service alone")],
+        )
     try:
         return capability.input_model.model_validate(given, strict=True)
     except ValidationError as error:

@@ -10,6 +10,7 @@ from toolkit.engine.core import Core
 from toolkit.engine.graph import downstream
 from toolkit.engine.once import accept
 from toolkit.engine.roots import Roots
+from toolkit.engine.stored import read_job
 from toolkit.engine.workflows import Workflows
 from toolkit.store import Change, Emit, Lease, Update
 
@@ -53,7 +54,7 @@ class Reruns:
         rows = await self._core.store.find("jobs", workflow_id=workflow.id)
         changes: list[Change] = []
         for row in rows:
-            job = Job.model_validate_json(str(row["doc"]))
+            job = read_job(row)
             if job.status in ("failed", "cancelled"):
                 _renew(job)
                 values = {"status": job.status, "doc": job, "vendor_job_id": None}

@@ -4,7 +4,7 @@ from typing import Any
 
 from toolkit.contract.errors import ErrorCode, RequestError, not_found
 from toolkit.contract.ids import Prefix, new_id
-from toolkit.contract.jobs import FINAL_STATUSES, Job
+from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.contract.runs import Route, Run, RunCreate
 from toolkit.engine.admission import Admission
 from toolkit.engine.agent_runs import AgentRuns, told
@@ -12,6 +12,7 @@ from toolkit.engine.core import Core
 from toolkit.engine.registry import validate_input
 from toolkit.engine.router import check, route
 from toolkit.engine.solo import Solo
+from toolkit.engine.stored import read_job
 from toolkit.plugins import Capability, Operation
 
 
@@ -54,7 +55,7 @@ class Runs:
         """
         rows = await self._core.store.find("jobs", run_id=run_id)
         if rows and rows[0]["account_id"] == account_id:
-            return Run.of(Job.model_validate_json(str(rows[0]["doc"])))
+            return Run.of(read_job(rows[0]))
         task = await self._agents.find(account_id, run_id)
         if task is None:
             raise not_found("run", run_id)

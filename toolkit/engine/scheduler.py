@@ -17,6 +17,7 @@ from toolkit.engine.budget import Budget, spending
 from toolkit.engine.core import Core
 from toolkit.engine.nodes import JobState, Skip, all_skipped, behind, dependents, shown
 from toolkit.engine.runner import JobRunner, overdue
+from toolkit.engine.stored import StoredJob, read_job
 from toolkit.engine.work import Suspended, Work, interrupted
 from toolkit.store import Change, Emit, Lease, Update
 
@@ -125,7 +126,7 @@ class Scheduler:
         kept = {job_id: node_id for node_id, job_id in self._spec["kept"].items()}
         incurred = interruptions = Decimal(0)
         for row in rows:
-            job = Job.model_validate_json(str(row["doc"]))
+            job = read_job(row)
             node_id = kept.get(job.id, job.node_id or "")
             if job.status not in FINAL_STATUSES:
                 known = Decimal(str(job.cost_incurred_usd))
@@ -240,9 +241,9 @@ class Scheduler:
             on_failure=self._failed,
         )
 
-    def _new_job(self, node: Node, upstream: Mapping[str, Kept]) -> Job:
+    def _new_job(self, node: Node, upstream: Mapping[str, Kept]) -> StoredJob:
         options = self._options(node)
-        return Job(
+        return StoredJob(
             id=new_id(Prefix.JOB),
             workflow_id=self._workflow.id,
             node_id=node.id,

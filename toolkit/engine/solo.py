@@ -12,6 +12,7 @@ from toolkit.engine.core import Core
 from toolkit.engine.once import accept
 from toolkit.engine.roots import Roots
 from toolkit.engine.runner import JobRunner
+from toolkit.engine.stored import read_job
 from toolkit.engine.work import Work, interrupted
 from toolkit.plugins import Capability, Operation
 from toolkit.store import Lease
@@ -80,7 +81,7 @@ class Solo:
     async def _carry_out(self, lease: Lease) -> None:
         named = {"run_id": lease.root_id} if lease.kind == "run" else {"id": lease.root_id}
         (row,) = await self._core.store.find("jobs", **named)
-        job = Job.model_validate_json(str(row["doc"]))
+        job = read_job(row)
         if job.status in FINAL_STATUSES:
             return
         capability = self._core.registry.require(job.capability)

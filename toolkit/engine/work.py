@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
+from typing import TypeVar
 
 from toolkit.contract.base import ErrorInfo, now, rfc3339
 from toolkit.contract.jobs import FinalStatus, Job
@@ -15,6 +16,7 @@ from toolkit.engine.usage import counted, outcome, spent
 from toolkit.plugins import Capability
 from toolkit.store import Change, Emit, Insert, Lease, Update
 
+J = TypeVar("J", bound=Job)
 # What an event tells of a job, where it is known.
 _TOLD = ("status_detail", "provider", "artifact_id", "cost_usd", "latency_ms", "cached_from")
 
@@ -158,7 +160,7 @@ class Work:
         self.job.cost_incurred_usd = float(Decimal(str(self.job.cost_incurred_usd)) + amount)
 
 
-def interrupted(job: Job) -> Job:
+def interrupted(job: J) -> J:
     """A job whose process died under it, back in the queue with the attempt marked.
 
     A vendor that was being called may have done the work, so what the call could cost is counted

@@ -8,7 +8,7 @@ from typing import Any
 from toolkit.contract.base import JsonObject, now, rfc3339
 from toolkit.contract.errors import Detail, ErrorCode, RequestError, not_found
 from toolkit.contract.ids import Prefix, new_id
-from toolkit.contract.jobs import FINAL_STATUSES, Job, Options
+from toolkit.contract.jobs import FINAL_STATUSES, Options
 from toolkit.contract.workflows import Node, Workflow, WorkflowCreate
 from toolkit.engine.admission import Admission, within_budget
 from toolkit.engine.affordability import Money
@@ -21,6 +21,7 @@ from toolkit.engine.registry import fillable_fields, validate_input
 from toolkit.engine.roots import Roots
 from toolkit.engine.runner import JobRunner
 from toolkit.engine.scheduler import DEFAULT_OPTIONS, Scheduler
+from toolkit.engine.stored import read_job
 from toolkit.engine.telemetry import Watched
 from toolkit.store import Change, Emit, Insert, Lease, Row
 
@@ -245,7 +246,7 @@ class Workflows:
 
 
 def _state(row: Mapping[str, Any]) -> JobState:
-    return JobState.of(Job.model_validate_json(str(row["doc"])))
+    return JobState.of(read_job(row))
 
 
 def spec_of(options: Mapping[str, Options], kept: Mapping[str, str] | None = None) -> JsonObject:

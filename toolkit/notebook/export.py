@@ -1,7 +1,7 @@
 """A workflow's body as Python code, and what the service would find wrong with it."""
 
 import keyword
-import re
+import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
@@ -82,8 +82,10 @@ def _names(ids: list[str]) -> dict[str, str]:
     taken = {"client", "wf", "run", "Client", "Workflow"}
     names: dict[str, str] = {}
     for node_id in ids:
-        name = re.sub(r"\W", "_", node_id)
-        if name[0].isdigit() or keyword.iskeyword(name):
+        # Python reads names in this form, so two that are spelled apart may be one to it.
+        letters = unicodedata.normalize("NFKC", node_id)
+        name = "".join(c if f"a{c}".isidentifier() else "_" for c in letters)
+        if not name.isidentifier() or keyword.iskeyword(name):
             name = f"node_{name}"
         while name in taken:
             name += "_"

@@ -1,0 +1,46 @@
+"""Files and variables that are named after nodes, whatever the nodes are called."""
+
+import ast
+import json
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from tests.contract.test_node_ids import IDS
+from toolkit.cli import app
+from toolkit.notebook.export import python_code
+
+BODY = {
+    "name": "files",
+    "nodes": [
+        {"id": node_id, "capability": "research.gather@1", "input": {"topic": "Tea"}}
+        for node_id in (*IDS.values(), "a/b", "a_b", "A_B", "x²", "ﬁ", "fi", "import", "wf")
+    ],
+}
+
+
+def test_each_node_has_a_file_of_its_own(tmp_path: Path) -> None:
+    """Given nodes of any ids, when saved, then each has a file, and all are in the folder."""
+    body, out = tmp_path / "body.json", tmp_path / "deep" / "out"
+    body.write_text(json.dumps(BODY))
+    command = ["workflows", "run", str(body), "--out", str(out), "--quiet", "--json"]
+    ended = CliRunner().invoke(app, [*command, "--sandbox", "--data-dir", str(tmp_path / "data")])
+    assert ended.exit_code == 0, ended.output
+    files = sorted(out.iterdir())
+    assert len({path.name.lower() for path in files}) == len(BODY["nodes"])
+    assert all(path.is_file() and path.stat().st_size > 100 for path in files)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["body.json", "data", "deep"]
+    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["out"]
+
+
+def test_each_node_has_a_variable_of_its_own() -> None:
+    """Given nodes of any ids, when exported as Python, then it is Python that names each."""
+    tree = ast.parse(python_code({**BODY, "nodes": BODY["nodes"]}))
+    bound = [
+        target.id
+        for line in tree.body
+        if isinstance(line, ast.Assign)
+        for target in line.targets
+        if isinstance(target, ast.Name)
+    ]
+    assert len(set(bound)) == len(bound) == len(BODY["nodes"]) + 3, "client, wf and run beside them"

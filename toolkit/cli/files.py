@@ -1,0 +1,33 @@
+"""Names of files for what nodes made, whatever the nodes are called."""
+
+import re
+from collections.abc import Collection
+
+# Room for a suffix, and for what is written before the file is whole; systems take 255 bytes.
+MAX_BYTES = 200
+# Of the systems that people have: separators, wildcards, and what their shells read as their own.
+_UNSAFE = re.compile(r'[\x00-\x1f\x7f-\x9f\u2028\u2029<>:"/\\|?*]')
+_RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?$")
+
+
+def file_stem(name: str, taken: Collection[str] = ()) -> str:
+    """Make the stem of a file's name from any name; a name is never a path.
+
+    Args:
+        name: of a node, say.
+        taken: stems that are other files', in lower case: some systems do not tell cases apart.
+
+    >>> file_stem("../a b/c:d"), file_stem("copy"), file_stem("Copy", {"copy"}), file_stem("..")
+    ('_a b_c_d', 'copy', 'Copy-2', 'file')
+    """
+    stem = _cut(_UNSAFE.sub("_", name).strip(". "), MAX_BYTES).rstrip(". ") or "file"
+    stem = f"_{stem}" if _RESERVED.match(stem) else stem
+    unique, n = stem, 2
+    while unique.lower() in taken:
+        unique, n = f"{stem}-{n}", n + 1
+    return unique
+
+
+def _cut(text: str, size: int) -> str:
+    """Cut a text to so many bytes of UTF-8, between two characters."""
+    return text.encode("utf-8", "replace")[:size].decode("utf-8", "ignore")
