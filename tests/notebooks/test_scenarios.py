@@ -10,7 +10,18 @@ from typing import Any
 
 import pytest
 
-from tests.notebooks.executed import NOTEBOOKS, ROOT, SANITIZE, differences, execute, shown
+from scripts import pictures
+from tests.notebooks.executed import (
+    NOTEBOOKS,
+    ROOT,
+    SANITIZE,
+    Rules,
+    differences,
+    execute,
+    shown,
+)
+from toolkit.contract.workflows import Workflow
+from toolkit.display.svg import workflow_svg
 
 CANARY = "sk-proj-c0ffee5d41402abc4b2a76b9719d911017c592"
 VARIABLES = ("OPENAI_API_KEY", "MINIMAX_API_KEY", "RUNPOD_API_KEY", "MY_OWN_VARIABLE")
@@ -34,6 +45,32 @@ def test_a_notebook_does_what_it_shows(
     text = json.dumps(shown(made))
     assert CANARY not in text
     assert "sk_live_" not in text
+
+
+def slowed(flow: Workflow, factor: float) -> Workflow:
+    """A workflow whose every node took so many times as long."""
+    nodes = []
+    for node in flow.nodes:
+        assert node.started_at is not None
+        assert node.completed_at is not None
+        took = (node.completed_at - node.started_at) * factor
+        nodes.append(node.model_copy(update={"completed_at": node.started_at + took}))
+    return flow.model_copy(update={"nodes": nodes})
+
+
+@pytest.mark.parametrize("factor", [0.001, 0.1, 1, 7, 60, 700, 5000])
+def test_a_picture_is_compared_without_its_times(factor: float) -> None:
+    """Given a workflow that took longer or less, then its picture compares as the same.
+
+    But not one with another state or cost.
+    """
+    rules, flow = Rules(), pictures.workflow()
+    compared = rules.sanitize(workflow_svg(flow.name, flow.nodes))
+    slow = slowed(flow, factor)
+    assert rules.sanitize(workflow_svg(flow.name, slow.nodes)) == compared
+    for other in ({"status": "failed"}, {"cost_usd": 0.5}, {"provider": "teapot"}):
+        nodes = [slow.nodes[0].model_copy(update=other), *slow.nodes[1:]]
+        assert rules.sanitize(workflow_svg(flow.name, nodes)) != compared
 
 
 def test_nbval_takes_them_by_hand(tmp_path: Path) -> None:
