@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from toolkit.contract.workflows import Node, Workflow
+from toolkit.display.boxes import cost_of
 from toolkit.display.svg import workflow_svg
 from toolkit.display.timeline import timeline_svg
 
@@ -41,14 +42,19 @@ def workflow() -> Workflow:
         node("card_fr", "composition.layout@1", "translation artwork", (6.96, 7.18), cost_usd=0.0),
     ]  # fmt: skip
     made = {"id": "wfl_1", "name": "launch-card", "status": "completed", "created_at": START}
-    return Workflow.model_validate({**made, "nodes": nodes})
+    paid = {
+        "cost_usd": 0.00951,
+        "cost_incurred_usd": 0.00951,
+        "completed_at": nodes[-2].completed_at,
+    }
+    return Workflow.model_validate({**made, **paid, "nodes": nodes})
 
 
 def main() -> int:
     """Write the pictures, or check them."""
     flow = workflow()
     drawn = {
-        "workflow.svg": workflow_svg(flow.name, flow.nodes),
+        "workflow.svg": workflow_svg(flow.name, flow.nodes, cost=cost_of(flow)),
         "timeline.svg": timeline_svg(flow),
     }
     stale = []

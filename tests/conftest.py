@@ -12,6 +12,7 @@ import uvicorn
 
 from toolkit import capabilities, vendors
 from toolkit.local import EngineThread
+from toolkit.sandbox import Faults
 from toolkit.settings import Settings
 
 # What takes long: processes killed, notebooks run, a browser, requests made up by the thousand. The
@@ -106,11 +107,11 @@ class PromptServer(uvicorn.Server):
 class Server:
     """A real uvicorn server on loopback, over an engine on its own thread."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, faults: Faults | None = None) -> None:
         from toolkit.server import create_app
         from toolkit.server.lines import PROTOCOL
 
-        self.thread = EngineThread(settings)
+        self.thread = EngineThread(settings, faults=faults)
         listener = socket.socket()
         listener.bind(("127.0.0.1", 0))
         listener.listen()  # who is early waits for the server

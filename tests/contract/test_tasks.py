@@ -6,6 +6,7 @@ import pytest
 from PIL import Image
 
 from toolkit import Client, RequestError, WorkError
+from toolkit.display.text import event_line
 
 
 def test_one_objective_in_reviewed_artifacts_out(client: Client) -> None:
@@ -65,3 +66,43 @@ def test_a_budget_too_small_fails_before_anything_is_spent(client: Client) -> No
         task.wait()
     assert failed.value.code.name == "BUDGET_EXCEEDED"
     assert len(client.jobs.list()) == 0
+
+
+def test_what_is_missing_is_told_capability_by_capability(bare: Client) -> None:
+    """Given nothing connected, then plan and task say which capability needs which provider."""
+    objective = "A social card with a narration about tea, and an image of a kettle"
+    plan = bare.plans.create(objective)
+    needed = {one.capability: one.any_of for one in plan.missing}
+    catalogue = {one.id: one.record.source for one in bare.capabilities.list()}
+    for capability, any_of in needed.items():
+        assert sorted(any_of) == sorted(catalogue[capability].routing.allowed_connections)
+        assert any_of[0] == catalogue[capability].routing.default_provider
+    assert {"speech.generate", "image.generate"} <= needed.keys()
+    assert set(plan.missing_connections) == {one for any_of in needed.values() for one in any_of}
+    assert not plan.executable
+    task = bare.tasks.create(objective).wait(check=False)
+    assert (task.status, task.missing) == ("blocked", plan.missing)
+    told = "speech.generate needs a connection to minimax or elevenlabs"
+    for shown in (plan._html(), task._html(), event_line(task.events()[-1])):
+        assert told in shown
+    bare.connections.create("elevenlabs", "environment", "ELEVENLABS_API_KEY")
+    left = {one.capability for one in bare.plans.create(objective).missing}
+    assert left == needed.keys() - {"speech.generate"}
+
+
+def test_what_nobody_makes_is_missing_too(client: Client) -> None:
+    """Given an objective that no capability meets, then no provider would do."""
+    (lacking,) = client.plans.create("A video about tea").missing
+    assert (lacking.capability, lacking.any_of) == ("video.generate", [])
+
+
+def test_what_a_task_holds_beside_its_review(client: Client) -> None:
+    """Given a task that is done, then what it cost, its plan and its error are at hand."""
+    task = client.tasks.create("A social card about tea").wait()
+    plan = client.plans.get(task.plan_id)
+    assert (task.objective, task.error) == (plan.objective, None)
+    assert task.cost_usd == task.record.cost_usd
+    assert task.completed_at > task.created_at
+    assert task.artifact_ids.keys() == set(plan.deliverables)
+    assert [one.decision for one in task.reviews] == [task.review.decision] == ["pass"]
+    assert client.workflows.get(task.workflow_id).task_id == task.id

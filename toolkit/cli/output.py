@@ -47,7 +47,7 @@ class Shell:
         if self.as_json:
             self.print_json(record)
             return
-        facts = [(name, value) for name, value in record.items() if not _is_rows(value)]
+        facts = [(name, value) for name, value in record.items() if not _is_rows(name, value)]
         _print_table([], [(name.replace("_", " "), _cell(name, value)) for name, value in facts])
         listed = record.get(rows)
         if isinstance(listed, list) and listed:
@@ -93,10 +93,12 @@ def _recorded(thing: "Thing") -> dict[str, Any]:
     return thing.to_dict()
 
 
-def _is_rows(value: object) -> bool:
-    """Whether a fact is left out of text: it is empty, or a list of records."""
+def _is_rows(name: str, value: object) -> bool:
+    """Whether a fact is left out of text: it is empty, or a list of records without words."""
+    from toolkit.display.text import MISSING
+
     empty = value is None or value == [] or value == {} or value == ""
-    return empty or (isinstance(value, list) and isinstance(value[0], Mapping))
+    return empty or (name != MISSING and isinstance(value, list) and isinstance(value[0], Mapping))
 
 
 def _print_rows(records: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:

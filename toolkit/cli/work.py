@@ -7,6 +7,7 @@ from typing import Any
 from toolkit.cli.files import file_stem
 from toolkit.cli.output import Shell
 from toolkit.contract.errors import ErrorCode, ToolkitError, WorkError
+from toolkit.display.text import missing_line
 
 
 def started(shell: Shell, work: Any) -> None:
@@ -45,9 +46,9 @@ def _fault(work: Any) -> ToolkitError | None:
         code = ErrorCode.CREDENTIALS_MISSING
         if record.missing_capabilities:
             code = ErrorCode.CAPABILITY_UNAVAILABLE
-        names = ", ".join([*record.missing_capabilities, *record.missing_connections])
         return WorkError(
-            code, f"{work.id} lacks {names}; once that is there: toolkit tasks resume {work.id}."
+            code,
+            f"{missing_line(record.missing)}; once that is there: toolkit tasks resume {work.id}.",
         )
     if work.status not in work.failed:
         return None

@@ -36,15 +36,21 @@ class Drawn:
     def _nodes(self) -> Sequence[Node]:
         raise NotImplementedError
 
+    def _cost(self) -> str:
+        """Say in words what it cost so far; nothing of what does not run."""
+        return ""
+
     def picture(self) -> str:
         """The graph as SVG: what is equal is drawn equal, to the byte."""
-        return workflow_svg(self._title(), self._nodes(), planned=self.planned)
+        return workflow_svg(self._title(), self._nodes(), planned=self.planned, cost=self._cost())
 
     def plot(self, ax: "Axes | None" = None) -> "Figure":
         """The graph by matplotlib, on axes given or on a figure of its own."""
         from toolkit.display.drawings import workflow_figure
 
-        return workflow_figure(self._title(), self._nodes(), ax, planned=self.planned)
+        return workflow_figure(
+            self._title(), self._nodes(), ax, planned=self.planned, cost=self._cost()
+        )
 
     def to_mermaid(self) -> str:
         """The graph as mermaid text."""

@@ -131,7 +131,17 @@ class Attempt(Record):
 
 
 class Job(Record):
-    """A job, from asked for to done; `output` is there once it is completed."""
+    """A job, from asked for to done; `output` is there once it is completed.
+
+    Attributes:
+        estimated_cost_usd: what the call that was made last was expected to cost.
+        cost_usd: once it is over, what the calls that its result came of were billed; of a job
+            without a result, what was paid all the same. 0 where nothing was called; null where a
+            call's price is not known.
+        cost_incurred_usd: what was paid in all: failed attempts and retries too. Budgets go by it.
+        cost_source: how `cost_usd` is known: as the vendor says, by list prices of what it
+            metered, by what was expected, or not at all.
+    """
 
     # A job changes some twenty times; which of its fields were set is nobody's business.
     __setattr__ = object.__setattr__

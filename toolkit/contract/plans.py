@@ -53,10 +53,29 @@ class PlanNode(Record):
 
 
 class CostRange(Record):
-    """The least and the most a plan is expected to cost; null where a price is unknown."""
+    """What a plan may come to; null where a part of it is not known or not connected.
+
+    Attributes:
+        low: the least: short answers of the cheapest model that may be called.
+        expected: what its first choices are expected to be billed.
+        high: the most that one call of each node can be billed; a budget is kept whatever this is.
+    """
 
     low: Usd | None = None
+    expected: Usd | None = None
     high: Usd | None = None
+
+
+class Missing(Record):
+    """A capability that a plan needs and does not have.
+
+    Attributes:
+        any_of: the providers of which one has to be connected, the default one first; none where
+            nothing here makes it.
+    """
+
+    capability: str
+    any_of: list[str] = []
 
 
 class Plan(Record):
@@ -70,6 +89,9 @@ class Plan(Record):
     )
     missing_capabilities: list[str] = []
     missing_connections: list[str] = []
+    missing: list[Missing] = Field(
+        default=[], description="what it lacks: each capability, and the providers that would do"
+    )
     estimated_cost_usd: CostRange = CostRange()
     planner: Literal["rules", "llm"] = "rules"
     rationale: str = ""

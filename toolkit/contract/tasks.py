@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from toolkit.contract.base import ErrorInfo, JsonObject, Record, Request, Timestamp, Usd
 from toolkit.contract.jobs import Options
-from toolkit.contract.plans import Constraints, PlanCreate
+from toolkit.contract.plans import Constraints, Missing, PlanCreate
 from toolkit.contract.workflows import NodeId
 
 TaskStatus = Literal["planning", "blocked", "executing", "reviewing", "completed", "failed"]
@@ -92,7 +92,13 @@ class AgentCall(Record):
 
 
 class Task(Record):
-    """A task as it stands."""
+    """A task as it stands.
+
+    Attributes:
+        estimated_cost_usd: what its plan was expected to cost; null where a price is not known.
+        cost_usd: the sum over its workflows of each one's own; null where one is not known.
+        cost_incurred_usd: what was paid in all: failed attempts and retries too. Budgets go by it.
+    """
 
     id: str
     objective: str
@@ -112,6 +118,10 @@ class Task(Record):
     review_attempts: int = 0
     missing_capabilities: list[str] = []
     missing_connections: list[str] = []
+    missing: list[Missing] = Field(
+        default=[], description="what it lacks: each capability, and the providers that would do"
+    )
+    estimated_cost_usd: Usd | None = None
     cost_usd: Usd | None = None
     cost_incurred_usd: Usd = 0.0
     error: ErrorInfo | None = None
@@ -126,6 +136,7 @@ __all__ = [
     "Constraints",
     "Criteria",
     "Decision",
+    "Missing",
     "RecommendedAction",
     "Review",
     "ReviewCreate",

@@ -59,7 +59,11 @@ class Node(Record):
     artifact_id: str | None = None
     retry_count: int = 0
     provider: str | None = None
+    estimated_cost_usd: Usd | None = Field(
+        default=None, description="what it was expected to cost beforehand"
+    )
     cost_usd: Usd | None = None
+    cost_incurred_usd: Usd = 0.0
     cached_from: str | None = Field(
         default=None, description="the job whose result was used again, at no cost"
     )
@@ -69,7 +73,14 @@ class Node(Record):
 
 
 class Workflow(Record):
-    """A workflow; `cost_usd` sums completed estimates, `cost_incurred_usd` all that was paid."""
+    """A workflow and what it costs.
+
+    Attributes:
+        estimated_cost_usd: what all nodes together were expected to cost, before any began; null
+            where the price of one is not known.
+        cost_usd: the sum over its completed jobs of each job's own; null where one is not known.
+        cost_incurred_usd: what was paid in all: failed attempts and retries too. Budgets go by it.
+    """
 
     id: str
     name: str
@@ -88,6 +99,7 @@ class Workflow(Record):
     sink_artifact_ids: dict[str, str] = Field(
         default={}, description="artifact of every node that nothing depends on, by node id"
     )
+    estimated_cost_usd: Usd | None = None
     cost_usd: Usd | None = None
     cost_incurred_usd: Usd = 0.0
     latency_ms: int | None = None

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from toolkit.contract.base import canonical_json
-from toolkit.contract.workflows import Node
+from toolkit.contract.workflows import Node, Workflow
 from toolkit.display.arrangement import MARGIN, Line, Size, arranged
-from toolkit.display.text import SYMBOLS, money, seconds, short
+from toolkit.display.text import SYMBOLS, money, seconds, short, spending
 
 CAPTION = 22
 # What a stack of nodes is shown as: the first of these that one of them is.
@@ -53,13 +53,14 @@ class Picture:
     lines: tuple[Line, ...]
 
 
-def picture(name: str, nodes: Sequence[Node], *, planned: bool = False) -> Picture:
+def picture(name: str, nodes: Sequence[Node], *, planned: bool = False, cost: str = "") -> Picture:
     """Lay a workflow out from left to right; many nodes make for smaller boxes.
 
     Args:
         name: for the caption.
         nodes: the workflow's.
         planned: it was not submitted: say what nodes are given instead of how they are.
+        cost: what it cost, in words, as its record says.
     """
     stacks = _stacks(nodes)
     size = ROOMY if len(stacks) <= MOST_ROOMY else SMALL if len(stacks) <= MOST_SMALL else TINY
@@ -76,7 +77,7 @@ def picture(name: str, nodes: Sequence[Node], *, planned: bool = False) -> Pictu
         size=size,
         width=round(arrangement.right + MARGIN),
         height=round(arrangement.bottom + MARGIN),
-        caption=caption(name, nodes, planned=planned),
+        caption=caption(name, nodes, planned=planned, cost=cost),
         boxes=tuple(
             _box(members, *arrangement.corners[key], size, planned=planned)
             for key, members in stacks.items()
@@ -85,17 +86,23 @@ def picture(name: str, nodes: Sequence[Node], *, planned: bool = False) -> Pictu
     )
 
 
-def caption(name: str, nodes: Sequence[Node], *, planned: bool = False) -> str:
-    """A workflow in one line: how many nodes, in which states, and what they cost so far."""
+def caption(name: str, nodes: Sequence[Node], *, planned: bool = False, cost: str = "") -> str:
+    """A workflow in one line: how many nodes, in which states, and what it cost so far."""
     many = f"{len(nodes)} node{'s' * (len(nodes) != 1)}"
     parts = [short(name, 80), many if planned else f"{many}: {counted(nodes)}"]
-    costs = [node.cost_usd for node in nodes if node.cost_usd is not None]
-    if costs:
-        parts.append(money(round(sum(costs), 9)))
+    if cost:
+        parts.append(cost)
     retries = sum(node.retry_count for node in nodes)
     if retries:
         parts.append(f"{retries} retr{'y' if retries == 1 else 'ies'}")
     return " · ".join(parts)
+
+
+def cost_of(workflow: Workflow) -> str:
+    """Say in words what a workflow cost, as its record has it; nothing before a node completed."""
+    if workflow.completed_at is None and not workflow.cost_usd:
+        return ""
+    return spending(workflow.cost_usd, workflow.cost_incurred_usd)
 
 
 def counted(nodes: Sequence[Node]) -> str:
@@ -166,7 +173,11 @@ def _box(members: Sequence[Node], left: float, top: float, size: Size, *, planne
         present = {node.status for node in members}
         state = PLANNED if planned else next(s for s in LOUDEST if s in present)
         lines = [f"{first.id} and {len(members) - 1} more", first.capability]
-        costs = [node.cost_usd for node in members if node.cost_usd is not None]
+        costs = [
+            node.cost_usd
+            for node in members
+            if node.status == "completed" and node.cost_usd is not None
+        ]
         spent = f" · {money(round(sum(costs), 9))}" if costs else ""
         if not planned:
             lines.append(counted(members) + spent)

@@ -22,10 +22,15 @@ NAME, NOTE = INKS["name"][1], INKS["note"][1]
 
 
 def workflow_figure(
-    name: str, nodes: Sequence[Node], ax: Axes | None = None, *, planned: bool = False
+    name: str,
+    nodes: Sequence[Node],
+    ax: Axes | None = None,
+    *,
+    planned: bool = False,
+    cost: str = "",
 ) -> Figure:
     """Draw a workflow, on axes given or on a figure of its own."""
-    drawn = picture(name, nodes, planned=planned)
+    drawn = picture(name, nodes, planned=planned, cost=cost)
     if ax is None:
         ax = _page(drawn.width, drawn.height)
     ax.set_xlim(0, drawn.width)

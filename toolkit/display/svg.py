@@ -12,18 +12,19 @@ MOST_TOLD = 30  # nodes whose states the label tells one by one
 PADDING = 7
 
 
-def workflow_svg(name: str, nodes: Sequence[Node], *, planned: bool = False) -> str:
+def workflow_svg(name: str, nodes: Sequence[Node], *, planned: bool = False, cost: str = "") -> str:
     """Draw a workflow from left to right.
 
     Args:
         name: what it is called.
         nodes: its nodes as they stand.
         planned: it was not submitted; nodes say what they are given.
+        cost: what it cost, in words, for the caption.
 
     >>> workflow_svg("w", [Node(id="a", capability="x@1")]).startswith("<svg")
     True
     """
-    drawn = picture(name, nodes, planned=planned)
+    drawn = picture(name, nodes, planned=planned, cost=cost)
     states = (
         ", ".join(f"{n.id} {n.status}" for n in nodes)
         if len(nodes) <= MOST_TOLD and not planned

@@ -1,12 +1,14 @@
 """One-line texts of records: short `repr`s and lines of progress."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 from unicodedata import east_asian_width
 
 from pydantic import BaseModel
 
 from toolkit.contract.events import Event
 from toolkit.contract.money import format_usd
+from toolkit.contract.plans import Missing
 
 SYMBOLS = {
     "planned": "·",
@@ -26,6 +28,7 @@ SYMBOLS = {
     "cancelled": "-",
 }
 LONGEST = 60
+MISSING = "missing"  # the field of what a plan or task lacks
 
 
 def money(amount: float | None) -> str:
@@ -35,6 +38,36 @@ def money(amount: float | None) -> str:
     ('unknown', '$0', '$0.00123', '$0.0000001')
     """
     return format_usd(amount)
+
+
+def spending(cost: float | None, incurred: float) -> str:
+    """A cost, and beside it what was paid in all where that is more: failed attempts and retries.
+
+    >>> spending(0.02, 0.02), spending(0.02, 0.05), spending(None, 0.05)
+    ('$0.02', '$0.02 ($0.05 with all attempts)', 'unknown ($0.05 with all attempts)')
+    """
+    more = incurred > (cost or 0.0)
+    return money(cost) + (f" ({money(incurred)} with all attempts)" if more else "")
+
+
+def missing_line(missing: Iterable[Missing | Mapping[str, Any]]) -> str:
+    """Say what a plan or task lacks, for a person to see to.
+
+    >>> missing_line([Missing(capability="speech.generate", any_of=["minimax", "elevenlabs"])])
+    'speech.generate needs a connection to minimax or elevenlabs'
+    >>> missing_line([{"capability": "video.generate", "any_of": []}])
+    'nothing here makes video.generate'
+    """
+    told = []
+    for one in (Missing.model_validate(each, from_attributes=True) for each in missing):
+        kind = one.capability.removesuffix(".upload")
+        if one.any_of:
+            told.append(f"{one.capability} needs a connection to {' or '.join(one.any_of)}")
+        elif kind != one.capability:
+            told.append(f"the objective has to name the id of an uploaded artifact with {kind}")
+        else:
+            told.append(f"nothing here makes {one.capability}")
+    return "; ".join(told)
 
 
 def short(text: object, longest: int = LONGEST) -> str:
@@ -111,6 +144,8 @@ def cell(column: str, value: object) -> str:
         return f"{SYMBOLS.get(str(value), '·')} {value}"
     if value is None:
         return ""
+    if column == MISSING and isinstance(value, list):
+        return missing_line(value)
     if isinstance(value, Mapping):
         value = [
             f"{k.replace('_', ' ')}: {money(v) if k.endswith('_usd') else v}"
@@ -157,6 +192,9 @@ def event_line(event: Event) -> str:
     if isinstance(cost, int | float):
         parts.append(money(float(cost)))
     error = data.get("error")
+    lacking = data.get(MISSING)
+    if isinstance(lacking, list):
+        parts.append(missing_line(lacking))
     if isinstance(error, dict):
         parts.append(f"{error.get('code')}: {short(error.get('message', ''))}")
     return " ".join(parts)

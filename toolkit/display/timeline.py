@@ -6,7 +6,7 @@ from datetime import datetime
 from math import floor, log10
 
 from toolkit.contract.workflows import Node, Workflow
-from toolkit.display.boxes import caption, took_s
+from toolkit.display.boxes import caption, cost_of, took_s
 from toolkit.display.text import SYMBOLS, fitted, money, seconds
 from toolkit.display.theme import escape_xml, framed, ink, number, state_ink
 
@@ -112,7 +112,10 @@ def timeline_svg(workflow: Workflow) -> str:
     top = MARGIN + CAPTION + AXIS
     left, bottom = MARGIN + NAME_WIDTH, top + row * len(shown)
     width = left + SPAN_WIDTH + NOTE_WIDTH + MARGIN
-    head = caption(workflow.name, workflow.nodes) + f" · {seconds(span)}, the critical path in bold"
+    head = (
+        caption(workflow.name, workflow.nodes, cost=cost_of(workflow))
+        + f" · {seconds(span)}, the critical path in bold"
+    )
     body = (
         f'<text x="{MARGIN}" y="{MARGIN + 6}" font-size="12" {ink("note")}>'
         f"{escape_xml(head)}</text>"

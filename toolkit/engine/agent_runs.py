@@ -113,7 +113,7 @@ def told(task: Task) -> Run:
         error=task.error,
         cost_usd=task.cost_usd,
         cost_incurred_usd=task.cost_incurred_usd,
-        cost_source="estimated",
+        cost_source="unknown" if task.cost_usd is None else "metered",
         latency_ms=None if took is None else int(took / timedelta(milliseconds=1)),
         created_at=task.created_at,
         started_at=task.created_at if task.plan_id is not None else None,

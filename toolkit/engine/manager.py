@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from toolkit.contract.base import ErrorInfo, now, rfc3339
 from toolkit.contract.errors import ErrorCode, ToolkitError, not_found
-from toolkit.contract.jobs import FINAL_STATUSES, Options
+from toolkit.contract.jobs import Options
 from toolkit.contract.plans import Plan, PlanNode
 from toolkit.contract.tasks import (
     FINAL_TASK_STATUSES,
@@ -20,7 +20,7 @@ from toolkit.engine.artifacts import Artifacts
 from toolkit.engine.budget import spending
 from toolkit.engine.core import Core
 from toolkit.engine.graph import downstream
-from toolkit.engine.nodes import dollars
+from toolkit.engine.nodes import dollars, total
 from toolkit.engine.plans import Plans
 from toolkit.engine.reviewer import Evidence, review
 from toolkit.engine.stored import read_job
@@ -72,6 +72,7 @@ class Manager:
                     raise Suspended(task.id)
                 await self._steps[task.status](task, lease)
         except ToolkitError as error:
+            await self._sum_up(task)
             await self.fail(task, lease, ErrorInfo.of(error))
         except asyncio.CancelledError:
             if not self._core.draining and task.status not in FINAL_TASK_STATUSES:
@@ -87,6 +88,7 @@ class Manager:
         if not plan.executable:
             task.missing_capabilities = plan.missing_capabilities
             task.missing_connections = plan.missing_connections
+            task.missing = plan.missing
             if task.agent is not None:  # a run is not resumed: what it needed is gone since
                 unconnected = bool(task.missing_connections)
                 code = "CREDENTIALS_MISSING" if unconnected else "CAPABILITY_UNAVAILABLE"
@@ -241,17 +243,13 @@ class Manager:
 
     async def _sum_up(self, task: Task) -> None:
         """Add up what all of the task's workflows have cost so far."""
-        estimates: list[float | None] = []
-        incurred: list[float] = []
-        for workflow_id in task.workflow_ids:
-            for row in await self._core.store.find("jobs", workflow_id=workflow_id):
-                job = read_job(row)
-                incurred.append(job.cost_incurred_usd)
-                if job.status in FINAL_STATUSES and job.output is not None:
-                    estimates.append(job.cost_usd)
-        known = [cost for cost in estimates if cost is not None]
-        task.cost_usd = dollars(known) if len(known) == len(estimates) else None
-        task.cost_incurred_usd = dollars(incurred)
+        jobs = [
+            read_job(row)
+            for workflow_id in task.workflow_ids
+            for row in await self._core.store.find("jobs", workflow_id=workflow_id)
+        ]
+        task.cost_usd = total(job.cost_usd for job in jobs if job.status == "completed")
+        task.cost_incurred_usd = dollars(job.cost_incurred_usd for job in jobs)
 
     async def fail(self, task: Task, lease: Lease, error: ErrorInfo) -> None:
         """End a task with an error."""
@@ -265,6 +263,8 @@ class Manager:
         task.status = status
         if status in FINAL_TASK_STATUSES:
             task.completed_at = now()
+            if not task.workflow_ids:
+                task.cost_usd = 0.0  # it ended before anything was called
         saved = Update("tasks", task.id, {"status": status, "doc": task.model_dump_json()})
         await self._core.store.write([*changes, saved, told(task)], lease=lease)
 
@@ -278,6 +278,9 @@ def told(task: Task) -> Emit:
     if task.status == "blocked":
         data["missing_capabilities"] = task.missing_capabilities
         data["missing_connections"] = task.missing_connections
+        data["missing"] = [one.model_dump(mode="json") for one in task.missing]
+    if task.status in FINAL_TASK_STATUSES and task.cost_usd is not None:
+        data["cost_usd"] = task.cost_usd
     if task.error is not None:
         data["error"] = task.error.model_dump(mode="json", exclude_none=True)
     return Emit(task.id, f"task.{task.status}", data, rfc3339(now()))

@@ -30,7 +30,6 @@ class JobState(NamedTuple):
     retry_count: int
     provider: str | None
     cost_usd: float | None
-    estimated_cost_usd: float | None
     cost_incurred_usd: float
     error: ErrorInfo | None
     started_at: datetime | None
@@ -49,7 +48,6 @@ class JobState(NamedTuple):
             job.retry_count,
             job.provider,
             job.cost_usd,
-            job.estimated_cost_usd,
             job.cost_incurred_usd,
             job.error,
             job.started_at,
@@ -69,15 +67,12 @@ def shown(
         skipped: the nodes that will never have a job, by node id.
     """
     own = [job for job in jobs.values() if job.workflow_id == workflow.id]
-    estimates = [job.estimated_cost_usd for job in own if job.status == "completed"]
-    known = [cost for cost in estimates if cost is not None]
     return workflow.model_copy(
         update={
             "nodes": [
                 _node(node, jobs.get(node.id), skipped.get(node.id)) for node in workflow.nodes
             ],
-            # An unknown price is null, never 0: it makes the sum unknown too.
-            "cost_usd": dollars(known) if len(known) == len(estimates) else None,
+            "cost_usd": total(job.cost_usd for job in own if job.status == "completed"),
             "cost_incurred_usd": dollars(job.cost_incurred_usd for job in own),
             "retries": sum(job.retry_count for job in own),
         }
@@ -87,7 +82,7 @@ def shown(
 def _node(node: Node, job: JobState | None, skip: Skip | None) -> Node:
     if skip is not None:
         update = {"status": "cancelled", "error": skip.error, "completed_at": skip.at}
-        return node.model_copy(update=update)
+        return node.model_copy(update={**update, "cost_usd": 0.0})  # it was never begun
     if job is None:
         return node
     return node.model_copy(
@@ -99,6 +94,7 @@ def _node(node: Node, job: JobState | None, skip: Skip | None) -> Node:
             "retry_count": job.retry_count,
             "provider": job.provider,
             "cost_usd": job.cost_usd,
+            "cost_incurred_usd": job.cost_incurred_usd,
             "cached_from": job.cached_from,
             "error": job.error,
             "started_at": job.started_at,
@@ -145,10 +141,24 @@ def all_skipped(
     return skipped
 
 
+def total(costs: Iterable[float | None]) -> float | None:
+    """A sum of costs; one that is not known makes the sum unknown too.
+
+    >>> total([0.1, 0.2]), total([0.1, None]), total([])
+    (0.3, None, 0.0)
+    """
+    amounts: list[float] = []
+    for cost in costs:
+        if cost is None:
+            return None
+        amounts.append(cost)
+    return dollars(amounts)
+
+
 def dollars(amounts: Iterable[float]) -> float:
     """A sum of dollars, to the billionth: binary fractions would show in the last digits.
 
     >>> dollars([0.1, 0.2])
     0.3
     """
-    return round(sum(amounts), 9)
+    return round(float(sum(amounts)), 9)

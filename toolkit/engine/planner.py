@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from toolkit.contract.base import JsonObject, canonical_json
-from toolkit.contract.plans import Constraints, PlanNode
+from toolkit.contract.plans import Constraints, Missing, PlanNode
 from toolkit.engine._chains import Chains, role_of
 from toolkit.engine._inputs import Inputs, Unplannable
 from toolkit.engine._wording import Mention, Wording, read
@@ -48,6 +49,7 @@ class PlanDraft:
         nodes: dependencies before dependents; the last sink is the main deliverable.
         missing_capabilities: what was asked for and nothing here makes.
         missing_connections: vendor ids that would do, the default one first.
+        missing: each capability that cannot be had, with the vendor ids that would do for it.
         rationale: why the plan is as it is, in a few sentences.
         deliverables: the nodes that were asked for, in the order they were named.
     """
@@ -55,6 +57,7 @@ class PlanDraft:
     nodes: list[PlanNode]
     missing_capabilities: tuple[str, ...] = ()
     missing_connections: tuple[str, ...] = ()
+    missing: tuple[Missing, ...] = ()
     rationale: str = ""
     deliverables: tuple[str, ...] = ()
 
@@ -70,6 +73,7 @@ def make_plan(objective: str, constraints: Constraints, view: PlannerView) -> Pl
 
     >>> make_plan("a video about tides", Constraints(), PlannerView((), frozenset(), {}))
     PlanDraft(nodes=[], missing_capabilities=('video.generate',), missing_connections=(), \
+missing=(Missing(capability='video.generate', any_of=[]),), \
 rationale='Nothing here makes `video.generate`.', deliverables=())
     """
     chains = Chains(view.capabilities, view.connected, view.backends, constraints.max_cost_usd == 0)
@@ -87,7 +91,7 @@ class _Planner:
         self._nodes: dict[str, PlanNode] = {}
         self._same: dict[str, str] = {}
         self._missing: dict[str, None] = {}
-        self._connections: dict[str, None] = {}
+        self._would_do: dict[str, list[str]] = {}
         self._notes: dict[str, None] = {}
 
     def plan(self) -> PlanDraft:
@@ -103,7 +107,11 @@ class _Planner:
         return PlanDraft(
             nodes=list(self._nodes.values()),
             missing_capabilities=tuple(self._missing),
-            missing_connections=tuple(self._connections),
+            missing_connections=tuple(dict.fromkeys(chain(*self._would_do.values()))),
+            missing=(
+                *(Missing(capability=one) for one in self._missing),
+                *(Missing(capability=one, any_of=ids) for one, ids in self._would_do.items()),
+            ),
             rationale=" ".join(self._notes),
             deliverables=deliverables,
         )
@@ -264,7 +272,7 @@ class _Planner:
             self._missing[capability.id] = None
             self._note(f"No vendor here serves `{capability.id}`.")
             return
-        self._connections.update(dict.fromkeys(wanted))
+        self._would_do[capability.id] = list(wanted)
         self._note(f"`{capability.id}` needs a connection: {' or '.join(wanted)}.")
 
     def _add(

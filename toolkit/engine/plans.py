@@ -85,6 +85,7 @@ class Plans:
             deliverables=list(draft.deliverables),
             missing_capabilities=list(draft.missing_capabilities),
             missing_connections=list(draft.missing_connections),
+            missing=list(draft.missing),
             estimated_cost_usd=await self._price(account_id, request, draft.nodes),
             rationale=draft.rationale,
             created_at=now(),

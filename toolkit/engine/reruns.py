@@ -150,3 +150,4 @@ def _renew(job: Job) -> None:
     job.status, job.status_detail, job.error = "queued", None, None
     job.started_at = job.completed_at = job.latency_ms = job.queue_ms = None
     job.retry_count = 0
+    job.cost_usd, job.cost_source = None, "unknown"

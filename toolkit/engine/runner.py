@@ -120,10 +120,11 @@ class JobRunner:
     def _local_attempt(job: Job, started: datetime) -> None:
         for earlier in job.attempts:
             if earlier.status == "running":
-                earlier.status, earlier.ended_at = "failed", started
+                earlier.status, earlier.ended_at, earlier.cost_usd = "failed", started, 0.0
         job.attempts.append(Attempt(n=len(job.attempts) + 1, status="running", started_at=started))
 
     async def _carry_out(self, work: Work) -> Ended:
+        work.earlier_attempts = len(work.job.attempts)
         call = await self._call(work)
         if not work.job.options.cache or work.vendor_job_id is not None:
             return await self._made(work, call)
@@ -148,7 +149,7 @@ class JobRunner:
         job.artifact_id = copied.artifact.id
         job.provider, job.model = earlier.provider, earlier.model
         job.cached, job.cached_from = True, earlier.id
-        job.estimated_cost_usd, job.cost_usd, job.cost_source = 0.0, 0.0, "metered"
+        job.estimated_cost_usd = 0.0
         changes = [inserted, *work.finish("completed")]
         return Ended(copied, self._core.store.write(changes, lease=work.lease, eager=False))
 
@@ -176,7 +177,7 @@ class JobRunner:
         job = work.job
         job.output, job.artifact_id = result.output, kept.artifact.id
         if job.provider is None:
-            job.estimated_cost_usd, job.cost_usd, job.cost_source = 0.0, 0.0, "metered"
+            job.estimated_cost_usd = 0.0
         changes: list[Change] = [inserted, *work.finish("completed")]
         if job.options.cache:
             key = self._cache.key_of(work, call, work.backend[0], work.backend[1])

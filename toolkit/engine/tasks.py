@@ -121,7 +121,7 @@ class Tasks:
     async def _lease_again(self, task: Task, status: TaskStatus, error: ErrorInfo | None) -> None:
         """Move a blocked task, whose root is closed, to another state."""
         lease = await self._roots.reopened(task.id)
-        task.missing_capabilities, task.missing_connections = [], []
+        task.missing_capabilities, task.missing_connections, task.missing = [], [], []
         task.error = error
         await self._manager.move(task, lease, status)
         if status == "planning":

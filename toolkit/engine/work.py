@@ -12,6 +12,7 @@ from toolkit.contract.base import ErrorInfo, now, rfc3339
 from toolkit.contract.jobs import FinalStatus, Job
 from toolkit.engine.artifacts import Kept
 from toolkit.engine.budget import Budget
+from toolkit.engine.nodes import total
 from toolkit.engine.usage import counted, outcome, spent
 from toolkit.plugins import Capability
 from toolkit.store import Change, Emit, Insert, Lease, Update
@@ -52,6 +53,7 @@ class Work:
         began: when this process began with it, by the monotonic clock; none before.
         backend: the provider and the model that were asked last, as the router names them.
         on_failure: says what else is to be written when it fails.
+        earlier_attempts: how many attempts there were before the try that is under way.
     """
 
     job: Job
@@ -69,6 +71,7 @@ class Work:
     began: float | None = None
     backend: tuple[str | None, str | None] = (None, None)
     on_failure: Callable[["Work"], list[Change]] | None = None
+    earlier_attempts: int = 0
 
     def written(self, state: str | None = None, at: datetime | None = None) -> list[Change]:
         """The job as it stands, inserted if it is new, with an event for the state it came to.
@@ -149,11 +152,29 @@ class Work:
             if attempt.status == "running":
                 attempt.ended_at = job.completed_at
                 attempt.status = status
-                attempt.cost_usd = 0.0 if status == "completed" else None
+                # A call to a vendor was settled already; on this machine nothing is billed.
+                attempt.cost_usd = 0.0 if attempt.provider is None else None
+        self._sum_up(status)
         ended = counted(
             job, self.lease, job.provider, job.connection_id, outcome(job), job.completed_at
         )
         return [*self.written(status, job.completed_at), ended]
+
+    def _sum_up(self, status: FinalStatus) -> None:
+        """Say what the job cost: by the calls its result came of, or by all if there is none."""
+        job = self.job
+        calls = [attempt for attempt in job.attempts if attempt.provider is not None]
+        if status == "completed":
+            last_try = job.attempts[self.earlier_attempts :]
+            calls = [one for one in last_try if one.provider and one.status == "completed"]
+        costs = [attempt.cost_usd for attempt in calls]
+        job.cost_usd = total(costs)
+        if job.cost_usd is None:
+            job.cost_source = "unknown"
+        elif not job.cost_usd:
+            job.cost_source = "metered" if job.cost_source == "unknown" else job.cost_source
+        elif any(one.cost_usd for one in calls if one.status != "completed"):
+            job.cost_source = "estimated"  # what a call that failed is billed, no vendor says
 
     def incurred(self, amount: Decimal) -> None:
         """Count what a call cost, whatever came of it."""

@@ -14,7 +14,9 @@ from toolkit.client._sync.areas.workflows import WorkflowRun, Workflows
 from toolkit.client._sync.http import Http
 from toolkit.contract.events import Event
 from toolkit.contract.workflows import Node
+from toolkit.display.boxes import cost_of
 from toolkit.display.svg import workflow_svg
+from toolkit.display.text import missing_line
 from toolkit.notebook import pieces
 from toolkit.notebook.drawing import GraphView, state
 from toolkit.notebook.panel import Panel, button, row
@@ -66,7 +68,6 @@ class WorkflowGraph(Panel):
         self._task = work if isinstance(work, Task) else None
         self._http = work._http
         self._workflow = work if isinstance(work, WorkflowRun) else None
-        self._cost: float | None = None
         traitlets.link((self.view, "selected"), (self, "selected"))
         self.observe(lambda _: self._choose(), "selected")
         self._show()
@@ -103,7 +104,8 @@ class WorkflowGraph(Panel):
         """The picture, for a saved notebook."""
         if self._workflow is None:
             return super().snapshot()
-        return workflow_svg(self._workflow.record.name, self._current())
+        record = self._workflow.record
+        return workflow_svg(record.name, self._current(), cost=cost_of(record))
 
     def __repr__(self) -> str:
         if self._workflow is None:
@@ -188,6 +190,8 @@ class WorkflowGraph(Panel):
         if workflow is None:
             task = self._task
             told = {"task": task.id, "status": task.status} if task is not None else {}
+            if task is not None:
+                told["missing"] = missing_line(task.missing)
             self.headline.value = pieces.facts(told)
             for one in (self.cancel, self.retry, self.rerun):
                 one.disabled = True
@@ -196,7 +200,7 @@ class WorkflowGraph(Panel):
         done = sum(one["status"] == "completed" for one in states)
         over = self.status in workflow.ended
         record = workflow.record
-        cost = {"cost_incurred_usd": record.cost_incurred_usd} if over else {}
+        cost = {"cost": cost_of(record)} if over else {}
         took = {"took": f"{record.latency_ms / 1000:.2f} s"} if record.latency_ms and over else {}
         error = {"error": record.error.message} if record.error is not None and over else {}
         words = {"status": self.status, "done": f"{done} of {len(record.nodes)} nodes"}

@@ -10,8 +10,10 @@ import traitlets
 from toolkit.client._sync.areas.artifacts import Artifacts
 from toolkit.client._sync.areas.tasks import Task, Tasks
 from toolkit.client._sync.areas.workflows import Workflows
-from toolkit.contract.tasks import Review
+from toolkit.contract.tasks import FINAL_TASK_STATUSES, Review
 from toolkit.contract.workflows import Workflow
+from toolkit.display.boxes import cost_of
+from toolkit.display.text import missing_line, spending
 from toolkit.notebook import pieces
 from toolkit.notebook.forms import guarded
 from toolkit.notebook.panel import Panel, button, labelled, row
@@ -110,11 +112,15 @@ class TaskReview(Panel):
         record = self.task.record
         self.status = record.status
         told = {"status": record.status, "review_attempts": record.review_attempts}
-        cost = {"cost_usd": record.cost_incurred_usd}
+        known = record.cost_usd is not None or record.status in FINAL_TASK_STATUSES
+        cost = {"cost": spending(record.cost_usd, record.cost_incurred_usd)} if known else {}
         self.headline.value = f"<h4>{escape(record.objective)}</h4>{pieces.line({**told, **cost})}"
         if record.error is not None:
             told_wrong = f"{record.error.code}: {record.error.message}"
             self.headline.value += f'<div class="tk-alert">{escape(told_wrong)}</div>'
+        if record.missing:
+            lacking = f"Blocked: {missing_line(record.missing)}. Then resume the task."
+            self.headline.value += f'<div class="tk-alert">{escape(lacking)}</div>'
         over = record.status in ("completed", "failed")
         for control in (self.accept, self.reject, self.retry):
             control.disabled = not over
@@ -131,7 +137,7 @@ class TaskReview(Panel):
         delivered = self.task.record.artifact_ids if last else {}
         artifacts = delivered or workflow.sink_artifact_ids
         shown = "".join(f"<div>{escape(n)}</div>{self._artifact(a)}" for n, a in artifacts.items())
-        state = {"workflow": workflow.status, "cost_usd": workflow.cost_incurred_usd}
+        state = {"workflow": workflow.status, "cost": cost_of(workflow)}
         reviews = "".join(_review(review) for at, review in self._reviews() if at == number)
         return pieces.card(f"Attempt {number + 1}", f"{pieces.line(state)}{reviews}{shown}")
 

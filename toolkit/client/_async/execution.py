@@ -1,9 +1,10 @@
 """One capability being executed: what runs and jobs have in common."""
 
+from datetime import datetime
 from typing import Any, TypeVar
 
 from toolkit.client._async.handle import AsyncWaitable
-from toolkit.contract.base import ErrorInfo
+from toolkit.contract.base import ErrorInfo, JsonObject
 from toolkit.contract.jobs import Attempt, Job, Routing
 
 J = TypeVar("J", bound=Job)
@@ -28,6 +29,16 @@ class AsyncExecution(AsyncWaitable[J]):
         return self.record.artifact_id or ""
 
     @property
+    def capability(self) -> str:
+        """The capability, as `name@version`."""
+        return self.record.capability
+
+    @property
+    def input(self) -> JsonObject:
+        """The input, as it was given."""
+        return self.record.input
+
+    @property
     def provider(self) -> str | None:
         """Who served it, or was asked last."""
         return self.record.provider
@@ -39,8 +50,66 @@ class AsyncExecution(AsyncWaitable[J]):
 
     @property
     def cost_usd(self) -> float | None:
-        """What the call that worked was billed, in US dollars; none where the price is unknown."""
+        """US dollars that its result cost, 0 where nothing was called; none while that is unknown.
+
+        Of one that failed, all that was paid.
+        """
         return self.record.cost_usd
+
+    @property
+    def estimated_cost_usd(self) -> float | None:
+        """US dollars that it was expected to cost; none where the price is unknown."""
+        return self.record.estimated_cost_usd
+
+    @property
+    def cost_incurred_usd(self) -> float:
+        """US dollars that were paid in all, for failed attempts and retries too."""
+        return self.record.cost_incurred_usd
+
+    @property
+    def usage(self) -> JsonObject:
+        """The units that the provider billed, such as tokens."""
+        return self.record.usage
+
+    @property
+    def latency_ms(self) -> int | None:
+        """Milliseconds that it took; none until it is over."""
+        return self.record.latency_ms
+
+    @property
+    def retry_count(self) -> int:
+        """Times that it was begun again."""
+        return self.record.retry_count
+
+    @property
+    def cached(self) -> bool:
+        """Whether the result of an equal job was used again."""
+        return self.record.cached
+
+    @property
+    def status_detail(self) -> str | None:
+        """A word on what it waits for, where there is one."""
+        return self.record.status_detail
+
+    @property
+    def created_at(self) -> datetime:
+        """The time at which it was asked for."""
+        return self.record.created_at
+
+    @property
+    def completed_at(self) -> datetime | None:
+        """The time at which it was over; none until then."""
+        return self.record.completed_at
+
+    @property
+    def workflow_id(self) -> str:
+        """The workflow that it is a node of; empty for one asked for alone."""
+        return self.record.workflow_id or ""
+
+    @property
+    def node_id(self) -> str:
+        """The node that it is; empty for one asked for alone."""
+        return self.record.node_id or ""
 
     @property
     def attempts(self) -> list[Attempt]:

@@ -1,5 +1,6 @@
 """What is kept at a GPU cloud and billed there until it is deleted."""
 
+from datetime import datetime
 from typing import Any, TypeVar
 
 from toolkit.client._async.area import AsyncArea
@@ -23,6 +24,21 @@ class AsyncHosted(AsyncHandle[S]):
     def error(self) -> ErrorInfo | None:
         """What went wrong, if anything did."""
         return self.record.error
+
+    @property
+    def name(self) -> str:
+        """The name that it was given."""
+        return self.record.name
+
+    @property
+    def status_detail(self) -> str | None:
+        """A word on what it waits for, where there is one."""
+        return self.record.status_detail
+
+    @property
+    def created_at(self) -> datetime:
+        """The time at which it was asked for."""
+        return self.record.created_at
 
 
 class AsyncRented(AsyncArea[H]):

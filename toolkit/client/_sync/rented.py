@@ -1,6 +1,7 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
 """What is kept at a GPU cloud and billed there until it is deleted."""
 
+from datetime import datetime
 from typing import Any, TypeVar
 
 from toolkit.client._sync.area import Area
@@ -24,6 +25,21 @@ class Hosted(Handle[S]):
     def error(self) -> ErrorInfo | None:
         """What went wrong, if anything did."""
         return self.record.error
+
+    @property
+    def name(self) -> str:
+        """The name that it was given."""
+        return self.record.name
+
+    @property
+    def status_detail(self) -> str | None:
+        """A word on what it waits for, where there is one."""
+        return self.record.status_detail
+
+    @property
+    def created_at(self) -> datetime:
+        """The time at which it was asked for."""
+        return self.record.created_at
 
 
 class Rented(Area[H]):

@@ -24,6 +24,21 @@ class AsyncAgent(AsyncHandle[agents.Agent]):
         """What a run has to be given, each a text."""
         return self.record.parameters
 
+    @property
+    def objective(self) -> str:
+        """The objective, with its parameters in braces."""
+        return self.record.objective
+
+    @property
+    def version(self) -> str:
+        """Its version."""
+        return self.record.version
+
+    @property
+    def capabilities(self) -> list[str]:
+        """The only capabilities that it may use; empty for all."""
+        return self.record.capabilities
+
     async def run(self, **parameters: str) -> AsyncRun:
         """Run it with its parameters filled in; the run is under way when this returns.
 

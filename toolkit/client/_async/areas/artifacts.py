@@ -8,6 +8,7 @@ from toolkit.client._async.area import AsyncArea
 from toolkit.client._async.handle import AsyncHandle
 from toolkit.client._drawn import LineageView
 from toolkit.contract import artifacts
+from toolkit.contract.base import JsonObject
 from toolkit.display import media
 
 SHOWN_BYTES = 4 * 1024 * 1024
@@ -18,6 +19,36 @@ class AsyncArtifact(AsyncHandle[artifacts.Artifact]):
 
     kind, area, model = "Artifact", "artifacts", artifacts.Artifact
     _kept: bytes | None = None
+
+    @property
+    def media_type(self) -> str:
+        """Its media type, such as `image/png`."""
+        return self.record.media_type
+
+    @property
+    def size_bytes(self) -> int:
+        """Its size."""
+        return self.record.size_bytes
+
+    @property
+    def sha256(self) -> str:
+        """The SHA-256 of its bytes."""
+        return self.record.sha256
+
+    @property
+    def filename(self) -> str:
+        """The name under which it is saved."""
+        return self.record.filename
+
+    @property
+    def job_id(self) -> str:
+        """The job that made it; empty for one that was uploaded."""
+        return self.record.job_id or ""
+
+    @property
+    def metadata(self) -> JsonObject:
+        """What is known of it."""
+        return self.record.metadata
 
     async def content(self) -> bytes:
         """Its bytes."""

@@ -4,6 +4,7 @@ from toolkit.client._async.area import AsyncArea
 from toolkit.client._async.handle import AsyncHandle
 from toolkit.client._collections import Collection
 from toolkit.contract import capabilities
+from toolkit.contract.base import JsonObject
 from toolkit.display import html
 from toolkit.display.frames import flat
 
@@ -17,6 +18,31 @@ class AsyncCapability(AsyncHandle[capabilities.Capability]):
     def title(self) -> str:
         """Its human label."""
         return self.record.title
+
+    @property
+    def version(self) -> str:
+        """Its version."""
+        return self.record.version
+
+    @property
+    def description(self) -> str:
+        """A sentence on what it does."""
+        return self.record.description
+
+    @property
+    def status(self) -> str:
+        """`available`, or `planned`."""
+        return self.record.status
+
+    @property
+    def input_schema(self) -> JsonObject:
+        """The JSON schema of what it takes."""
+        return self.record.input_schema
+
+    @property
+    def output_schema(self) -> JsonObject:
+        """The JSON schema of what it answers."""
+        return self.record.output_schema
 
     def _html(self) -> str:
         row = flat(self.record)

@@ -10,6 +10,16 @@ class AsyncCompute(AsyncHosted[compute.Compute]):
 
     kind, area, model = "Compute", "compute", compute.Compute
 
+    @property
+    def gpu_type(self) -> str:
+        """The GPU of the catalogue that it has."""
+        return self.record.gpu_type
+
+    @property
+    def cost_per_hour_usd(self) -> float | None:
+        """US dollars for each hour that it is there; none where the vendor does not say."""
+        return self.record.cost_per_hour_usd
+
 
 class AsyncComputes(AsyncRented[AsyncCompute]):
     """`client.compute`."""

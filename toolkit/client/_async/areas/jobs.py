@@ -13,6 +13,16 @@ class AsyncJob(AsyncExecution[jobs.Job]):
 
     kind, area, model = "Job", "jobs", jobs.Job
 
+    @property
+    def run_id(self) -> str:
+        """The run that it is carried out for; empty if there is none."""
+        return self.record.run_id or ""
+
+    @property
+    def compute_id(self) -> str:
+        """The compute that it runs on; empty elsewhere."""
+        return self.record.compute_id or ""
+
 
 class AsyncJobs(AsyncFollowed[AsyncJob]):
     """`client.jobs`."""

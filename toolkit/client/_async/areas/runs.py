@@ -13,6 +13,11 @@ class AsyncRun(AsyncExecution[runs.Run]):
 
     kind, area, model = "Run", "runs", runs.Run
 
+    @property
+    def task_id(self) -> str:
+        """The task of an agent's run; empty for a capability's."""
+        return self.record.task_id or ""
+
 
 class AsyncRuns(AsyncFollowed[AsyncRun]):
     """`client.runs`."""

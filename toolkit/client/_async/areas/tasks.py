@@ -1,13 +1,15 @@
 """`client.tasks`: objectives planned, run, reviewed and tried again."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 from toolkit.client import _wire
 from toolkit.client._async.area import AsyncFollowed
 from toolkit.client._async.areas.workflows import AsyncWorkflowRun
 from toolkit.client._async.handle import AsyncWaitable
 from toolkit.client._shown import ReviewView
-from toolkit.contract import tasks, workflows
+from toolkit.contract import plans, tasks, workflows
+from toolkit.contract.base import ErrorInfo
 from toolkit.contract.events import Event
 from toolkit.display.progress import Progress
 
@@ -18,7 +20,7 @@ class AsyncTask(AsyncWaitable[tasks.Task]):
     kind, area, model = "Task", "tasks", tasks.Task
     ended = tasks.FINAL_TASK_STATUSES | {"blocked"}
     facts = (
-        "objective", "status", "missing_capabilities", "missing_connections", "artifact_ids",
+        "objective", "status", "missing", "artifact_ids",
         "final_artifact_id", "workflow_id", "review_attempts", "cost_usd", "error",
     )  # fmt: skip
 
@@ -36,6 +38,86 @@ class AsyncTask(AsyncWaitable[tasks.Task]):
     def workflow_id(self) -> str:
         """The workflow that was run last; empty until there is one."""
         return self.record.workflow_id or ""
+
+    @property
+    def workflow_ids(self) -> list[str]:
+        """Every workflow that was run for it, oldest first."""
+        return self.record.workflow_ids
+
+    @property
+    def plan_id(self) -> str:
+        """The plan that it follows; empty until there is one."""
+        return self.record.plan_id or ""
+
+    @property
+    def objective(self) -> str:
+        """The objective, as it was given."""
+        return self.record.objective
+
+    @property
+    def artifact_ids(self) -> dict[str, str]:
+        """The artifacts that it delivers, by node id."""
+        return self.record.artifact_ids
+
+    @property
+    def reviews(self) -> list[ReviewView]:
+        """Every verdict, oldest first."""
+        return [ReviewView(one) for one in self.record.reviews]
+
+    @property
+    def review_attempts(self) -> int:
+        """Times that a review had it run again."""
+        return self.record.review_attempts
+
+    @property
+    def missing(self) -> list[plans.Missing]:
+        """What it lacks while it is blocked: each capability, and the providers that would do."""
+        return self.record.missing
+
+    @property
+    def missing_capabilities(self) -> list[str]:
+        """The capabilities that it lacks while it is blocked."""
+        return self.record.missing_capabilities
+
+    @property
+    def missing_connections(self) -> list[str]:
+        """The providers, any of which it needs a connection to while it is blocked."""
+        return self.record.missing_connections
+
+    @property
+    def estimated_cost_usd(self) -> float | None:
+        """US dollars that it was expected to cost; none where a price is unknown."""
+        return self.record.estimated_cost_usd
+
+    @property
+    def cost_usd(self) -> float | None:
+        """US dollars that its workflows cost together; none where a price is unknown."""
+        return self.record.cost_usd
+
+    @property
+    def cost_incurred_usd(self) -> float:
+        """US dollars that were paid in all, for failed attempts and retries too."""
+        return self.record.cost_incurred_usd
+
+    @property
+    def error(self) -> ErrorInfo | None:
+        """What went wrong, if anything did."""
+        return self.record.error
+
+    @property
+    def status_detail(self) -> str | None:
+        """A word on what it waits for, where there is one."""
+        return self.record.status_detail
+
+    @property
+    def created_at(self) -> datetime:
+        """The time at which it was asked for."""
+        return self.record.created_at
+
+    @property
+    def completed_at(self) -> datetime | None:
+        """The time at which it was over; none until then."""
+        return self.record.completed_at
 
     def _html(self) -> str:
         review = self.review

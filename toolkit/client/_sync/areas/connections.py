@@ -16,6 +16,21 @@ class Connection(Handle[connections.Connection]):
 
     kind, area, model = "Connection", "providers/connections", connections.Connection
 
+    @property
+    def provider(self) -> str:
+        """The provider that it leads to."""
+        return self.record.provider
+
+    @property
+    def connection_type(self) -> str:
+        """The place its secret is in: the environment, or a secrets manager."""
+        return self.record.connection_type
+
+    @property
+    def secret_ref(self) -> str:
+        """The name of the secret, never the secret."""
+        return self.record.secret_ref
+
 
 class Connections(Area[Connection]):
     """`client.connections`."""

@@ -14,6 +14,11 @@ class Run(Execution[runs.Run]):
 
     kind, area, model = "Run", "runs", runs.Run
 
+    @property
+    def task_id(self) -> str:
+        """The task of an agent's run; empty for a capability's."""
+        return self.record.task_id or ""
+
 
 class Runs(Followed[Run]):
     """`client.runs`."""

@@ -2,6 +2,7 @@
 """`client.workflows`: graphs of capabilities."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Self
 
 from toolkit.client import _wire
@@ -10,6 +11,8 @@ from toolkit.client._drawn import Drawn, TimelineView
 from toolkit.client._sync.area import Followed
 from toolkit.client._sync.handle import Waitable
 from toolkit.contract import workflows
+from toolkit.contract.base import ErrorInfo
+from toolkit.display.boxes import cost_of
 
 
 class WorkflowRun(Drawn, Waitable[workflows.Workflow]):
@@ -24,8 +27,53 @@ class WorkflowRun(Drawn, Waitable[workflows.Workflow]):
 
     @property
     def cost_usd(self) -> float | None:
-        """The sum of completed jobs' estimates; none where a price is unknown."""
+        """US dollars that its completed jobs cost together; none where a price is unknown."""
         return self.record.cost_usd
+
+    @property
+    def estimated_cost_usd(self) -> float | None:
+        """US dollars that it was expected to cost; none where a price is unknown."""
+        return self.record.estimated_cost_usd
+
+    @property
+    def cost_incurred_usd(self) -> float:
+        """US dollars that were paid in all, for failed attempts and retries too."""
+        return self.record.cost_incurred_usd
+
+    @property
+    def name(self) -> str:
+        """The name that it was given."""
+        return self.record.name
+
+    @property
+    def error(self) -> ErrorInfo | None:
+        """What went wrong first, if anything did."""
+        return self.record.error
+
+    @property
+    def task_id(self) -> str:
+        """The task that it was made for; empty for one of its own."""
+        return self.record.task_id or ""
+
+    @property
+    def sink_artifact_ids(self) -> dict[str, str]:
+        """The artifact of every node that nothing depends on, by node id."""
+        return self.record.sink_artifact_ids
+
+    @property
+    def status_detail(self) -> str | None:
+        """A word on what it waits for, where there is one."""
+        return self.record.status_detail
+
+    @property
+    def created_at(self) -> datetime:
+        """The time at which it was asked for."""
+        return self.record.created_at
+
+    @property
+    def completed_at(self) -> datetime | None:
+        """The time at which it was over; none until then."""
+        return self.record.completed_at
 
     @property
     def latency_ms(self) -> int:
@@ -75,6 +123,9 @@ class WorkflowRun(Drawn, Waitable[workflows.Workflow]):
 
     def _title(self) -> str:
         return self.record.name
+
+    def _cost(self) -> str:
+        return cost_of(self.record)
 
     def _nodes(self) -> list[workflows.Node]:
         return self.record.nodes
