@@ -7,7 +7,6 @@ from typing import Any
 from toolkit.cli.files import file_stem
 from toolkit.cli.output import Shell
 from toolkit.contract.errors import ErrorCode, ToolkitError, WorkError
-from toolkit.display.text import missing_line
 
 
 def started(shell: Shell, work: Any) -> None:
@@ -43,6 +42,8 @@ def _fault(work: Any) -> ToolkitError | None:
     """What kept work from being completed, if anything did."""
     record = work.record
     if work.status == "blocked":
+        from toolkit.display.text import missing_line
+
         code = ErrorCode.CREDENTIALS_MISSING
         if record.missing_capabilities:
             code = ErrorCode.CAPABILITY_UNAVAILABLE
