@@ -192,10 +192,7 @@ def _refusal(answer: Answer, form: Form) -> Refusal | None:
         of_type = f"{named} {words}"
         general = code != "invalid_json_schema" and bool(_TYPE_WORDS.search(of_type))
         return Refusal(field, form.json if general else f"{form.json}:{_digest(form.operation)}")
-    unsupported = code in _UNSUPPORTED_CODES or (
-        not isinstance(named, str) and _UNSUPPORTED_WORDS.search(words)
-    )
-    if not unsupported:
+    if code not in _UNSUPPORTED_CODES and not _UNSUPPORTED_WORDS.search(words):
         return None  # it is the value that is out of range: the caller's to change
     of_value = field == "temperature" and code == "unsupported_value"
     return Refusal(field, f"temperature={form.operation.temperature}" if of_value else field)

@@ -1,5 +1,7 @@
 """OpenAI (V1), and any server that speaks its chat wire, by base URL: text."""
 
+import re
+
 from toolkit.plugins import (
     Access,
     Flow,
@@ -13,6 +15,7 @@ from toolkit.plugins import (
 from toolkit.vendors import _chat
 from toolkit.vendors._http import (
     OUT_OF_CREDIT,
+    REFUSED,
     Answer,
     Json,
     bearer,
@@ -24,6 +27,7 @@ from toolkit.vendors._negotiation import negotiate
 from toolkit.vendors._prices import models
 
 PATH = "/chat/completions"
+_VALIDATION = re.compile(r"\bvalidation errors?\b.*'loc': \('body'", re.DOTALL)
 
 
 def text(operation: TextRequest, access: Access) -> Flow[TextReply]:
@@ -64,8 +68,11 @@ def _asked(access: Access, fields: Json) -> Flow[Answer]:
 def _failure(answer: Answer, said: Json) -> VendorFault:
     error = inner(said, "error")
     words = error.get("message") or said.get("error") or said.get("message") or said.get("detail")
-    spent = "insufficient_quota" in (error.get("code"), error.get("type"))
-    return answer.failure(words, verdict=OUT_OF_CREDIT if spent else None)
+    if "insufficient_quota" in (error.get("code"), error.get("type")):
+        return answer.failure(words, verdict=OUT_OF_CREDIT)
+    # What a request is refused with by a server that validates and calls that its own error.
+    refused = answer.status == 500 and bool(_VALIDATION.search(str(words)))
+    return answer.failure(words, verdict=REFUSED if refused else None)
 
 
 VENDOR = Vendor(
