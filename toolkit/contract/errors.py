@@ -17,12 +17,30 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+# How much of what a caller sent an answer repeats: enough to find it, and no more than it may be.
+MAX_ECHO, MAX_MESSAGE = 300, 1_000
+
+
+def excerpt(text: str, limit: int = MAX_ECHO) -> str:
+    """Cut a text to what an answer may repeat of it, and show that it was cut.
+
+    >>> excerpt("short"), excerpt("much too long", 8)
+    ('short', 'much to…')
+    """
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """Where a request is wrong: a path such as `nodes.2.depends_on.0`, and why."""
+    """Where a request is wrong: a path such as `nodes.2.depends_on.0`, and why; both bounded."""
 
     path: str
     message: str
+
+    def __post_init__(self) -> None:
+        """Bound both: the names of members, say, are the caller's."""
+        object.__setattr__(self, "path", excerpt(self.path))
+        object.__setattr__(self, "message", excerpt(self.message, MAX_MESSAGE))
 
 
 class ErrorCode(Enum):
@@ -101,9 +119,10 @@ class ToolkitError(Exception):
         retry_after: float | None = None,
         vendor_request_id: str | None = None,
     ) -> None:
-        super().__init__(message or code.hint)
+        message = excerpt(message or code.hint, MAX_MESSAGE)
+        super().__init__(message)
         self.code = code
-        self.message = message or code.hint
+        self.message = message
         self.details = tuple(details)
         self.request_id = request_id
         self.retry_after = retry_after
@@ -146,4 +165,4 @@ def error_for(code: ErrorCode) -> type[ToolkitError]:
 
 def not_found(what: str, name: str) -> RequestError:
     """The one answer for an unknown id and for someone else's: they must not differ."""
-    return RequestError(ErrorCode.NOT_FOUND, f"There is no {what} `{name}` here.")
+    return RequestError(ErrorCode.NOT_FOUND, f"There is no {what} `{excerpt(name, 100)}` here.")

@@ -1,5 +1,6 @@
 """Events of runs, jobs, workflows and tasks, and waiting for them."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,14 +10,8 @@ from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.contract.tasks import FINAL_TASK_STATUSES
 from toolkit.engine.core import Core
 
-# Where each kind is, and the column that says whether it is over.
-KINDS = {
-    "run": ("roots", "open"),
-    "job": ("jobs", "status"),
-    "wfl": ("workflows", "status"),
-    "tsk": ("tasks", "status"),
-}
-FINAL = {"job": FINAL_STATUSES, "wfl": FINAL_STATUSES, "tsk": FINAL_TASK_STATUSES}
+# Where each kind is.
+KINDS = {"run": "jobs", "job": "jobs", "wfl": "workflows", "tsk": "tasks"}
 GATHER_S = 0.02
 
 
@@ -34,16 +29,21 @@ class Events:
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        source = await self._source(account_id, resource_id)
-        events = await self._read(source, after)
-        if not events and wait_s > 0 and not source.over:
-            await self._core.store.wait_for_event(source.id, after=after, timeout_s=wait_s)
-            # What happens at once is told at once, but one event a request would be a flood.
-            await self._core.store.wait_for_event(
-                source.id, after=after, timeout_s=GATHER_S, types=TERMINAL_EVENTS
-            )
+        store, until = self._core.store, time.monotonic() + wait_s
+        while True:
+            source = await self._source(account_id, resource_id)
+            # Before the events are read: of those that come meanwhile, none is waited past.
+            last = await store.last_event(source.id)
             events = await self._read(source, after)
-        return list(events)
+            left = until - time.monotonic()
+            if events or source.over or left <= 0:
+                return list(events)
+            # Whoever names a number that no event has yet is told all the same when it is over.
+            await store.wait_for_event(source.id, after=last, timeout_s=left)
+            # What happens at once is told at once, but one event a request would be a flood.
+            await store.wait_for_event(
+                source.id, after=last, timeout_s=GATHER_S, types=TERMINAL_EVENTS
+            )
 
     async def wait(self, account_id: str, resource_id: str, seconds: float) -> None:
         """Wait until a run, workflow or task has ended, or the time is up.
@@ -90,10 +90,13 @@ class Events:
         kind = resource_id.partition("_")[0]
         if kind not in KINDS:
             raise not_found("resource", resource_id)
-        table, over = KINDS[kind]
-        row = await self._core.store.get(table, resource_id, "account_id", over)
+        # A state and its event are one write; that nobody works on it any more is told later.
+        if kind == "run":
+            row = next(iter(await self._core.store.find("jobs", run_id=resource_id)), None)
+        else:
+            row = await self._core.store.get(KINDS[kind], resource_id, "account_id", "status")
         if row is not None and row["account_id"] == account_id:
-            ended = not row["open"] if kind == "run" else row["status"] in FINAL[kind]
+            ended = row["status"] in (FINAL_TASK_STATUSES if kind == "tsk" else FINAL_STATUSES)
             return _Source(resource_id, resource_id, kind, ended)
         if kind == "run":
             for task in await self._core.store.find(

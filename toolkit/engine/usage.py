@@ -50,7 +50,8 @@ class Usage:
             RequestError: `INVALID_REQUEST` for more than a year, or for days in the wrong order.
         """
         last = last or now().date()
-        first = first or last - timedelta(days=DEFAULT_DAYS - 1)
+        # Days begin with the year 1: an earlier one is not to be named.
+        first = first or date.fromordinal(max(1, last.toordinal() - DEFAULT_DAYS + 1))
         if not timedelta(0) <= last - first < LONGEST:
             raise RequestError(
                 ErrorCode.INVALID_REQUEST,

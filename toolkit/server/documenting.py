@@ -70,7 +70,8 @@ IDEMPOTENCY_KEY = {
 PREFER = {
     "name": "Prefer",
     "in": "header",
-    "description": "`wait=N` holds the answer for up to N seconds, at most 60",
+    "description": "`wait=N` holds the answer for up to N seconds, at most 60; as with every"
+    " preference, what is none is passed over, and Preference-Applied says what was done",
     "schema": {"type": "string"},
 }
 LAST_EVENT_ID = {

@@ -17,6 +17,8 @@ from toolkit.server.envelope import page
 from toolkit.server.paging import LONGEST_POLL_S, events_query, of_kind
 
 STREAM = "text/event-stream"
+# What ends no line of a stream, but does so to readers that go by Unicode.
+_LINE_ENDS = {code: f"\\u{code:04x}" for code in (0x85, 0x2028, 0x2029)}
 SILENCE_S = 15.0  # proxies close what says nothing for long
 
 
@@ -61,7 +63,8 @@ async def _stream(
 
 
 def _spelled(event: Event) -> str:
-    return f"id: {event.n}\nevent: {event.type}\ndata: {event.model_dump_json()}\n\n"
+    data = event.model_dump_json().translate(_LINE_ENDS)
+    return f"id: {event.n}\nevent: {event.type}\ndata: {data}\n\n"
 
 
 def _last_seen(request: Request) -> int:

@@ -44,11 +44,14 @@ class Idempotency:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        key = Headers(scope=scope).get(HEADER) if scope["type"] == "http" else None
-        if key is None or scope["method"] != "POST" or excepted(scope["path"]):
+        if scope["type"] != "http" or scope["method"] != "POST":
             await self._app(scope, receive, send)
             return
         try:
+            key = _key_of(Headers(scope=scope))
+            if key is None or excepted(scope["path"]):
+                await self._app(scope, receive, send)
+                return
             response = await self._answered(key, scope, receive)
         except ToolkitError as error:
             response = error_response(error, scope["state"]["request_id"])
@@ -58,15 +61,9 @@ class Idempotency:
         """The answer, be it the first one or the one that was given before.
 
         Raises:
-            RequestError: `INVALID_REQUEST` for a key that is none, `UNAUTHENTICATED`, `FORBIDDEN`,
-                `PAYLOAD_TOO_LARGE`, `IDEMPOTENCY_CONFLICT` for a key that asked for something else.
+            RequestError: `UNAUTHENTICATED`, `FORBIDDEN`, `PAYLOAD_TOO_LARGE`,
+                `IDEMPOTENCY_CONFLICT` for a key that asked for something else.
         """
-        if not _PRINTABLE.fullmatch(key):
-            raise RequestError(
-                ErrorCode.INVALID_REQUEST,
-                "Send an Idempotency-Key of 1 to 255 printable characters.",
-                details=[Detail("Idempotency-Key", "is no key")],
-            )
         caller = await caller_of(scope, self._engine)
         # Else a kept answer would be shown to a key that could not have asked for it.
         if ("read" if scope["path"] in READING else "write") not in caller.scopes:
@@ -126,6 +123,24 @@ class _Captured:
         response = Response(self._body, self._head["status"])
         response.raw_headers = list(self._head["headers"])
         return response
+
+
+def _key_of(headers: Headers) -> str | None:
+    """The key of a request; none where it has none. One that is none would lose a promise.
+
+    Raises:
+        RequestError: `INVALID_REQUEST` for one that is empty or no text, and for two of them.
+    """
+    given = headers.getlist(HEADER)
+    if not given:
+        return None
+    if len(given) > 1 or not _PRINTABLE.fullmatch(given[0]):
+        raise RequestError(
+            ErrorCode.INVALID_REQUEST,
+            "Send one Idempotency-Key of 1 to 255 printable characters.",
+            details=[Detail("Idempotency-Key", "is given twice" if given[1:] else "is no key")],
+        )
+    return given[0]
 
 
 async def _body(receive: Receive, limit: int) -> bytes:

@@ -8,6 +8,7 @@ from datetime import date
 
 from fastapi import Request
 
+from toolkit.contract.billing import MONTH_PATTERN
 from toolkit.contract.errors import Detail, ErrorCode, RequestError, not_found
 from toolkit.contract.ids import Prefix, is_id
 from toolkit.contract.usage import DEFAULT_GROUPS, USAGE_GROUPS, UsageGroup
@@ -15,6 +16,12 @@ from toolkit.contract.usage import DEFAULT_GROUPS, USAGE_GROUPS, UsageGroup
 DEFAULT_LIMIT, MAX_LIMIT = 50, 200
 LONGEST_POLL_S, LONGEST_WAIT_S = 30, 60
 LAST_EVENT = 2**53
+MAX_DIGITS = 16  # of a number that is looked at at all
+# A preference, its value and its parameters: a comma in quotes does not end it.
+_PREFERENCE = re.compile(
+    r"""(?:^|,)\s*(?P<name>[^\s,;="]+)\s*(?:=\s*(?P<value>"[^"]*"|[^\s,;"]*))?"""
+    r"""(?:"[^"]*"|[^,"])*+"""
+)
 # Whose ids stand below a path; capabilities have names instead.
 KINDS = {
     "/v1/account/keys": Prefix.KEY,
@@ -111,10 +118,9 @@ def billing_query(request: Request) -> date | None:
     month = known(request, "month").get("month")
     if month is None:
         return None
-    try:
-        return _day({"month": f"{month}-01"}, "month")
-    except RequestError:
-        raise _refused("month", "is not a month such as 2026-11") from None
+    if not re.fullmatch(MONTH_PATTERN.strip("^$"), month):
+        raise _refused("month", "is not a month from 2000-01 to 2099-12, such as 2026-11")
+    return date.fromisoformat(f"{month}-01")
 
 
 def _day(given: dict[str, str], name: str) -> date | None:
@@ -130,9 +136,19 @@ def _day(given: dict[str, str], name: str) -> date | None:
 
 
 def preferred_wait(request: Request, longest_s: int) -> int | None:
-    """The N of `Prefer: wait=N`, at most `longest_s` seconds; none where it is not asked for."""
-    match = re.search(r"(?:^|[,;\s])wait=(\d{1,6})(?=$|[,;\s])", request.headers.get("prefer", ""))
-    return min(int(match.group(1)), longest_s) if match else None
+    """Read the N of `Prefer: wait=N`, at most `longest_s` seconds; none where none was asked for.
+
+    A wait that is no number of seconds counts as none: whoever cannot do as preferred has to go on
+    and not to refuse (RFC 7240, 2), and the answer tells by `Preference-Applied` what was done. Of
+    several the first counts; others than `wait` are passed over.
+    """
+    for preference in _PREFERENCE.finditer(", ".join(request.headers.getlist("prefer"))):
+        if preference["name"].lower() == "wait":
+            value = (preference["value"] or "").strip('"')
+            if not re.fullmatch(r"\d+", value, re.A):
+                return None
+            return min(int(value), longest_s) if len(value) <= MAX_DIGITS else longest_s
+    return None
 
 
 def known(request: Request, *names: str) -> dict[str, str]:

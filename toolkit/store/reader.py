@@ -78,6 +78,12 @@ class Reader:
         rows = self._rows(_events(of), given)
         return [{**row, "data": json.loads(row["data"])} for row in rows]
 
+    def last_event(self, resource_id: str) -> int:
+        """The number of the last event of a resource; 0 before the first."""
+        of = "job" if resource_id.startswith("job_") else "resource"
+        last = self._rows(_last_event(of), {"of": resource_id})
+        return int(last[0]["n"]) if last else 0
+
     def has_event(self, resource_id: str, after: int, types: frozenset[str] | None) -> bool:
         """Whether there is an event above `after`, and the last one is of one of `types`."""
         of = "job" if resource_id.startswith("job_") else "resource"

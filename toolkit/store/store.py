@@ -212,6 +212,10 @@ class Store:
         """The events of a resource, or of a job, numbered above `after`, in order."""
         return self._reader.events(resource_id, after, limit)
 
+    async def last_event(self, resource_id: str) -> int:
+        """The number of the last event of a resource, or of a job; 0 before the first."""
+        return self._reader.last_event(resource_id)
+
     async def wait_for_event(
         self,
         resource_id: str,
