@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import uvicorn
 
+from tests.waiting import PATIENCE_S
 from toolkit import capabilities, vendors
 from toolkit.local import EngineThread
 from toolkit.sandbox import Faults
@@ -131,8 +132,8 @@ class Server:
 
     def close(self) -> None:
         """Stop the server, then the engine."""
-        self.thread.submit(self._server.stop()).result(timeout=10)
-        self._serving.result(timeout=10)
+        self.thread.submit(self._server.stop()).result(timeout=PATIENCE_S)
+        self._serving.result(timeout=PATIENCE_S)
         self.thread.close(0)
 
 

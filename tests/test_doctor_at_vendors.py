@@ -15,6 +15,7 @@ import pytest
 import uvicorn
 from typer.testing import CliRunner
 
+from tests.waiting import PATIENCE_S
 from toolkit import Client
 from toolkit.cli import app
 from toolkit.sandbox import SANDBOX_KEYS, create_app
@@ -124,7 +125,7 @@ def test_what_is_in_between(folder: Path) -> None:
     assert sorted(one["what"][1:4] for one in found) == ["ep_", "sto"]
     assert all("open the directory" in one["what"] for one in found)
     with Client.local(settings=Settings(data_dir=folder)) as client:
-        until = time.monotonic() + 10
+        until = time.monotonic() + PATIENCE_S
         while client.storage.list()[0].status != "ready" or list(client.endpoints.list()):
             assert time.monotonic() < until, "it was not settled"
             time.sleep(0.01)

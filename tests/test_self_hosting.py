@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from tests.conftest import Server
+from tests.waiting import PATIENCE_S
 from toolkit.settings import Settings
 
 PAGE = (Path(__file__).parent.parent / "docs" / "self-hosting.md").read_text(encoding="utf-8")
@@ -92,7 +93,7 @@ def proxied(settings: Settings, tmp_path: Path) -> Iterator[httpx.Client]:
     trusted = ssl.create_default_context(cafile=str(certificate))
     base = f"https://127.0.0.1:{port}"
     with httpx.Client(base_url=base, verify=trusted, trust_env=False) as http:
-        until = time.monotonic() + 10
+        until = time.monotonic() + PATIENCE_S
         while True:
             try:
                 http.get("/v1/health")

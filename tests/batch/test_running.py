@@ -16,6 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.batch.conftest import Write, write_notebook
+from tests.waiting import PATIENCE_S
 from toolkit import batch
 from toolkit.batch.progress import BatchProgress
 from toolkit.batch.table import Outcome
@@ -199,12 +200,12 @@ def test_ctrl_c_keeps_what_is_done(tmp_path: Path, notebook: Write) -> None:
     # Where the tests themselves were started in the background, Ctrl-C is ignored.
     heeded = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=heeded) as process:
-        give_up = time.monotonic() + 30
+        give_up = time.monotonic() + PATIENCE_S
         while not list(out.glob("*.ipynb")) and time.monotonic() < give_up:
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
         try:
-            _, told = process.communicate(timeout=20)
+            _, told = process.communicate(timeout=PATIENCE_S)
         finally:
             process.kill()
     assert process.returncode == 130

@@ -11,6 +11,7 @@ import pytest
 from tests.conftest import Server
 from tests.contract.conftest import signed_up
 from tests.engine.dying import die
+from tests.waiting import PATIENCE_S
 from toolkit import Client, RequestError, Workflow
 from toolkit.contract.account import AccountCreate, KeyCreate
 from toolkit.contract.connections import ConnectionCreate
@@ -133,7 +134,7 @@ async def test_several_processes_and_a_crash_keep_to_it(settings: Settings) -> N
     await asyncio.gather(*[ask(engines[i % 3], i) for i in range(30)])
     await asyncio.sleep(0.03)
     await die(engines.pop())
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while {row["status"] for row in await engines[0]._core.store.find("jobs")} & {
             "queued",
             "running",

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.waiting import Watch
 from toolkit import Client, RequestError, Workflow
 from toolkit.contract.errors import WorkError
 from toolkit.sandbox import Fault, Faults
@@ -30,30 +31,34 @@ def client(settings: Settings, faults: Faults) -> Iterator[Client]:
 
 def test_a_run_that_is_not_done_in_time(client: Client) -> None:
     """Given a vendor that hangs, then the run fails at its deadline, and the call counts."""
-    started = time.monotonic()
+    started, watch = time.monotonic(), Watch()
     run = client.runs.create("llm.generate", ASKED, deadline_s=0.4)
     with pytest.raises(WorkError, match=r"deadline of 0\.4 s") as failed:
         run.wait()
-    assert 0.3 < time.monotonic() - started < 2
+    elapsed_s = time.monotonic() - started
+    assert elapsed_s > 0.3
+    assert watch.elapsed_s() < 2
     assert failed.value.code.name == "PROVIDER_TIMEOUT"
     run.refresh()
-    assert 300 < run.record.latency_ms < 2000
+    assert 300 < run.record.latency_ms < elapsed_s * 1000 + 1
     assert [a.status for a in run.attempts] == ["cancelled"]
     assert run.record.cost_incurred_usd > 0  # the vendor may bill it
 
 
 def test_a_workflow_that_is_not_done_in_time(client: Client) -> None:
     """Given a deadline, then what runs is ended, what waits never starts, and the rest is kept."""
-    flow = Workflow("late", deadline_s=1.0)
+    flow = Workflow("late", deadline_s=3.0)
     quick = flow.add("quick", "research.gather", topic="Tides", options={"provider": "openai"})
     slow = flow.add("slow", "llm.generate", depends_on=[quick], **ASKED)
     flow.add("after", "composition.layout", title="Tides", depends_on=[slow])
-    with pytest.raises(WorkError, match="deadline of 1 s"):
+    watch = Watch()
+    with pytest.raises(WorkError, match="deadline of 3 s"):
         client.workflows.submit(flow).wait()
+    assert watch.elapsed_s() < 5
     done = client.workflows.list()[0].refresh()
     assert done.status == "failed"
     assert [node.status for node in done.nodes] == ["completed", "cancelled", "cancelled"]
-    assert 900 < done.latency_ms < 3000
+    assert done.latency_ms > 2900
     assert client.jobs.get(done.nodes[1].job_id).status == "cancelled"
 
 

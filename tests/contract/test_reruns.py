@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.waiting import PATIENCE_S
 from toolkit import Client, RequestError, Workflow
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.sandbox import Fault, Faults
@@ -173,7 +174,7 @@ def test_a_retry_that_cannot_be_written_can_be_asked_for_again(
         stormy.workflows.retry(flow.id)
     monkeypatch.undo()
     assert flow.refresh().status == "failed"
-    until = time.monotonic() + 10
+    until = time.monotonic() + PATIENCE_S
     while flow.status == "failed" and time.monotonic() < until:
         with contextlib.suppress(RequestError):
             flow.retry()

@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from tests.waiting import PATIENCE_S
 from toolkit import Client, RequestError
 
 OBJECTIVE = "A short written summary of tea"
@@ -93,7 +94,7 @@ def test_what_is_not_over_is_not_judged(bare: Client) -> None:
 def test_a_cancelled_task_may_be_run_on(client: Client) -> None:
     """Given a task cancelled in mid-workflow, then it cannot be passed, and can be retried."""
     task = client.tasks.create("A social card and a spoken summary of tea")
-    until = time.monotonic() + 10
+    until = time.monotonic() + PATIENCE_S
     while not client.tasks.get(task.id).workflow_id and time.monotonic() < until:
         pass
     cancelled = task.cancel()

@@ -9,6 +9,7 @@ from random import Random
 import httpx
 
 from tests.crash.processes import Cloud, Record, until
+from tests.waiting import PATIENCE_S
 
 FINAL = frozenset({"completed", "failed", "cancelled"})
 VARIABLES = {
@@ -70,7 +71,7 @@ class Caller:
     """
 
     def __init__(self, url: str, ledger: Ledger, random: Random, numbers: Iterator[int]) -> None:
-        self._client = httpx.Client(base_url=url, trust_env=False, timeout=30)
+        self._client = httpx.Client(base_url=url, trust_env=False, timeout=PATIENCE_S)
         self._ledger = ledger
         self._random = random
         self._numbers = numbers

@@ -17,6 +17,7 @@ import httpx
 
 from tests.crash import nursery
 from tests.crash.test_kill import free_port, process
+from tests.waiting import PATIENCE_S
 
 LATENCY_MS = 40
 # As the vendors' own hosts have them: what stands before the paths that an adapter adds.
@@ -34,7 +35,7 @@ BASE_URLS = {
 Record = dict[str, Any]
 
 
-def until(holds: Callable[[], bool], what: str, timeout_s: float = 30.0) -> None:
+def until(holds: Callable[[], bool], what: str, timeout_s: float = PATIENCE_S) -> None:
     """Poll until something holds."""
     deadline = time.monotonic() + timeout_s
     while not holds():

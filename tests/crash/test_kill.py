@@ -14,6 +14,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.waiting import PATIENCE_S
+
 NODES = 12
 
 
@@ -24,7 +26,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def until(condition: object, timeout_s: float = 20.0) -> None:
+def until(condition: object, timeout_s: float = PATIENCE_S) -> None:
     """Poll until `condition()` holds."""
     deadline = time.monotonic() + timeout_s
     while not condition():  # type: ignore[operator]
@@ -131,7 +133,7 @@ def test_a_stopped_server_loses_nothing_and_repeats_nothing(
         until(lambda: "completed" in states(url, headers, workflow_id).values())
         before = states(url, headers, workflow_id)
         server.send_signal(stop)
-        assert server.wait(timeout=20) == (0 if stop is signal.SIGTERM else -signal.SIGKILL)
+        assert server.wait(timeout=PATIENCE_S) == (0 if stop is signal.SIGTERM else -signal.SIGKILL)
     assert "pending" in before.values()
 
     with serve(cloud, data_dir, port):

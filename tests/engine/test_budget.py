@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.waiting import PATIENCE_S
 from toolkit.engine.budget import Budget, NoRoomError, reserve, spending
 
 CENTS = st.integers(min_value=0, max_value=40).map(lambda n: Decimal(n) / 100)
@@ -38,7 +39,7 @@ def test_concurrent_calls_never_pass_the_limit(
         assert budget.spent + budget.reserved <= limit
 
     async def main() -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             await asyncio.gather(*(call(*each) for each in calls))
 
     asyncio.run(main())

@@ -46,10 +46,10 @@ def test_limits_are_kept(max_nodes: int, max_edges: int) -> None:
 def test_a_dense_knot_is_refused_at_once() -> None:
     """Given 30 nodes that all depend on each other, then one cycle is named, quickly."""
     names = [f"n{i}" for i in range(30)]
-    started = time.monotonic()
+    started = time.thread_time()
     with pytest.raises(RequestError) as refused:
         build(nodes({n: [m for m in names if m != n] for n in names}), max_nodes=50, max_edges=1000)
-    assert time.monotonic() - started < 1
+    assert time.thread_time() - started < 1
     assert len(refused.value.details) == 1
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from tests.engine.dying import die
+from tests.waiting import PATIENCE_S
 from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.errors import RequestError
 from toolkit.contract.jobs import Job, Options
@@ -162,7 +163,7 @@ class Money(RuleBasedStateMachine):
         self.faults.clear()
 
         async def end() -> tuple[int, int]:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(PATIENCE_S):
                 for workflow_id in self.limits:
                     await self.engine.wait(self.account, workflow_id, 20)
                     ended = await self.engine.workflows.get(self.account, workflow_id)

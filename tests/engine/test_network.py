@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.waiting import PATIENCE_S
 from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.runs import Run, RunCreate
 from toolkit.engine import Engine
@@ -165,7 +166,7 @@ async def test_what_goes_wrong_becomes_our_code(
     async with serving(conduct) as (url, seen):
         # A machine that is busy must not make another fault look like a slow vendor.
         total_s = 0.5 if code == "PROVIDER_TIMEOUT" else 10
-        async with asyncio.timeout(5 if code == "PROVIDER_TIMEOUT" else 10):
+        async with asyncio.timeout(PATIENCE_S):
             run = await run_at(url, tmp_path, total_s, reply_limit_bytes=1_000_000)
     assert (run.status, run.error and run.error.code) == ("failed", code)
     assert len(seen) == 1

@@ -11,6 +11,7 @@ from starlette.applications import Starlette
 
 from tests.engine.clouds import names, opened_on
 from tests.engine.dying import die
+from tests.waiting import PATIENCE_S
 from toolkit.contract.compute import ComputeCreate
 from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.endpoints import EndpointCreate
@@ -90,7 +91,7 @@ async def account(engine: Engine) -> str:
 
 async def until(holds: Callable[[], bool]) -> None:
     """Wait until something holds."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while not holds():
             await asyncio.sleep(0.005)
 
@@ -410,7 +411,7 @@ async def test_opening_settles_by_itself(
     work = doomed.storage.create(owner, STORAGE.request)
     await killed(doomed, work, lambda: "network-volumes" in names(cloud))
     late = await opened_on(cloud, settings)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while (await only(late, STORAGE, owner)).status != "ready":
             await asyncio.sleep(0.01)
     await late.close(0)

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.engine.dying import die
+from tests.waiting import PATIENCE_S
 from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.runs import RunCreate
 from toolkit.contract.workflows import NodeCreate, WorkflowCreate
@@ -74,7 +75,7 @@ async def test_each_job_is_done_by_one_of_them(
     account_id = await account(engine)
     asked = [(engine, other)[i % 2].runs.create(account_id, line(i)) for i in range(20)]
     runs = await asyncio.gather(*asked)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         for run in runs:
             await engine.wait(account_id, run.id, 10)  # whoever does it, both can tell
             assert (await engine.runs.get(account_id, run.id)).status == "completed"
@@ -90,7 +91,7 @@ async def test_what_a_dead_one_left_is_taken_over(
     other = await open_engine(short, faults=faults)
     account_id = await account(other)
     workflow = await other.workflows.create(account_id, chain(12))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while len(faults.calls) < 4:
             await asyncio.sleep(0.01)
         await die(other)
@@ -116,7 +117,7 @@ async def test_one_that_hung_past_its_lease_commits_nothing(
     other = await open_engine(short, faults=faults)
     account_id = await account(other)
     hung = await other.workflows.create(account_id, chain(8))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while len(faults.calls) < 2:
             await asyncio.sleep(0.01)
         # It does not renew, and to the others its lock file looks like that of a dead process.

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.naps import registry
+from tests.waiting import PATIENCE_S
 from toolkit.contract.workflows import NodeCreate, Workflow, WorkflowCreate
 from toolkit.engine import Engine
 from toolkit.local import open_engine
@@ -36,7 +37,7 @@ def nap(node_id: str, seconds: float = 0, *, after: str = "", fails: bool = Fals
 
 async def ended(engine: Engine, account_id: str, workflow: Workflow) -> Workflow:
     """The workflow once it has ended."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while workflow.status in ("queued", "running"):
             await engine.wait(account_id, workflow.id, 5)
             workflow = await engine.workflows.get(account_id, workflow.id)
@@ -58,7 +59,7 @@ async def test_what_never_starts_is_shown_at_once(engine: Engine, account_id: st
     workflow = await engine.workflows.create(
         account_id, WorkflowCreate(name="w", nodes=nodes, max_retries=0)
     )
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while workflow.nodes[0].status != "failed":
             await asyncio.sleep(0.01)
             workflow = await engine.workflows.get(account_id, workflow.id)

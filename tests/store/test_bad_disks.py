@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.store.disks import Disk, small_disk
+from tests.waiting import PATIENCE_S
 from toolkit import Client, Workflow
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.sandbox import Fault, Faults
@@ -45,7 +46,7 @@ def refused(client: Client) -> ServiceError:
     return failed.value
 
 
-def until_completed(client: Client, workflow_id: str, timeout_s: float = 20.0) -> None:
+def until_completed(client: Client, workflow_id: str, timeout_s: float = PATIENCE_S) -> None:
     """Wait for a workflow by asking, whatever becomes of single questions."""
     until = time.monotonic() + timeout_s
     while client.workflows.get(workflow_id).status != "completed":

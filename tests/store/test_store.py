@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, create_engine
 
+from tests.waiting import PATIENCE_S, Watch
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store import Change, Conflict, Emit, Insert, Lease, LeaseLost, Store, Update
 from toolkit.store.database import connect
@@ -312,13 +313,12 @@ async def test_what_was_acknowledged_survives_kill_9(tmp_path: Path) -> None:
 async def test_a_waiter_is_woken(store: Store, other: Store, within: str) -> None:
     """Given somebody who waits for an event, when it is written, then they are told soon."""
     writer = store if within == "one store" else other
-    loop = asyncio.get_running_loop()
-    started = loop.time()
-    waiting = asyncio.create_task(store.wait_for_event("run_r", after=0, timeout_s=10))
+    watch = Watch()
+    waiting = asyncio.create_task(store.wait_for_event("run_r", after=0, timeout_s=PATIENCE_S))
     await asyncio.sleep(0)
     await writer.write([Emit("run_r", "run.queued", {}, AT)])
     await waiting
-    assert loop.time() - started < 2
+    assert watch.elapsed_s() < 2
 
 
 async def test_blobs_are_stored_once_and_read_in_part(store: Store, tmp_path: Path) -> None:
@@ -423,7 +423,7 @@ async def test_a_log_that_is_written_to_all_the_time_is_begun_anew(
     monkeypatch.setattr("toolkit.store.checkpoint.LARGE_WAL_BYTES", 64 * 1024)
     monkeypatch.setattr("toolkit.store.checkpoint.HUGE_WAL_BYTES", 256 * 1024)
     log, most = tmp_path / "state.db-wal", 0
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while log.stat().st_size >= most:  # by itself the file never becomes shorter
             most = max(most, log.stat().st_size)
             await store.write([Emit("run_r", "run.noted", {"text": "x" * 4_000}, AT)])
@@ -436,11 +436,11 @@ async def test_renewing_leases_holds_nothing_up(store: Store, tmp_path: Path) ->
     busy = sqlite3.connect(tmp_path / "state.db", isolation_level=None)
     busy.execute("BEGIN IMMEDIATE")
     renewing = asyncio.create_task(store.renew())
-    loop, longest = asyncio.get_running_loop(), 0.0
+    longest = 0.0
     for _ in range(30):
-        before = loop.time()
+        watch = Watch()
         await asyncio.sleep(0.01)
-        longest = max(longest, loop.time() - before)
+        longest = max(longest, watch.elapsed_s())
     assert longest < 0.15
     assert not renewing.done()
     busy.execute("COMMIT")
