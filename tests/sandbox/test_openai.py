@@ -96,7 +96,7 @@ async def test_sandbox_name_is_accepted(openai: httpx.AsyncClient) -> None:
             "response_format",
         ),
         (
-            {"messages": [{"role": "user", "content": "word " * 120_000}]},
+            {"messages": [{"role": "user", "content": "word " * 140_000}]},
             400,
             "context_length_exceeded",
             "messages",
@@ -119,7 +119,7 @@ async def test_older_models_take_max_tokens(openai: httpx.AsyncClient) -> None:
     body = {"model": "gpt-4o-mini", "messages": ASK, "max_tokens": 4, "temperature": 0.3}
     reply = (await openai.post(CHAT, json=body)).json()
     assert reply["choices"][0]["finish_reason"] == "length"
-    assert len(reply["choices"][0]["message"]["content"]) <= 16
+    assert len(reply["choices"][0]["message"]["content"].split()) <= 4
 
 
 async def test_reasoning_may_eat_the_limit(openai: httpx.AsyncClient) -> None:

@@ -1,0 +1,260 @@
+"""What was paid over what was allowed, billed by real tokenizers: never above 1.
+
+Run `python -m benchmarks.budget_truth [FOLDER]`; FOLDER may have more tokenizers, as
+`tokenizer.json` files. Workflows of texts in many scripts are run under budgets that do not cover
+all of them, at vendors that bill by rules of their own (`_billing`), one node after the other, side
+by side, and as runs of their own that share nothing. A workflow is let in where what is expected of
+it fits, so its budget is just that, and what it may come to is more. The share of a budget that
+could be used is told for one that covers 50 calls' bounds: the last call's need is left over.
+"""
+
+import asyncio
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+
+from benchmarks._billing import RULES, TARIFFS, Billing, Rule
+from benchmarks._cloud import connected
+from benchmarks._report import report
+from benchmarks._texts import PROSE, long_texts
+from benchmarks._tokenizers import Count, load_tokenizers
+from toolkit.contract.jobs import Options
+from toolkit.contract.runs import RunCreate
+from toolkit.contract.workflows import NodeCreate, WorkflowCreate
+from toolkit.engine import Engine, Registry
+from toolkit.plugins.bounds import count_bytes
+from toolkit.plugins.tokens import expect_tokens
+from toolkit.secrets import MappingResolver
+from toolkit.settings import Settings
+
+INTERLEAVINGS = ("one after the other", "side by side", "single runs")
+LEAST_USABLE = 0.8
+BOUNDS_COVERED = 50
+CAP = 300
+# So that the first calls, which nothing has been learnt from yet, fit.
+LEFT_OVER = 0.001
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one trial came to.
+
+    Attributes:
+        ratio: paid over allowed, the highest of its budgets.
+        told: paid over what the records say was spent; 1 where they tell the truth, less where
+            what is not known counts as the most it could be.
+    """
+
+    ratio: float
+    told: float
+    calls: int
+
+
+async def open_engine(folder: Path, billing: Billing) -> tuple[Engine, str]:
+    """An engine whose vendors are those that bill, and its account, connected to all of them."""
+    registry = Registry.load()
+    secrets = {registry.vendors[vendor].variable: "a-key-of-nobody" for vendor in TARIFFS}
+    engine = await Engine.open(
+        Settings(data_dir=folder, retry_base_s=0.001, breaker_failures=10_000),
+        transport=billing,
+        resolver=MappingResolver(secrets),
+        registry=registry,
+    )
+    return engine, await connected(engine, *TARIFFS)
+
+
+async def try_rule(
+    count: Count, rule: Rule, interleaving: str, texts: Mapping[str, str]
+) -> Outcome:
+    """Run every text under a budget that does not cover what all of them may come to."""
+    billing = Billing(count, rule)
+    with tempfile.TemporaryDirectory() as folder:
+        engine, account_id = await open_engine(Path(folder), billing)
+        try:
+            if interleaving == "single runs":
+                return await _single_runs(engine, account_id, billing, texts)
+            return await _workflow(engine, account_id, billing, texts, interleaving)
+        finally:
+            await engine.close(0)
+
+
+async def _single_runs(
+    engine: Engine, account_id: str, billing: Billing, texts: Mapping[str, str]
+) -> Outcome:
+    """Each text as a run whose budget is exactly what it may come to."""
+    worst, told, calls = 0.0, 1.0, 0
+    for i, text in enumerate(texts.values()):
+        request = _run(text, _vendor(i))
+        route = await engine.runs.route(account_id, request)
+        limit = route.reservation_usd
+        assert limit is not None
+        allowed = request.options.model_copy(update={"max_cost_usd": limit})
+        billing.ledger.clear()
+        run = await engine.runs.create(account_id, request.model_copy(update={"options": allowed}))
+        await engine.wait(account_id, run.id, 60)
+        run = await engine.runs.get(account_id, run.id)
+        paid = float(sum(billing.ledger))
+        worst = max(worst, paid / limit)
+        calls += len(billing.ledger)
+        told = min(told, paid / run.cost_incurred_usd if run.cost_incurred_usd else 1.0)
+    return Outcome(worst, told, calls)
+
+
+async def _workflow(
+    engine: Engine,
+    account_id: str,
+    billing: Billing,
+    texts: Mapping[str, str],
+    interleaving: str,
+) -> Outcome:
+    """All texts in one workflow, whose budget covers what is expected of them."""
+    limit = LEFT_OVER
+    for i, text in enumerate(texts.values()):
+        route = await engine.runs.route(account_id, _run(text, _capped(i)))
+        limit += route.estimated_cost_usd or 0.0
+    paid, spent = await run_workflow(
+        engine, account_id, billing, list(texts.values()), limit, interleaving
+    )
+    told = float(paid) / spent if spent else 1.0
+    return Outcome(float(paid) / limit, told, len(billing.ledger))
+
+
+async def run_workflow(
+    engine: Engine,
+    account_id: str,
+    billing: Billing,
+    texts: Sequence[str],
+    limit: float,
+    interleaving: str,
+) -> tuple[Decimal, float]:
+    """Run texts under one budget; what the vendors billed, and what the record says was spent."""
+    chained = interleaving == "one after the other"
+    billing.ledger.clear()
+    workflow = await engine.workflows.create(
+        account_id,
+        WorkflowCreate(
+            name="budget",
+            max_retries=1,
+            options=Options(max_cost_usd=limit),
+            nodes=[
+                NodeCreate(
+                    id=f"n{i}",
+                    capability="llm.generate",
+                    input={"objective": text, "max_tokens": CAP},
+                    depends_on=[f"n{i - 1}"] if chained and i else [],
+                    options=Options(provider=_capped(i)),
+                )
+                for i, text in enumerate(texts)
+            ],
+        ),
+    )
+    await engine.wait(account_id, workflow.id, 60)
+    workflow = await engine.workflows.get(account_id, workflow.id)
+    return sum(billing.ledger, Decimal(0)), workflow.cost_incurred_usd
+
+
+async def measure_usable(count: Count) -> float:
+    """The share of a budget of 50 calls' bounds that calls could use, many at once."""
+    billing = Billing(count, RULES["to the cap"])
+    text = PROSE["english"]
+    with tempfile.TemporaryDirectory() as folder:
+        engine, account_id = await open_engine(Path(folder), billing)
+        try:
+            route = await engine.runs.route(account_id, _run(text, "openai"))
+            bound, expected = route.reservation_usd, route.estimated_cost_usd
+            assert bound is not None
+            assert expected is not None
+            limit = BOUNDS_COVERED * bound
+            nodes = int(limit / expected)
+            billing.ledger.clear()
+            workflow = await engine.workflows.create(account_id, _many(text, limit, nodes))
+            await engine.wait(account_id, workflow.id, 60)
+            return float(sum(billing.ledger)) / limit
+        finally:
+            await engine.close(0)
+
+
+def _many(text: str, limit: float, nodes: int) -> WorkflowCreate:
+    return WorkflowCreate(
+        name="usable",
+        options=Options(max_cost_usd=limit),
+        nodes=[
+            NodeCreate(
+                id=f"n{i}",
+                capability="llm.generate",
+                input={"objective": text, "max_tokens": CAP},
+                options=Options(provider="openai"),
+            )
+            for i in range(nodes)
+        ],
+    )
+
+
+def _run(text: str, provider: str) -> RunCreate:
+    return RunCreate(
+        name="llm.generate",
+        input={"objective": text, "max_tokens": CAP},
+        options=Options(provider=provider),
+    )
+
+
+def _vendor(i: int) -> str:
+    return list(TARIFFS)[i % len(TARIFFS)]
+
+
+def _capped(i: int) -> str:
+    """A vendor whose cap bounds the bill: what another may come to is hundreds of times as much."""
+    capped = [vendor for vendor in TARIFFS if vendor != "google"]
+    return capped[i % len(capped)]
+
+
+def tell_tokens(tokenizers: Mapping[str, Count], texts: Mapping[str, str]) -> bool:
+    """Tell how close bounds and expectations are to what tokenizers count."""
+    most = {name: max(c(text) for c in tokenizers.values()) for name, text in texts.items()}
+    worst = max(texts, key=lambda name: most[name] / (count_bytes(texts[name]) + 256))
+    told = most[worst] / (count_bytes(texts[worst]) + 256)
+    median = [
+        sorted(count(text) for count in tokenizers.values())[len(tokenizers) // 2]
+        / expect_tokens(text)
+        for name, text in texts.items()
+        if name in PROSE
+    ]
+    kept = report("budget_truth.tokens_over_bound", told, "ratio", floor=0, limit=1, text=worst)
+    report("budget_truth.tokens_over_expected", max(median), "ratio", floor=min(median), limit=None)
+    return kept
+
+
+async def main(
+    folder: Path | None = None,
+    *,
+    characters: int = 600,
+    interleavings: Sequence[str] = INTERLEAVINGS,
+    most_texts: int = 1000,
+    most_tokenizers: int = 1000,
+) -> int:
+    """Try everything with everything; exit code 1 if a budget is passed or cannot be used."""
+    tokenizers = dict(list(load_tokenizers(folder).items())[:most_tokenizers])
+    texts = dict(list(long_texts(characters).items())[:most_texts])
+    kept = tell_tokens(tokenizers, long_texts(characters))
+    for name, count in tokenizers.items():
+        for rule_name, rule in RULES.items():
+            for interleaving in interleavings:
+                done = await try_rule(count, rule, interleaving, texts)
+                kept &= report(
+                    "budget_truth.paid_over_limit", done.ratio, "ratio", floor=0, limit=1,
+                    tokenizer=name, rule=rule_name, interleaving=interleaving,
+                    calls=done.calls, paid_over_told=round(done.told, 3),
+                )  # fmt: skip
+        usable = await measure_usable(count)
+        kept &= report(
+            "budget_truth.unusable", 1 - usable, "share", floor=0, limit=1 - LEAST_USABLE,
+            tokenizer=name,
+        )  # fmt: skip
+    return 0 if kept else 1
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main(Path(sys.argv[1]) if sys.argv[1:] else None)))
