@@ -12,6 +12,7 @@ import uvicorn
 
 from tests.waiting import PATIENCE_S
 from toolkit import capabilities, vendors
+from toolkit.engine import Registry
 from toolkit.local import EngineThread
 from toolkit.sandbox import Faults
 from toolkit.settings import Settings
@@ -36,15 +37,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not item.nodeid.startswith(FIRST))
 
 
-@pytest.fixture(autouse=True)
-def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given whatever the machine's environment holds, a test starts without any of it."""
+def clear_environment(patch: pytest.MonkeyPatch) -> None:
+    """Take away what the machine's environment holds for us."""
     import os
 
     for name in list(os.environ):
         # IPython has its own opinion of who runs it in another environment than the one it is of.
         if name.startswith("TOOLKIT_") or name.endswith("_API_KEY") or name == "VIRTUAL_ENV":
-            monkeypatch.delenv(name)
+            patch.delenv(name)
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given whatever the machine's environment holds, a test starts without any of it."""
+    clear_environment(monkeypatch)
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -108,11 +114,16 @@ class PromptServer(uvicorn.Server):
 class Server:
     """A real uvicorn server on loopback, over an engine on its own thread."""
 
-    def __init__(self, settings: Settings, faults: Faults | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        faults: Faults | None = None,
+        registry: Registry | None = None,
+    ) -> None:
         from toolkit.server import create_app
         from toolkit.server.lines import PROTOCOL
 
-        self.thread = EngineThread(settings, faults=faults)
+        self.thread = EngineThread(settings, registry, faults)
         listener = socket.socket()
         listener.bind(("127.0.0.1", 0))
         listener.listen()  # who is early waits for the server

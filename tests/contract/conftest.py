@@ -1,11 +1,16 @@
-"""Every test here runs twice: against the embedded engine, and against a server."""
+"""Every test here runs twice: against the embedded engine, and against a server.
+
+`client` speaks through the client, to a service of its own; `caller` and `stranger` speak HTTP, to
+one that the tests of a module share.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import Server
+from tests.conftest import Server, clear_environment
+from tests.contract.door import NAMES, SETTINGS, Door, opened
 from toolkit import Client
 from toolkit.settings import Settings
 
@@ -55,3 +60,28 @@ def client(bare: Client) -> Client:
 def data_dir(settings: Settings) -> Path:
     """Where the engine of this test keeps its data."""
     return settings.data_dir
+
+
+@pytest.fixture(scope="module", params=["embedded", "served"])
+def service(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Door]:
+    """A caller without a key."""
+    with pytest.MonkeyPatch.context() as patch:
+        clear_environment(patch)
+        data_dir = tmp_path_factory.mktemp("service")
+        settings = Settings(data_dir=data_dir, sandbox=True, retry_base_s=0.001, **SETTINGS)
+        with opened(request.param, settings) as door:
+            yield door
+
+
+@pytest.fixture(scope="module")
+def caller(service: Door) -> Door:
+    """A caller whose account has connected every vendor."""
+    return service.sign_up(*NAMES.values())
+
+
+@pytest.fixture(scope="module")
+def stranger(service: Door) -> Door:
+    """A caller whose account has connected nothing."""
+    return service.sign_up()

@@ -2,30 +2,21 @@
 
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field
-from pydantic.config import JsonDict
+from pydantic import Field
 
 from toolkit.contract.base import JsonObject, Record, Request, Timestamp, Usd
 from toolkit.contract.jobs import OptimizeFor
 
 CapabilityName = Annotated[str, Field(min_length=1, max_length=128)]
-# GPU work runs on one of them: what the schema says of it, for callers to know beforehand.
-_ONE_PLACE: JsonDict = {
-    "not": {
-        "properties": {"endpoint_id": {"type": "string"}, "compute_id": {"type": "string"}},
-        "required": ["endpoint_id", "compute_id"],
-    }
-}
 
 
 class Constraints(Request):
     """What a task must keep to.
 
     Attributes:
+        endpoint_id, compute_id: where GPU work runs; of both, on the endpoint.
         capabilities: the only ones that may be used, such as `llm.generate`; all, by default.
     """
-
-    model_config = ConfigDict(json_schema_extra=_ONE_PLACE)
 
     max_cost_usd: Usd | None = None
     optimize_for: OptimizeFor | None = None

@@ -24,7 +24,12 @@ class NodeCreate(Request):
 
 
 class WorkflowCreate(Request):
-    """`POST /v1/workflows`."""
+    """`POST /v1/workflows`.
+
+    Attributes:
+        endpoint_id, compute_id: where GPU work runs, unless its node says where; of both, on the
+            endpoint.
+    """
 
     name: str = Field(min_length=1, max_length=200)
     endpoint_id: str | None = Field(default=None, max_length=64)

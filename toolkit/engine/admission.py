@@ -14,6 +14,7 @@ from toolkit.engine.router import Backends, check, route
 from toolkit.plugins import Capability, Operation
 
 NOTHING = Decimal(0)
+PLACES = frozenset({"endpoint_id", "compute_id"})  # where GPU work runs
 
 
 class Admission:
@@ -101,6 +102,12 @@ class Gate:
             return
         place = f"{options.endpoint_id} {options.compute_id}"
         if place not in self._places:
+            if options.endpoint_id is not None and options.compute_id is not None:
+                raise RequestError(
+                    ErrorCode.INVALID_REQUEST,
+                    "GPU work runs on an endpoint or on a compute, not on both.",
+                    details=[Detail("compute_id", "stands beside endpoint_id")],
+                )
             await check_place(self._core, self._account_id, options.endpoint_id, options.compute_id)
             self._places.add(place)
 
@@ -108,17 +115,11 @@ class Gate:
 async def check_place(
     core: Core, account_id: str, endpoint_id: str | None, compute_id: str | None
 ) -> None:
-    """Refuse a place to run that is not there, and two of them.
+    """Refuse a place to run that is not there.
 
     Raises:
-        RequestError: `NOT_FOUND`, `INVALID_REQUEST`.
+        RequestError: `NOT_FOUND`.
     """
-    if endpoint_id is not None and compute_id is not None:
-        raise RequestError(
-            ErrorCode.INVALID_REQUEST,
-            "GPU work runs on an endpoint or on a compute, not on both.",
-            details=[Detail("compute_id", "stands beside endpoint_id")],
-        )
     if endpoint_id is not None:
         await core.owned("endpoints", "endpoint", account_id, endpoint_id)
     if compute_id is not None:

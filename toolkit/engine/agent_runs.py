@@ -10,6 +10,7 @@ from toolkit.contract.jobs import JobStatus, Options
 from toolkit.contract.plans import Constraints
 from toolkit.contract.runs import Run, RunCreate
 from toolkit.contract.tasks import FINAL_TASK_STATUSES, AgentCall, Task, TaskCreate, TaskStatus
+from toolkit.engine.admission import PLACES
 from toolkit.engine.agents import Agents
 from toolkit.engine.core import Core
 from toolkit.engine.plans import Plans
@@ -18,7 +19,7 @@ from toolkit.engine.tasks import Tasks
 # The state of a run whose task has ended; until then it is `running`.
 STATUSES: dict[TaskStatus, JobStatus] = {"completed": "completed", "failed": "failed"}
 # The options that an agent's run may have; the others are for one call of one vendor.
-_OPTIONS = frozenset({"optimize_for", "endpoint_id", "compute_id", "max_cost_usd"})
+_OPTIONS = PLACES | {"optimize_for", "max_cost_usd"}
 
 
 class AgentRuns:
@@ -167,5 +168,7 @@ def _constraints(agent: Agent, options: Options) -> Constraints:
     limits = [agent.constraints.max_cost_usd, options.max_cost_usd]
     if any(limit is not None for limit in limits):
         asked["max_cost_usd"] = min(limit for limit in limits if limit is not None)
+    if PLACES & asked.keys():  # the run says where, so the agent does not
+        asked = dict.fromkeys(PLACES) | asked
     allowed = agent.constraints.capabilities or agent.capabilities or None
     return agent.constraints.model_copy(update={**asked, "capabilities": allowed})

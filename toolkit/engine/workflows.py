@@ -10,7 +10,7 @@ from toolkit.contract.errors import Detail, ErrorCode, RequestError, not_found
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import FINAL_STATUSES, Options
 from toolkit.contract.workflows import Node, Workflow, WorkflowCreate
-from toolkit.engine.admission import Admission, within_budget
+from toolkit.engine.admission import PLACES, Admission, check_place, within_budget
 from toolkit.engine.affordability import Money
 from toolkit.engine.budget import Budget, spending
 from toolkit.engine.core import Core
@@ -95,6 +95,7 @@ class Workflows:
         settings, registry = self._core.settings, self._core.registry
         build(request.nodes, max_nodes=settings.max_nodes, max_edges=settings.max_edges)
         by_id = {node.id: registry.require(node.capability) for node in request.nodes}
+        await check_place(self._core, account_id, request.endpoint_id, request.compute_id)
         gate = self._admission.gate(account_id)
         options, limit = _options(request), request.options.max_cost_usd
         faults: list[Detail] = []
@@ -269,14 +270,20 @@ def _options(request: WorkflowCreate) -> dict[str, Options]:
     common = request.options.model_dump(
         exclude_defaults=True, exclude={"max_cost_usd", "deadline_s"}
     )
-    for place in ("endpoint_id", "compute_id"):
-        named = getattr(request, place)
-        if named is not None:
-            common[place] = named
+    # One place, of those that stand together; what is nearer to the node says which.
+    if request.endpoint_id is not None:
+        common |= {"endpoint_id": request.endpoint_id, "compute_id": None}
+    elif request.compute_id is not None:
+        common |= {"compute_id": request.compute_id, "endpoint_id": None}
     everyones = Options(**common) if common else DEFAULT_OPTIONS
     return {
-        node.id: Options(**{**common, **node.options.model_dump(exclude_defaults=True)})
-        if node.options.model_fields_set
-        else everyones
+        node.id: _options_of(common, node.options) if node.options.model_fields_set else everyones
         for node in request.nodes
     }
+
+
+def _options_of(common: Mapping[str, Any], own: Options) -> Options:
+    """A node's options over what all nodes have; a place of its own is its only one."""
+    given = own.model_dump(exclude_defaults=True)
+    elsewhere = PLACES if PLACES & given.keys() else frozenset()
+    return Options(**{name: v for name, v in common.items() if name not in elsewhere} | given)
