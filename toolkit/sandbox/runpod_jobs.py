@@ -18,8 +18,14 @@ from toolkit.sandbox._wire import JsonObject, NotJsonError, answer, fits, read_o
 from toolkit.sandbox.runpod import Account
 from toolkit.sandbox.runpod_images import Drawing, Gallery, link_to
 
-FLUX = "black-forest-labs-flux-1-dev"
-SDXL = "sandbox-worker-sdxl"
+# The public endpoints: the kind of worker that each is.
+PUBLIC = {
+    "black-forest-labs-flux-1-dev": "flux",
+    "black-forest-labs-flux-1-schnell": "schnell",
+    "sandbox-worker-sdxl": "sdxl",
+}
+_USD_PER_MEGAPIXEL = {"flux": 0.02, "schnell": 0.0024}
+_MOST_STEPS = {"flux": 50, "schnell": 8}
 _FINAL = ("COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT")
 _COLD_MS, _WARM_MS = 8000, 180
 _LIMIT_MB = {"run": 10, "runsync": 20}
@@ -209,8 +215,8 @@ class _Wire:
 
     def _worker(self, endpoint: str) -> str:
         """The kind of worker that serves an endpoint."""
-        if endpoint in (FLUX, SDXL):
-            return "flux" if endpoint == FLUX else "sdxl"
+        if endpoint in PUBLIC:
+            return PUBLIC[endpoint]
         found = self._account.items["serverless"].get(endpoint)
         if found is None:
             raise _RefusalError(404, "endpoint not found")
@@ -235,7 +241,7 @@ class _Wire:
             self._end(job, "FAILED")
             return
         output: object
-        if job.worker == "flux":
+        if job.worker in _USD_PER_MEGAPIXEL:
             output = self._link(job, request)
         else:
             output = await run_in_threadpool(work, job.given, job.worker, self._state.seed)
@@ -251,7 +257,8 @@ class _Wire:
         self._gallery.drawings[name] = Drawing(
             job.given["prompt"], width, height, steps, seed, self._state.clock()
         )
-        cost = width * height / 1_000_000 * 0.02 * job.price_factor
+        price = _USD_PER_MEGAPIXEL[job.worker] * job.price_factor
+        cost = width * height / 1_000_000 * price
         return {"image_url": link_to(request, name), "cost": round(cost, 6)}
 
     def _end(self, job: Job, status: str) -> None:
@@ -332,11 +339,11 @@ def refusal(given: JsonObject, worker: str) -> str:
     for name, kinds in _NUMBERS.items():
         if name in given and not fits(given[name], kinds):
             return f"{name} should be {kinds.replace('|', ' or ')}."
-    step = 64 if worker == "flux" else 8
+    step = 64 if worker in _USD_PER_MEGAPIXEL else 8
     if any(not 256 <= side <= 1536 or side % step for side in _size(given)):
         return f"width and height must be 256 to 1536 in steps of {step}."
-    most = 50 if worker == "flux" else 150
-    if not 1 <= given.get("num_inference_steps", 25) <= most:
+    most = _MOST_STEPS.get(worker, 150)
+    if not 1 <= given.get("num_inference_steps", 1) <= most:
         return f"num_inference_steps must be between 1 and {most}."
     return "" if 1 <= given.get("num_images", 1) <= 2 else "num_images must be 1 or 2."
 

@@ -11,6 +11,8 @@ from toolkit.vendors._runpod import bad
 # Where the vendor keeps results: the only address that they are fetched from, without the key.
 RESULTS = "https://image.runpod.ai"
 FLUX = "black-forest-labs-flux"  # the public endpoints of that family
+SCHNELL = "black-forest-labs-flux-1-schnell"
+SCHNELL_STEPS = 8  # it was made for few, and refuses more
 
 
 def worker_input(operation: ImageRequest, endpoint: str) -> Json:
@@ -21,6 +23,8 @@ def worker_input(operation: ImageRequest, endpoint: str) -> Json:
         # They take multiples of 64 only. Less, not more: the estimate has to hold.
         width, height = width - width % 64, height - height % 64
         fields["image_format"] = "png"
+    if endpoint == SCHNELL:
+        fields["num_inference_steps"] = min(operation.steps, SCHNELL_STEPS)
     fields |= {"width": width, "height": height}
     if operation.negative_prompt:
         fields["negative_prompt"] = operation.negative_prompt

@@ -159,6 +159,14 @@ def test_optimizing_for_cost_takes_the_lowest_estimate(caller: Door, name: str) 
 
 
 @section(RUNS)
+@pytest.mark.parametrize("steps", [1, 8, 9, 50])
+def test_the_cheapest_picture_takes_any_number_of_steps(caller: Door, steps: int) -> None:
+    """Given `cost` and a number of steps that the schema takes, then the cheapest model draws."""
+    given = {"prompt": "a lighthouse", "steps": steps, **SMALL}
+    assert caller.run("image.generate", given, optimize_for="cost")["status"] == "completed"
+
+
+@section(RUNS)
 @pytest.mark.parametrize("optimize_for", ["cheapness", "", "COST", 1])
 def test_another_aim_is_refused(caller: Door, optimize_for: object) -> None:
     """Given an aim that there is not, then it is named."""

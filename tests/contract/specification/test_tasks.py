@@ -1,5 +1,7 @@
 """Tasks: every combination of the constraints shown, the record, the states, the manager's flow."""
 
+from itertools import product
+
 import pytest
 
 from tests.contract.door import NAMES, Door, Json
@@ -197,3 +199,29 @@ def test_a_review_is_retried_at_most_twice(caller: Door, lame: Door) -> None:
     assert task["data"]["final_artifact_id"] is None
     once = ["executing", "reviewing"]
     assert story(lame, task) == ["planning", *once, *once, *once, "failed"]
+
+
+@section(TASKS)
+@pytest.mark.parametrize(
+    "row", list(product(*CONSTRAINTS.values())), ids=lambda row: "-".join(map(str, row))
+)
+def test_the_constraints_go_together(
+    caller: Door, places: dict[str, str], row: tuple[object, ...]
+) -> None:
+    """Given a combination of the constraints, then the task completes, within its budget."""
+    chosen = {name: value for name, value in zip(CONSTRAINTS, row, strict=True) if value}
+    constraints = {name: places.get(str(value), value) for name, value in chosen.items()}
+    task = caller.task(TEXT, **constraints)
+    assert task["status"] == "completed", task.get("error")
+    assert constraints.items() <= task["data"]["constraints"].items()
+    assert 0 < task["data"]["cost_usd"] <= 1
+    workflow = caller.get(f"/v1/workflows/{task['data']['workflow_id']}")["data"]
+    for place in ("endpoint_id", "compute_id"):
+        assert workflow[place] == constraints.get(place)
+
+
+@section(TASK)
+def test_a_tasks_cost_is_its_workflows(caller: Door, passed: Json) -> None:
+    """Given a task of one workflow, then both show the same cost."""
+    workflow = caller.get(f"/v1/workflows/{passed['data']['workflow_id']}")["data"]
+    assert passed["data"]["cost_usd"] == pytest.approx(workflow["cost_usd"], abs=1e-9)

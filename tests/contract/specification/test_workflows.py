@@ -276,3 +276,33 @@ def test_an_unknown_workflow_is_not_found(caller: Door) -> None:
     """Given no such workflow, then `NOT_FOUND`."""
     answer = caller.send("GET", "/v1/workflows/wfl_01m7xrhddbvq3n2zjx4fe01326")
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "NOT_FOUND")
+
+
+@section(WORKFLOW)
+def test_the_cost_is_the_sum_of_its_jobs(done: Json, jobs: dict[str, Json]) -> None:
+    """Given completed jobs, then `cost_usd` is the sum of theirs, and of the nodes'."""
+    total = sum(job["cost_usd"] for job in jobs.values())
+    assert total > 0
+    assert done["data"]["cost_usd"] == pytest.approx(total, abs=1e-9)
+    assert sum(n["cost_usd"] for n in done["data"]["nodes"]) == pytest.approx(total, abs=1e-9)
+
+
+@section(WORKFLOW)
+def test_dependents_receive_from_artifacts_in_their_input(
+    done: Json, jobs: dict[str, Json]
+) -> None:
+    """Given a chain, then each job's input maps its upstream node to that one's artifact."""
+    made = {one["id"]: one["artifact_id"] for one in done["data"]["nodes"]}
+    assert "from_artifacts" not in jobs["facts"]["input"]
+    assert jobs["copy"]["input"]["from_artifacts"] == {"facts": made["facts"]}
+    assert jobs["card"]["input"]["from_artifacts"] == {"copy": made["copy"]}
+
+
+@section(WORKFLOW)
+def test_many_upstream_artifacts_are_all_mapped(caller: Door) -> None:
+    """Given a node behind two others, then its job's input maps both."""
+    join = node("join", "a", "b", capability="llm.generate", objective="Compare them")
+    ended = caller.workflow(node("a"), node("b", topic="Coffee"), join)["data"]
+    made = {one["id"]: one["artifact_id"] for one in ended["nodes"]}
+    job = caller.get(f"/v1/jobs/{ended['nodes'][2]['job_id']}")["data"]
+    assert job["input"]["from_artifacts"] == {"a": made["a"], "b": made["b"]}
