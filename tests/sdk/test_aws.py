@@ -8,7 +8,7 @@ from tests.sdk.conftest import Order
 from toolkit.sandbox.aws import ACCESS_KEY, SIGNING_KEY
 
 boto3 = pytest.importorskip("boto3", reason="needs the extra `sdk`")
-MODEL = "amazon.nova-2-lite-v1:0"
+MODEL = "eu.amazon.nova-2-lite-v1:0"
 MESSAGES = [{"role": "user", "content": [{"text": "Write two sentences about tides."}]}]
 
 
@@ -76,6 +76,10 @@ def test_refusals_and_faults(client: Any, order: Order) -> None:
     """Given an unknown model or ordered faults, then boto3 raises its modelled exceptions."""
     with pytest.raises(client.exceptions.ValidationException):
         client.converse(modelId="no.such-model", messages=MESSAGES)
+    with pytest.raises(client.exceptions.ValidationException, match="identifier is invalid"):
+        client.converse(modelId="us.amazon.nova-2-lite-v1:0", messages=MESSAGES)
+    with pytest.raises(client.exceptions.ValidationException, match="ID or ARN of an inference"):
+        client.converse(modelId="amazon.nova-2-lite-v1:0", messages=MESSAGES)
     for status, raised in (
         (429, client.exceptions.ThrottlingException),
         (503, client.exceptions.ServiceUnavailableException),

@@ -310,3 +310,25 @@ async def test_outage_in_the_middle_of_a_job(cloud: Cloud) -> None:
     asked = ImageRequest(prompt="a tidal mill", width=256, height=256)
     assert (await cloud.run("runpod", asked)).image
     assert [call.billed for call in cloud.state.calls].count(True) == 1
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.5])
+async def test_a_temperature_that_a_model_refuses(cloud: Cloud, temperature: float) -> None:
+    """Given a temperature that minimax's model refuses, then it answers without, asked twice."""
+    asked = TextRequest(prompt="Tides?", temperature=temperature)
+    known: set[str] = set()
+    for calls in (2, 3):  # the second time it is known
+        reply = await cloud.run("minimax", asked, model="MiniMax-M2.5", refusals=known)
+        assert reply.text
+        assert len(cloud.state.calls) == calls
+    assert sum(call.billed for call in cloud.state.calls) == 2
+    usual = TextRequest(prompt="Tides?", temperature=0.5)
+    await cloud.run("minimax", usual, model="MiniMax-M2.5", refusals=known)
+    assert len(cloud.state.calls) == 4
+
+
+async def test_a_prompt_that_is_too_long_for_minimax(cloud: Cloud) -> None:
+    """Given a prompt beyond the context, then it is refused for good, and no limit of rate."""
+    with pytest.raises(VendorFault, match=r"2013.*context") as caught:
+        await cloud.run("minimax", TextRequest(prompt="tide " * 200_000))
+    assert (caught.value.code, caught.value.retryable) == (ErrorCode.PROVIDER_REJECTED, False)

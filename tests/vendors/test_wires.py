@@ -102,7 +102,7 @@ def test_the_body_of_google(drive: Drive) -> None:
 def test_the_body_of_aws(drive: Drive) -> None:
     """Given all that can be asked for, then the body is the vendor's, the colon is encoded."""
     drive(flow("aws", JSON_TEXT), ok(CONVERSED))
-    assert drive.requests[0].url.raw_path == b"/model/amazon.nova-2-lite-v1%3A0/converse"
+    assert drive.requests[0].url.raw_path == b"/model/us.amazon.nova-2-lite-v1%3A0/converse"
     body = drive.body()
     assert body["inferenceConfig"] == {"maxTokens": 50, "temperature": 0.3}
     asked = body["outputConfig"]["textFormat"]["structure"]["jsonSchema"]

@@ -23,6 +23,7 @@ from toolkit.engine.core import Core
 from toolkit.engine.driver import Hooks, OutcomeUnknown
 from toolkit.engine.health import Pass
 from toolkit.engine.lanes import CoolingDown, Lane
+from toolkit.engine.offers import model_billed
 from toolkit.engine.router import route, soonest
 from toolkit.engine.work import Work
 from toolkit.plugins import Operation, Reply, Submitted, TextRequest, VendorFault
@@ -215,8 +216,8 @@ class Calls:
         """
         job, vendor = work.job, self._core.registry.vendors[candidate.provider]
         kind = work.capability.operation.kind if work.capability.operation else ""
-        offered = self._core.models(vendor, kind)
-        model = next((one for one in offered if one.id == candidate.model), None)
+        mine = self._core.settings.vendors.get(vendor.id)
+        model = model_billed(vendor, kind, mine, candidate.model or "", reply.model)
         cost, source = reply.cost.reported_usd, "reported"
         if cost is None:
             cost, source = price(model, reply.cost.units) if model else None, "metered"

@@ -1,5 +1,6 @@
 """The models that a vendor may be asked for, as the operator chose and priced them."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from toolkit.plugins import Model, TextRequest, Vendor
@@ -17,6 +18,7 @@ def models_offered(vendor: Vendor, kind: str, settings: VendorSettings | None) -
         kind: of operation.
         settings: the operator's, for this vendor.
     """
+    at = settings.base_urls.get("api") if settings else None
     offered = {model.id: model for model in vendor.models if model.kind == kind}
     chosen = settings.models.get(kind) if settings else None
     if isinstance(chosen, str):
@@ -28,8 +30,36 @@ def models_offered(vendor: Vendor, kind: str, settings: VendorSettings | None) -
         ]
     else:
         default = vendor.model_for(kind)
-        named = sorted(offered.values(), key=lambda model: model is not default)
+        chosen_later = [model for model in offered.values() if not model.profile_of]
+        named = sorted(chosen_later, key=lambda model: model is not default)
+    if vendor.name_at is not None and at is not None:
+        named = [_as_called(model, vendor.name_at(model.id, at), offered) for model in named]
     return [priced_by_operator(model, settings) for model in named]
+
+
+def _as_called(model: Model, name: str, offered: Mapping[str, Model]) -> Model:
+    """The model under the name that it is called by, at the prices that it has then."""
+    called = offered.get(name, model)
+    return replace(called, quality=model.quality, default=model.default)
+
+
+def model_billed(
+    vendor: Vendor, kind: str, settings: VendorSettings | None, asked: str, answered: str
+) -> Model | None:
+    """The model at whose prices a call is billed: the profile of it that answered, if any.
+
+    Args:
+        vendor: who was asked.
+        kind: of operation.
+        settings: the operator's, for this vendor.
+        asked: the model that the router chose.
+        answered: the model that the reply names.
+    """
+    model = next((m for m in models_offered(vendor, kind, settings) if m.id == asked), None)
+    if model is not None and model.source == OPERATORS:
+        return model
+    profiles = (m for m in vendor.models if m.profile_of == asked and m.id == answered)
+    return next(profiles, model)
 
 
 def models_known(vendor: Vendor, settings: VendorSettings | None) -> list[Model]:

@@ -38,6 +38,8 @@ class Model:
         successor: the model that its vendor names instead.
         as_of: the day on which the prices were read, such as `2026-11-20`.
         source: where they were read.
+        profile_of: the model that this is one way to call, which is chosen as it is called; that
+            model has the prices of its dearest one.
     """
 
     id: str
@@ -53,6 +55,7 @@ class Model:
     successor: str = ""
     as_of: str = ""
     source: str = ""
+    profile_of: str = ""
 
     def has_ended(self, today: date) -> bool:
         """Whether its vendor has shut it down by this day.
@@ -121,6 +124,7 @@ class Vendor:
         telemetry_name: what OpenTelemetry calls it, where that is not its id.
         probe: asks the vendor for something free, to find out whether it takes the key; answers
             the names of its models, where that is what it asked for.
+        name_at: the id by which a model is called at an address, where the address decides that.
     """
 
     id: str
@@ -136,6 +140,7 @@ class Vendor:
     in_pod: frozenset[str] = frozenset()
     probe: ProbeFlow | None = None
     telemetry_name: str | None = None
+    name_at: Callable[[str, str], str] | None = None
 
     def serves(
         self, kind: str, *, pinned: bool = False, endpoint: bool = False, pod: bool = False
@@ -154,7 +159,7 @@ class Vendor:
 
     def model_for(self, kind: str) -> Model | None:
         """The default model for a kind of operation, or the only one there is."""
-        offered = [model for model in self.models if model.kind == kind]
+        offered = [m for m in self.models if m.kind == kind and not m.profile_of]
         return next((m for m in offered if m.default), offered[0] if offered else None)
 
 

@@ -113,6 +113,7 @@ def _model(name: str) -> JsonObject:
         "id": name,
         "display_name": f"{name} (sandbox)",
         "created_at": "2026-11-20T00:00:00Z",
+        "lifecycle": "active",
     }
 
 

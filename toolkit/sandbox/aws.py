@@ -25,7 +25,14 @@ MODELS = (
     "anthropic.claude-haiku-5-5",
     "openai.gpt-oss-120b-1:0",
 )
-PREFIXES = ("us.", "eu.", "global.")
+# What is called by an inference profile, by the first part of the regions that have it.
+PROFILES = {
+    "amazon.nova-2-lite-v1:0": ("us", "eu", "global"),
+    "amazon.nova-micro-v1:0": ("us", "eu", "apac"),
+    "anthropic.claude-haiku-5-5": ("us", "eu", "global"),
+}
+BARE = {"amazon.nova-micro-v1:0": ("us-east-1",)}  # regions in which it works without
+PARTS = {"us": "us", "eu": "eu", "ap": "apac"}
 FIELDS = {
     "messages": "array",
     "system": "array|null",
@@ -127,9 +134,7 @@ def _signature(request: Request, body: bytes, scope: str, signed: list[str]) -> 
 
 async def _converse(request: Request) -> Response:
     model = str(request.path_params["model"])
-    bare = next((model.removeprefix(p) for p in PREFIXES if model.startswith(p)), model)
-    if bare not in MODELS:
-        raise RefusalError(400, "ValidationException", "The provided model identifier is invalid.")
+    bare = _known(model, _region(request))
     try:
         body = await read_object(request)
     except NotJsonError:
@@ -161,6 +166,31 @@ async def _converse(request: Request) -> Response:
             "metrics": {"latencyMs": 1},
         }
     )
+
+
+def _known(model: str, region: str | None) -> str:
+    """The model that an id names, if it can be called by it in a region (none: any)."""
+    part, _, bare = model.partition(".")
+    if model in PROFILES and region not in BARE.get(model, ()):
+        raise RefusalError(
+            400,
+            "ValidationException",
+            f"Invocation of model ID {model} with on-demand throughput isn\u2019t supported. Retry"
+            " your request with the ID or ARN of an inference profile that contains this model.",
+        )
+    if model in MODELS:
+        return model
+    here = region is None or part in ("global", PARTS.get(region.partition("-")[0]))
+    if part in PROFILES.get(bare, ()) and here:
+        return bare
+    raise RefusalError(400, "ValidationException", "The provided model identifier is invalid.")
+
+
+def _region(request: Request) -> str | None:
+    """The region that a request was signed for; an API key comes to a host that names none."""
+    given = request.headers.get("authorization", "")
+    scope = given.partition("Credential=")[2].partition(",")[0].split("/")
+    return scope[2] if len(scope) > 2 else None
 
 
 def _check(body: JsonObject, known: Mapping[str, str], where: str) -> None:

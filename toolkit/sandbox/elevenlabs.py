@@ -145,7 +145,14 @@ class _Wire:
 
     def _voice(self, voice: str, name: str) -> JsonObject:
         category = "cloned" if voice in self._clones else "premade"
-        return {"voice_id": voice, "name": name, "category": category, "labels": {}}
+        return {
+            "voice_id": voice,
+            "name": name,
+            "category": category,
+            "labels": {},
+            "available_for_tiers": [],
+            "high_quality_base_model_ids": list(MODELS),
+        }
 
     async def delete_voice(self, request: Request) -> Response:
         voice = str(request.path_params["voice"])

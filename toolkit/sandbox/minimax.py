@@ -21,6 +21,7 @@ from toolkit.sandbox._wire import JsonObject, NotJsonError, answer, bearer, fits
 
 SUFFIX = "-sandbox"
 CHAT_MODELS = ("MiniMax-M3", "MiniMax-M2.7", "MiniMax-M2.5")
+STRICT_MODELS = "MiniMax-M2"  # they take no temperature of 0, and none above 1
 SPEECH_MODELS = tuple(
     f"speech-{version}-{tier}" for version in ("2.8", "2.6", "02", "01") for tier in ("hd", "turbo")
 )
@@ -306,11 +307,14 @@ def _check_chat(body: JsonObject) -> None:
         if not known or not fits(one.get("content"), "string|array"):
             raise RefusalError(2013, "invalid params, a message lacks a known role or its content")
     _ranged(body, "temperature", 1.0, 0.0, 2.0)
+    wished = body.get("temperature")
+    if body["model"].startswith(STRICT_MODELS) and wished is not None and not 0 < wished <= 1:
+        raise RefusalError(2013, "invalid params, temperature must be in (0.0, 1.0]")
     _ranged(body, "top_p", 0.95, 0.0, 1.0)
     for name in ("max_tokens", "max_completion_tokens"):
         _ranged(body, name, 1, 1, 1_000_000)
     if sum(tokens(turn.text) for turn in turns_of(messages)) > 200_000:
-        raise RefusalError(1039, "token limit")
+        raise RefusalError(2013, "invalid params, context window exceeds limit")
 
 
 def _head(digest: str, model: str) -> JsonObject:

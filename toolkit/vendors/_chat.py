@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 import httpx
 
@@ -73,6 +74,41 @@ def natively_or_in_the_prompt(
         words = str(inner(said, "error").get("message") or said.get("message")).lower()
         if any(word in words for word in refused):
             answer = yield from asked(False)
+    return answer
+
+
+def with_or_without_temperature(
+    operation: TextRequest,
+    access: Access,
+    asked: Callable[[TextRequest], Flow[Answer]],
+    refuses: Callable[[Answer], str],
+) -> Flow[Answer]:
+    """Ask with the temperature that is wished; once more without, if the model refuses it.
+
+    What was refused is remembered for the connection and the model (`access.refusals`).
+
+    Args:
+        operation: what is asked for.
+        access: to the vendor.
+        asked: sends the operation that it is given.
+        refuses: the words of an answer that refuses a request; empty for any other.
+    """
+    memory = f"temperature={operation.temperature}"
+    bare = replace(operation, temperature=None)
+    if operation.temperature is None or memory in access.refusals:
+        return (yield from asked(bare))
+    try:
+        answer = yield from asked(operation)
+    except VendorFault as fault:
+        if fault.code is not ErrorCode.REPLAY_MISS:
+            raise
+        # A cassette holds no refusals, but the request that followed one.
+        with suppress(VendorFault):
+            return (yield from asked(bare))
+        raise
+    if "temperature" in refuses(answer).lower():
+        access.refusals.add(memory)
+        answer = yield from asked(bare)
     return answer
 
 

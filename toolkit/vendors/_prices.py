@@ -11,8 +11,8 @@ from toolkit.plugins import Model, PriceTier
 
 # What of a row says something else than the price of a unit.
 _ABOUT = frozenset(
-    ("above", "as_of", "batch", "default", "ends", "output_limit", "per", "quality", "reasons",
-     "source", "successor", "tiers")
+    ("above", "as_of", "batch", "default", "ends", "output_limit", "per", "profile_of", "quality",
+     "reasons", "source", "successor", "tiers")
 )  # fmt: skip
 
 
@@ -28,10 +28,17 @@ def models(vendor: str) -> tuple[Model, ...]:
     ['black-forest-labs-flux-1-dev']
     """
     return tuple(
-        _model(name, kind, row)
+        _model(name, kind, row) if "per" in row else _family(name, kind, row, offered)
         for kind, offered in _table()[vendor].items()
         for name, row in offered.items()
     )
+
+
+def _family(name: str, kind: str, row: Mapping[str, Any], offered: Mapping[str, Any]) -> Model:
+    """A model that is called by one of its profiles: at the prices of the dearest."""
+    rows = [one for one in offered.values() if one.get("profile_of") == name]
+    dearest = max(rows, key=lambda one: Decimal(one["output_tokens"]))
+    return _model(name, kind, {**dearest, "profile_of": "", **row})
 
 
 def _model(name: str, kind: str, row: Mapping[str, Any]) -> Model:
@@ -52,6 +59,7 @@ def _model(name: str, kind: str, row: Mapping[str, Any]) -> Model:
         successor=row.get("successor", ""),
         as_of=row.get("as_of", table["as_of"]),
         source=row.get("source", table["source"]),
+        profile_of=row.get("profile_of", ""),
     )
 
 

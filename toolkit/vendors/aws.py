@@ -37,6 +37,10 @@ from toolkit.vendors._prices import models
 REGION = "us-east-1"
 BASE_URL = f"https://bedrock-runtime.{REGION}.amazonaws.com"
 SERVICE = "bedrock"
+# Newer models are called by an inference profile, which a part of the world's regions have.
+_PARTS = {"us": "us", "eu": "eu", "ap": "apac"}
+_MODELS = models("aws")
+_PROFILES = frozenset(model.id for model in _MODELS if model.profile_of)
 _FINISH = {"max_tokens": "length", "model_context_window_exceeded": "length"}
 _BLOCKED = frozenset(("guardrail_intervened", "content_filtered"))
 _SCHEMA_REFUSED = ("outputconfig", "textformat", "schema")
@@ -77,7 +81,8 @@ class Keys:
 def text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     """Generate text by Converse.
 
-    A schema that the model refuses goes into the prompt instead, once.
+    A model is called by the inference profile of the region: the one that the host names, else
+    the secret's. A schema that the model refuses goes into the prompt instead, once.
 
     Raises:
         VendorFault: as the error table of the vendor's documents has it; `SECRET_UNRESOLVED` for
@@ -86,13 +91,19 @@ def text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     keys = parsed(access.secret)
     answer = yield from _chat.natively_or_in_the_prompt(
         operation,
-        lambda native: _asked(access, keys, _body(operation, access, native=native)),
+        lambda native: _chat.with_or_without_temperature(
+            operation,
+            access,
+            lambda wanted: _asked(access, keys, _body(wanted, access, native=native)),
+            _refusal,
+        ),
         _SCHEMA_REFUSED,
     )
     said = answer.json()
     if answer.failed:
         raise _failure(answer, said)
-    return _reply(answer, said, operation)
+    called = _profile(access.model, _place(access, keys)[1])
+    return _reply(answer, said, operation, called)
 
 
 def parsed(secret: str) -> Keys:
@@ -149,15 +160,46 @@ def _body(operation: TextRequest, access: Access, *, native: bool) -> Json:
     return fields
 
 
-def _asked(access: Access, keys: Keys, fields: Json) -> Flow[Answer]:
+def name_at(model: str, base_url: str) -> str:
+    """The id by which a model is called at a host; its own, where the host does not decide that.
+
+    The default host does not: a secret may name another region.
+
+    >>> name_at("amazon.nova-2-lite-v1:0", "https://bedrock-runtime.eu-west-1.amazonaws.com")
+    'eu.amazon.nova-2-lite-v1:0'
+    """
+    region = _region_of(base_url)
+    return model if region is None or base_url.rstrip("/") == BASE_URL else _profile(model, region)
+
+
+def _profile(model: str, region: str) -> str:
+    """The inference profile that a model is called by in a region, if it needs one.
+
+    A profile keeps the work in a part of the world, or not at all: `global` is what is left where
+    a part has none.
+    """
+    part = _PARTS.get(region.partition("-")[0], "global")
+    named = (f"{part}.{model}", f"global.{model}")
+    return next((name for name in named if name in _PROFILES), model)
+
+
+def _place(access: Access, keys: Keys) -> tuple[str, str]:
+    """The address that is called, and its region: the host's, else the secret's, else ours."""
     base = access.base_urls["api"].rstrip("/")
     if base == BASE_URL and keys.region is not None:
-        base = base.replace(REGION, keys.region)
+        return base.replace(REGION, keys.region), keys.region
+    return base, _region_of(base) or keys.region or REGION
+
+
+def _asked(access: Access, keys: Keys, fields: Json) -> Flow[Answer]:
+    base, region = _place(access, keys)
     # `:` stands in many model ids, and is signed and sent as %3A.
-    url = f"{base}/model/{in_path(access.model)}/converse"
+    url = f"{base}/model/{in_path(_profile(access.model, region))}/converse"
     content = json.dumps(fields).encode()
     headers = {"content-type": "application/json", "accept": "application/json"}
-    headers |= bearer(replace(access, secret=keys.bearer)) or _signed(url, content, headers, keys)
+    headers |= bearer(replace(access, secret=keys.bearer)) or _signed(
+        url, content, headers, replace(keys, region=region)
+    )
     request = httpx.Request("POST", url, content=content, headers=headers)
     # What is sent, and could be echoed, is the API key or the id of the access key.
     shown = replace(access, secret=keys.bearer or keys.access_key)
@@ -178,14 +220,14 @@ def _signed(url: str, content: bytes, headers: Mapping[str, str], keys: Keys) ->
         ) from None
     asked = request.AWSRequest(method="POST", url=url, data=content, headers=dict(headers))
     held = credentials.Credentials(keys.access_key, keys.secret_key, keys.token)
-    auth.SigV4Auth(held, SERVICE, keys.region or _region_of(url)).add_auth(asked)
+    auth.SigV4Auth(held, SERVICE, keys.region or REGION).add_auth(asked)
     return {str(name).lower(): str(value) for name, value in asked.headers.items()}
 
 
-def _region_of(url: str) -> str:
-    """The region that a host names: `bedrock-runtime.{region}.amazonaws.com`."""
+def _region_of(url: str) -> str | None:
+    """The region that a host names: `bedrock-runtime.{region}.amazonaws.com`; none for others."""
     host = httpx.URL(url).host.split(".")
-    return host[1] if len(host) > 3 and host[0].startswith("bedrock") else REGION
+    return host[1] if len(host) > 3 and host[0].startswith("bedrock") else None
 
 
 def _failure(answer: Answer, said: Json) -> VendorFault:
@@ -198,7 +240,13 @@ def _failure(answer: Answer, said: Json) -> VendorFault:
     return answer.failure(words, verdict=verdict)
 
 
-def _reply(answer: Answer, said: Json, operation: TextRequest) -> TextReply:
+def _refusal(answer: Answer) -> str:
+    """The words by which an answer refuses what was asked; empty for any other."""
+    words = answer.json().get("message") if answer.status == 400 else ""
+    return words if isinstance(words, str) else ""
+
+
+def _reply(answer: Answer, said: Json, operation: TextRequest, called: str) -> TextReply:
     stopped = str(said.get("stopReason"))
     if stopped in _BLOCKED:
         raise answer.fault(REFUSED, f"aws refused to answer this: {stopped}.")
@@ -214,7 +262,7 @@ def _reply(answer: Answer, said: Json, operation: TextRequest) -> TextReply:
     units = {"input_tokens": given or 0.0, "output_tokens": made or 0.0} if known else {}
     finish = _FINISH.get(stopped, "stop")
     whole = "".join(texts).strip()
-    return _chat.finished(answer, operation, whole, finish, units, answer.request_id)
+    return _chat.finished(answer, operation, whole, finish, units, answer.request_id, called)
 
 
 VENDOR = Vendor(
@@ -224,7 +272,7 @@ VENDOR = Vendor(
     variable="AWS_BEARER_TOKEN_BEDROCK",
     base_urls={"api": BASE_URL},
     operations={TextRequest: text},
-    models=models("aws"),
+    models=_MODELS,
     bounds={
         TextRequest: TokenBound(
             "API reference, InferenceConfiguration: maxTokens is the most that is generated; what"
@@ -233,4 +281,5 @@ VENDOR = Vendor(
         )
     },
     telemetry_name="aws.bedrock",
+    name_at=name_at,
 )

@@ -42,6 +42,7 @@ DEFAULT_VOICE = "English_Graceful_Lady"
 _AUDIO = {"format": "mp3", "sample_rate": 32000, "bitrate": 128000, "channel": 1}
 _SUFFIXES = {"audio/mpeg": "mp3", "audio/mp4": "m4a", "audio/wav": "wav"}
 _VOICE_EXISTS = 2039
+_INVALID = 2013  # of any parameter, a prompt that is too long included
 # The vendor's table of base_resp.status_code; what is not in it is a fault of the request.
 _VERDICTS: dict[int, Verdict] = {
     **dict.fromkeys((1004, 2049), KEY_REFUSED),
@@ -55,19 +56,37 @@ _VERDICTS: dict[int, Verdict] = {
 def text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     """Generate text by chat completions, with the model's thoughts kept out of it.
 
+    Some models take no temperature of 0, or above 1: one that is refused is left out.
+
     The wire has no way to ask for JSON, so a schema goes into the prompt and the JSON is taken
     out of the answer.
 
     Raises:
         VendorFault: as the vendor's error table has it.
     """
+    answer = yield from _chat.with_or_without_temperature(
+        operation, access, lambda wanted: _chatted(wanted, access), _refusal
+    )
+    return _chat.reply(answer, _checked(answer), operation)
+
+
+def _chatted(operation: TextRequest, access: Access) -> Flow[Answer]:
     fields = _chat.body(operation, access.model, schema_in_prompt=True)
     fields["reasoning_split"] = True
     if access.model.startswith("MiniMax-M3"):
         fields["thinking"] = {"type": "disabled"}
-    response = yield from send(_chat.request(access, "/v1/chat/completions", fields))
-    answer = Answer("minimax", access, response)
-    return _chat.reply(answer, _checked(answer), operation)
+    asked = _chat.request(access, "/v1/chat/completions", fields)
+    return Answer("minimax", access, (yield from send(asked, instead=True)))
+
+
+def _refusal(answer: Answer) -> str:
+    """The words by which an answer refuses what was asked; empty for any other."""
+    try:
+        said = answer.json()
+    except VendorFault:
+        return ""
+    words = inner(said, "base_resp").get("status_msg")
+    return words if _number(said) == _INVALID and isinstance(words, str) else ""
 
 
 def speech(operation: SpeechRequest, access: Access) -> Flow[SpeechReply]:

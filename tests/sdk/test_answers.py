@@ -1,0 +1,276 @@
+"""What the sandbox answers, held against what each vendor publishes of its own answers.
+
+Each is read by the types that the vendor's SDK is generated with: what they require has to be
+there, what they do not know must not be, and choices are theirs. What no SDK describes is held
+against facts of the vendor's document, kept in `tests/vendors/facts`.
+"""
+
+import io
+import wave
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.sdk.conftest import Order
+from tests.sdk.published import (
+    Check,
+    anthropic_error,
+    converse_error,
+    converse_output,
+    each,
+    elevenlabs_error,
+    events,
+    google_error,
+    google_models,
+    job,
+    minimax_error,
+    minimax_ok,
+    nothing,
+    of,
+    openai_error,
+    plain_error,
+    schema,
+)
+from toolkit.sandbox import SANDBOX_KEYS
+
+for _sdk in ("anthropic", "boto3", "elevenlabs", "google.genai", "openai"):
+    pytest.importorskip(_sdk, reason="needs the extra `sdk`")
+
+HELLO = [{"role": "user", "content": "Write two sentences about tides."}]
+BEDROCK = [{"role": "user", "content": [{"text": "Write two sentences about tides."}]}]
+GOOGLE = {"contents": [{"role": "user", "parts": [{"text": "Two sentences about tides."}]}]}
+ENDPOINT = {
+    "name": "pictures",
+    "type": "QUEUE",
+    "scaling": {"type": "QUEUE_DELAY", "queueDelay": 4},
+    "gpu": {"pools": ["ADA_24"], "count": 1},
+    "image": "example/sdxl:1",
+}
+POD = {"name": "easel", "image": "x/y", "gpu": {"id": "NVIDIA A40"}}
+TEMPLATE = {"name": "shared", "image": "x/y", "serverless": True}
+VOLUME = {"name": "weights", "size": 20, "dataCenter": "EU-RO-1"}
+PICTURE = {"input": {"prompt": "tides", "width": 256, "height": 256}}
+FLUX = "/runpod-jobs/v2/black-forest-labs-flux-1-dev"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One operation of a wire, and what its answer is held against."""
+
+    path: str
+    check: Check
+    body: dict[str, Any] | None = None
+    status: int = 200
+    method: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
+    files: dict[str, Any] | None = None
+    before: tuple[str, dict[str, Any]] | None = None  # what is made first; its id goes in {id}
+    fault: int | None = None
+
+
+def recording() -> bytes:
+    """Eleven seconds of silence."""
+    file = io.BytesIO()
+    with wave.open(file, "wb") as sound:
+        sound.setnchannels(1)
+        sound.setsampwidth(2)
+        sound.setframerate(8000)
+        sound.writeframes(bytes(16000 * 11))
+    return file.getvalue()
+
+
+def cases() -> dict[str, Case]:
+    """Every operation of every wire, and its refusals."""
+    import anthropic.types as a
+    import elevenlabs as e
+    import openai.types as o
+    from google.genai import types as g
+
+    voice = "21m00Tcm4TlvDq8ikWAM"
+    more = {"role": "narrator", "content": "x"}
+    chat = {"model": "gpt-6-luna", "messages": HELLO}
+    said = {"model": "claude-haiku-5-5", "max_tokens": 50, "messages": HELLO}
+    spoken = {"model": "speech-2.8-turbo", "text": "x", "voice_setting": {"voice_id": "nobody"}}
+    thought = (
+        "name", "audio_content", "reasoning_content", "reasoning_details", "total_characters",
+        "input_sensitive", "output_sensitive", "input_sensitive_type", "output_sensitive_type",
+        "output_sensitive_int", "base_resp",
+    )  # fmt: skip
+    converse = "/aws/model/us.amazon.nova-2-lite-v1%3A0/converse"
+    gemini = "/google/v1/models/gemini-3.8-flash"
+    found = {
+        "openai models": Case("/openai/v1/models", each("data", o.Model)),
+        "openai chat": Case("/openai/v1/chat/completions", of(o.chat.ChatCompletion), chat),
+        "openai stream": Case(
+            "/openai/v1/chat/completions", events(o.chat.ChatCompletionChunk),
+            {**chat, "stream": True, "stream_options": {"include_usage": True}},
+        ),
+        "openai bad": Case(
+            "/openai/v1/chat/completions", openai_error, {**chat, "messages": [more]}, 400
+        ),
+        "openai no model": Case(
+            "/openai/v1/chat/completions", openai_error, {**chat, "model": "none"}, 404
+        ),
+        "anthropic models": Case("/anthropic/v1/models", each("data", a.ModelInfo)),
+        "anthropic model": Case("/anthropic/v1/models/claude-haiku-5-5", of(a.ModelInfo)),
+        "anthropic message": Case("/anthropic/v1/messages", of(a.Message), said),
+        "anthropic stream": Case(
+            "/anthropic/v1/messages", events(a.RawMessageStreamEvent), {**said, "stream": True}
+        ),
+        "anthropic bad": Case(
+            "/anthropic/v1/messages", anthropic_error, {**said, "temperature": 1}, 400
+        ),
+        "anthropic no model": Case(
+            "/anthropic/v1/messages", anthropic_error, {**said, "model": "none"}, 404
+        ),
+        "google models": Case("/google/v1/models", google_models),
+        "google content": Case(
+            f"{gemini}:generateContent", of(g.GenerateContentResponse), GOOGLE
+        ),
+        "google bad": Case(f"{gemini}:generateContent", google_error, {"contents": 3}, 400),
+        "google no model": Case(
+            "/google/v1/models/none:generateContent", google_error, GOOGLE, 404
+        ),
+        "aws converse": Case(converse, converse_output, {"messages": BEDROCK}),
+        "aws bad": Case(converse, converse_error, {"messages": []}, 400),
+        "aws bare id": Case(
+            converse.replace("us.", ""), converse_error, {"messages": BEDROCK}, 400
+        ),
+        "minimax chat": Case(
+            "/minimax/v1/chat/completions", of(o.chat.ChatCompletion, *thought),
+            {"model": "MiniMax-M3", "messages": HELLO, "reasoning_split": True},
+        ),
+        "minimax bad": Case("/minimax/v1/chat/completions", minimax_error, {"model": "none"}),
+        "minimax speech": Case(
+            "/minimax/v1/t2a_v2", minimax_ok("data", "extra_info", "trace_id"),
+            {**spoken, "voice_setting": {"voice_id": "English_Graceful_Lady"}},
+        ),
+        "minimax no voice": Case("/minimax/v1/t2a_v2", minimax_error, spoken),
+        "minimax voices": Case(
+            "/minimax/v1/get_voice", minimax_ok("system_voice"), {"voice_type": "system"}
+        ),
+        "elevenlabs voices": Case(
+            "/elevenlabs/v1/voices",
+            each("voices", e.Voice, "available_for_tiers", "high_quality_base_model_ids"),
+        ),
+        "elevenlabs models": Case("/elevenlabs/v1/models", each("", e.Model)),
+        "elevenlabs clone": Case(
+            "/elevenlabs/v1/voices/add", of(e.AddVoiceIvcResponseModel),
+            files={"files": ("a.wav", recording(), "audio/wav"), "name": (None, "Ada")},
+        ),
+        "elevenlabs speech": Case(
+            f"/elevenlabs/v1/text-to-speech/{voice}", lambda answer: None,
+            {"text": "Tides turn.", "model_id": "eleven_flash_v2_5"},
+        ),
+        "elevenlabs no voice": Case(
+            "/elevenlabs/v1/text-to-speech/nobody", elevenlabs_error, {"text": "x"}, 404
+        ),
+        "elevenlabs bad": Case(f"/elevenlabs/v1/text-to-speech/{voice}", elevenlabs_error, {}, 422),
+        "runpod gpus": Case("/runpod/v2/catalog/gpus", schema("GpuType", "gpus")),
+        "runpod bad json": Case("/runpod/v2/pods", schema("ErrorResponse"), {"name": "x"}, 400),
+        "runpod stop": Case(
+            "/runpod/v2/pods/{id}/action", schema("Pod"), {"action": "stop"},
+            before=("pods", POD),
+        ),
+        "runpod wrong action": Case(
+            "/runpod/v2/pods/{id}/action", schema("ErrorResponse"), {"action": "start"}, 409,
+            before=("pods", POD),
+        ),
+        "runpod terminate": Case(
+            "/runpod/v2/pods/{id}/action", nothing, {"action": "terminate"}, 204,
+            before=("pods", POD),
+        ),
+        "runpod job": Case(f"{FLUX}/runsync", job, PICTURE),
+        "runpod queued job": Case(f"{FLUX}/run", job, PICTURE),
+        "runpod bad job": Case(f"{FLUX}/run", plain_error, {}, 400),
+        "runpod no job": Case(f"{FLUX}/status/none", plain_error, status=404),
+    }  # fmt: skip
+    for kind, name, body in (
+        ("serverless", "Endpoint", ENDPOINT),
+        ("pods", "Pod", POD),
+        ("templates", "Template", TEMPLATE),
+        ("network-volumes", "NetworkVolume", VOLUME),
+    ):
+        lists = {"serverless": "endpoints", "network-volumes": "networkVolumes"}
+        at = f"/runpod/v2/{kind}"
+        before = (kind, body)
+        named = {**body, "name": f"{kind}-made"}
+        found |= {
+            f"runpod make {kind}": Case(at, schema(name), named, 201),
+            f"runpod list {kind}": Case(at, schema(name, lists.get(kind, kind)), before=before),
+            f"runpod read {kind}": Case(f"{at}/{{id}}", schema(name), before=before),
+            f"runpod rename {kind}": Case(
+                f"{at}/{{id}}", schema(name), {"name": f"{kind}-renamed"}, method="PATCH",
+                before=before,
+            ),
+            f"runpod delete {kind}": Case(
+                f"{at}/{{id}}", nothing, status=204, method="DELETE", before=before
+            ),
+            f"runpod no {kind}": Case(f"{at}/none", schema("ErrorResponse"), status=404),
+            f"runpod unknown field {kind}": Case(
+                at, schema("ErrorResponse"), {**body, "colour": "red"}, 422
+            ),
+        }  # fmt: skip
+    errors = {
+        "openai": ("/openai/v1/models", openai_error),
+        "anthropic": ("/anthropic/v1/models", anthropic_error),
+        "google": ("/google/v1/models", google_error),
+        "elevenlabs": ("/elevenlabs/v1/voices", elevenlabs_error),
+        "runpod": ("/runpod/v2/pods", schema("ErrorResponse")),
+        "runpod-jobs": (f"{FLUX}/health", plain_error),
+    }
+    for vendor, (path, check) in errors.items():
+        status = 400 if vendor == "google" else 401
+        found[f"{vendor} wrong key"] = Case(path, check, status=status, headers=bare("wrong"))
+        for code in (429, 500, 503):
+            found[f"{vendor} fault {code}"] = Case(path, check, status=code, fault=code)
+    for code in (401, 402, 429, 500, 503, 529):
+        told = {401: 403, 402: 400, 529: 503}.get(code, code)
+        body = {"messages": BEDROCK}
+        found[f"aws fault {code}"] = Case(converse, converse_error, body, told, fault=code)
+        minimax = Case("/minimax/v1/get_voice", minimax_error, {"voice_type": "all"}, fault=code)
+        if code != 529:
+            found[f"minimax fault {code}"] = minimax
+    return found
+
+
+def bare(key: str) -> dict[str, str]:
+    """A key in every header that some vendor reads."""
+    return {
+        "authorization": f"Bearer {key}",
+        "x-api-key": key,
+        "x-goog-api-key": key,
+        "xi-api-key": key,
+        "anthropic-version": "2026-10-21",
+    }
+
+
+CASES = cases()
+VARIABLES = {"google": "GEMINI_API_KEY", "aws": "AWS_BEARER_TOKEN_BEDROCK"}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_answer_is_the_vendors(cloud_url: str, order: Order, name: str) -> None:
+    """Given an operation, or a refusal, of a wire, then its answer is as the vendor publishes."""
+    case = CASES[name]
+    wire = case.path.split("/")[1]
+    vendor = wire.partition("-")[0]
+    key = SANDBOX_KEYS[VARIABLES.get(vendor, f"{vendor.upper()}_API_KEY")]
+    headers = {**bare(key), **case.headers}
+    path = case.path
+    if case.before is not None:
+        kind, body = case.before
+        body = {**body, "name": f"{name} first"}
+        made = httpx.post(f"{cloud_url}/runpod/v2/{kind}", json=body, headers=headers)
+        assert made.status_code == 201, made.text
+        path = path.replace("{id}", made.json()["id"])
+    if case.fault is not None:
+        order(wire, status=case.fault)
+    method = case.method or ("GET" if case.body is None and case.files is None else "POST")
+    answer = httpx.request(
+        method, cloud_url + path, json=case.body, files=case.files, headers=headers
+    )
+    assert answer.status_code == case.status, answer.text
+    case.check(answer)

@@ -1,0 +1,102 @@
+"""Bedrock by region: which inference profile is called, and that its price is what counts."""
+
+import json
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from tests.vendors.conftest import TEXT, VENDORS, Drive, flow, ok
+from toolkit import Client
+from toolkit.contract.catalog import CatalogModel
+from toolkit.settings import Settings, VendorSettings
+
+NOVA = "amazon.nova-2-lite-v1:0"
+CONVERSED = {
+    "output": {"message": {"role": "assistant", "content": [{"text": "Tides turn."}]}},
+    "stopReason": "end_turn",
+    "usage": {"inputTokens": 17, "outputTokens": 4, "totalTokens": 21},
+}
+# Dollars per million tokens, given and made: the vendor's price list by region.
+LISTED = {"global": ("0.30", "2.50"), "us": ("0.33", "2.75"), "eu": ("0.429", "3.597")}
+REGIONS = {
+    "us-east-1": "us",
+    "us-west-2": "us",
+    "eu-central-1": "eu",
+    "ap-southeast-2": "global",
+    "sa-east-1": "global",
+}
+
+
+def host(region: str) -> str:
+    """Where Bedrock is in a region."""
+    return f"https://bedrock-runtime.{region}.amazonaws.com"
+
+
+def default_of(client: Client) -> CatalogModel:
+    """What the catalogue says of the model that aws is asked for."""
+    rows = [CatalogModel.model_validate(one.to_dict()) for one in client.catalog.models()]
+    (row,) = [row for row in rows if row.provider == "aws" and row.default]
+    return row
+
+
+@pytest.mark.parametrize("region", REGIONS)
+@pytest.mark.parametrize("told_by", ["secret", "host"])
+def test_the_region_decides_the_profile(drive: Drive, region: str, told_by: str) -> None:
+    """Given a region by the secret or by the host, then its profile is called there, and told."""
+    secret = {"access_key_id": "AKID", "secret_access_key": "x"}
+    base = VENDORS["aws"].base_urls["api"]
+    if told_by == "secret":
+        secret["region"] = region
+    else:
+        base = host(region)
+    running = flow("aws", TEXT, secret=json.dumps(secret), base_urls={"api": base})
+    reply = drive(running, ok(CONVERSED))
+    request = drive.requests[0]
+    assert str(request.url).startswith(host(region))
+    assert reply.model == f"{REGIONS[region]}.{NOVA}"
+    assert request.url.raw_path == f"/model/{reply.model.replace(':', '%3A')}/converse".encode()
+    assert f"/{region}/bedrock/" in request.headers["authorization"]
+
+
+def test_a_profile_that_is_named_is_called(drive: Drive) -> None:
+    """Given a model named with its profile, then it is called by just that name."""
+    drive(flow("aws", TEXT, model=f"global.{NOVA}"), ok(CONVERSED))
+    assert drive.requests[0].url.path == f"/model/global.{NOVA}/converse"
+
+
+def test_a_model_without_a_profile_is_called_as_it_is(drive: Drive) -> None:
+    """Given a model that has no profile, then its bare name is called."""
+    drive(flow("aws", TEXT, model="openai.gpt-oss-120b-1:0"), ok(CONVERSED))
+    assert drive.requests[0].url.path == "/model/openai.gpt-oss-120b-1:0/converse"
+
+
+def test_what_is_not_known_yet_counts_as_the_dearest(tmp_path: Path) -> None:
+    """Given a region that only the secret may tell, then the dearest profile is reserved for."""
+    with Client.local(settings=Settings(data_dir=tmp_path, sandbox=True)) as client:
+        row = default_of(client)
+        assert row.model == NOVA
+        dearest = [Decimal(usd) / 1_000_000 for usd in LISTED["eu"]]
+        assert row.prices_usd["input_tokens"] == pytest.approx(float(dearest[0]))
+        assert row.prices_usd["output_tokens"] == pytest.approx(float(dearest[1]))
+        run = client.runs.create("llm.generate", {"objective": "Tides"}, provider="aws").wait()
+        job = client.jobs.get(run.record.job_id).record
+        assert job.model == f"us.{NOVA}"
+        given, made = (Decimal(usd) / 1_000_000 for usd in LISTED["us"])
+        cost = given * int(job.usage["input_tokens"]) + made * int(job.usage["output_tokens"])
+        assert job.cost_source == "metered"
+        assert job.cost_usd == pytest.approx(float(cost), abs=1e-9)
+        assert job.reservation_usd > job.cost_usd
+
+
+@pytest.mark.parametrize("region", [region for region in REGIONS if region != "us-east-1"])
+def test_a_host_that_is_set_has_the_price_of_its_region(tmp_path: Path, region: str) -> None:
+    """Given a host that names its region, then the router weighs what will be called there."""
+    vendors = {"aws": VendorSettings(base_urls={"api": host(region)})}
+    settings = Settings(data_dir=tmp_path, sandbox=True, vendors=vendors)
+    with Client.local(settings=settings) as client:
+        row = default_of(client)
+    given, made = LISTED[REGIONS[region]]
+    assert row.model == f"{REGIONS[region]}.{NOVA}"
+    assert row.prices_usd["input_tokens"] == pytest.approx(float(given) / 1e6)
+    assert row.prices_usd["output_tokens"] == pytest.approx(float(made) / 1e6)
