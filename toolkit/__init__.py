@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     )
     from toolkit.local import AsyncClient, Client
 
+    __version__: str
+
 # Where each public name lives: importing `toolkit` alone imports none of them (PEP 562).
 _HOMES = {
     "AsyncClient": "toolkit.local",
@@ -45,6 +47,10 @@ __all__ = [
 def __getattr__(name: str) -> object:
     from importlib import import_module
 
+    if name == "__version__":
+        from toolkit.contract.version import installed_version
+
+        return installed_version()
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value: object = getattr(import_module(_HOMES[name]), name)

@@ -2,6 +2,9 @@
 
 import asyncio
 import atexit
+import concurrent.futures.thread as executors
+import logging
+import os
 import threading
 import weakref
 from collections.abc import Coroutine
@@ -14,6 +17,7 @@ import httpx
 from toolkit import client as clients
 from toolkit.cassettes import Mode
 from toolkit.contract.connections import ConnectionCreate
+from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.engine import Engine, Registry
 from toolkit.opening import open_engine
 from toolkit.server import create_app
@@ -26,8 +30,11 @@ if TYPE_CHECKING:
 
 __all__ = ["AsyncClient", "Client", "EngineThread", "open_engine"]
 
+log = logging.getLogger(__name__)
 T = TypeVar("T")
 
+GRACE_S = 1.0  # for vendor calls under way when an engine is closed
+CLOSING_S = 5.0  # the longest that closing one takes beyond that
 LOCAL_URL = "http://engine.invalid"  # never leaves the process (RFC 6761 keeps the name free)
 
 
@@ -46,6 +53,8 @@ class EngineThread:
         cassette: str | Path | None = None,
         mode: Mode = "replay",
     ) -> None:
+        self._closed = False
+        self._process = os.getpid()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="toolkit-engine", daemon=True)
         self._thread.start()
@@ -56,8 +65,7 @@ class EngineThread:
             self._thread.join(timeout=2)
             raise
         self.app = httpx.ASGITransport(app, raise_app_exceptions=False)
-        self._closed = False
-        atexit.register(self.close)
+        _OPEN.add(self)
 
     @staticmethod
     async def _open(
@@ -77,11 +85,30 @@ class EngineThread:
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._loop.run_forever()
+        # Answers that nobody waits for any more; a task left pending would be complained about.
+        left = asyncio.all_tasks(self._loop)
+        for task in left:
+            task.cancel()
+        self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
         self._loop.close()
 
     def submit(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
-        """Have the engine's loop carry out a coroutine."""
+        """Have the engine's loop carry out a coroutine.
+
+        Raises:
+            ServiceError: `UNAVAILABLE` when the engine is closed, or in a forked process.
+        """
+        trouble = self._trouble()
+        if trouble is not None:
+            work.close()
+            raise ServiceError(ErrorCode.UNAVAILABLE, trouble)
         return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def _trouble(self) -> str | None:
+        """Say why nothing can be asked of the engine; none where it can."""
+        if self._process != os.getpid():
+            return "This client is of the process that forked this one: open another one here."
+        return "The engine of this client is closed: open it again." if self._closed else None
 
     def call(self, work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
         """Carry out a coroutine on the engine's loop and wait for it."""
@@ -92,18 +119,26 @@ class EngineThread:
             future.cancel()
             raise
 
-    def close(self, grace_s: float = 1.0) -> None:
+    def close(self, grace_s: float = GRACE_S) -> None:
         """Stop the engine; what has not ended by then goes on when it is opened again."""
-        if self._closed:
+        if self._trouble() is not None:
             return
         if threading.current_thread() is self._thread:
             # A garbage collector may run on any thread, and this one cannot wait for itself.
             threading.Thread(target=self.close, args=(grace_s,), daemon=True).start()
             return
+        self._end(self._begin_to_close(grace_s), grace_s)
+
+    def _begin_to_close(self, grace_s: float) -> "Future[None]":
+        closing = self.submit(self.engine.close(grace_s))
         self._closed = True
-        atexit.unregister(self.close)
+        _OPEN.discard(self)
+        return closing
+
+    def _end(self, closing: "Future[None]", grace_s: float) -> None:
+        """Wait until the engine is closed, and end its thread."""
         try:
-            self.call(self.engine.close(grace_s), timeout_s=grace_s + 5)
+            closing.result(grace_s + CLOSING_S)
         finally:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(timeout=2)
@@ -113,6 +148,53 @@ class EngineThread:
         response = await self.app.handle_async_request(request)
         await response.aread()
         return response
+
+
+_OPEN: set[EngineThread] = set()  # the engines of this process
+
+
+def _close_all() -> None:
+    """Close all engines as the interpreter ends; what is in the way is no news then.
+
+    Everything acknowledged is durable already: an engine that could not be closed is taken for one
+    that died, and its work goes on when the directory is opened again.
+    """
+    try:
+        _wait_for_threads()
+        grace_s = GRACE_S if _threads_start() else 0.0
+        closing = [(each, each._begin_to_close(grace_s)) for each in list(_OPEN)]
+        for each, future in closing:
+            each._end(future, grace_s)
+    except (Exception, KeyboardInterrupt) as error:
+        log.debug("an engine is left as it is: %s", error)
+
+
+def _wait_for_threads() -> None:
+    """Let threads end that a script started: the interpreter waits for them, and so do engines."""
+    # Those of executors end when they are told to, which is after this.
+    idle = {*getattr(executors, "_threads_queues", ()), threading.current_thread()}
+    while _OPEN:
+        busy = [t for t in threading.enumerate() if not t.daemon and t not in idle]
+        busy = [thread for thread in busy if thread is not threading.main_thread()]
+        if not busy:
+            return
+        busy[0].join()
+
+
+def _threads_start() -> bool:
+    """Tell whether a thread can be started yet; Python 3.12.0 and 3.12.1 refuse to, at the end."""
+    try:
+        threading.Thread(target=bool, daemon=True).start()
+    except RuntimeError:
+        return False
+    return True
+
+
+# `atexit` comes after executors were shut down, which engines need to put their work away; what is
+# registered here comes before, the last one first. The name is private, and there since 3.9.
+getattr(threading, "_register_atexit", atexit.register)(_close_all)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_OPEN.clear)  # their threads stay with the parent
 
 
 class LoopTransport(httpx.BaseTransport):
@@ -194,19 +276,30 @@ async def _sign_in(engine: Engine) -> str:
     return key
 
 
-C = TypeVar("C", bound=clients.Client | clients.AsyncClient)
+class _Embedded:
+    """A client whose engine is its own."""
+
+    _place = ""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._place}>" if self._place else super().__repr__()
+
+
+C = TypeVar("C", bound="Client | AsyncClient")
 
 
 def _joined(client: C, thread: EngineThread) -> C:
     """A client and the engine that is its own."""
     for name in thread.engine.capabilities.names():
         client.capabilities._meet(name)  # so that they complete before any was read
+    world = "in the sandbox" if thread.engine.settings.sandbox else "embedded"
+    client._place = f"{world}, data in {thread.engine.settings.data_dir}"
     # A cell that is run again drops its client: the engine goes with it.
-    weakref.finalize(client, thread.close)
+    weakref.finalize(client, thread.close).atexit = False
     return client
 
 
-class Client(clients.Client):
+class Client(_Embedded, clients.Client):
     """The client for notebooks and scripts; see `Client.local` for the engine in this process."""
 
     @classmethod
@@ -255,7 +348,7 @@ class Client(clients.Client):
         return _joined(client, thread)
 
 
-class AsyncClient(clients.AsyncClient):
+class AsyncClient(_Embedded, clients.AsyncClient):
     """`Client`, to `await`."""
 
     @classmethod

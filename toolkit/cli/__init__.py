@@ -3,6 +3,7 @@
 import pkgutil
 import sys
 from importlib import import_module
+from typing import Annotated
 
 import typer
 
@@ -21,6 +22,25 @@ app = typer.Typer(
     help="Ask for capabilities, not vendors.",
     epilog="Exit codes: " + ", ".join(f"{code} {why}" for code, why in EXIT_CODES.items()) + ".",
 )
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        from toolkit.contract.version import installed_version
+
+        print("capability-toolkit", installed_version())
+        raise typer.Exit
+
+
+@app.callback()
+def begin(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version.", callback=_print_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Ask for capabilities, not vendors."""
+
 
 app.command(rich_help_panel="Work")(runs.run)
 app.command(rich_help_panel="Work")(tasks.task)

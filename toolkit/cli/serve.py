@@ -28,7 +28,8 @@ def serve(
         typer.Option(help="A name in AWS Secrets Manager that pointers may name; repeatable."),
     ] = None,
     faults: Annotated[
-        Path | None, typer.Option(help="What goes wrong in the sandbox: a TOML file of [[fault]].")
+        Path | None,
+        typer.Option(help="What goes wrong in the sandbox: a TOML file of `fault` tables."),
     ] = None,
     closed_signup: Annotated[
         bool, typer.Option("--closed-signup", help="Accounts are made by `toolkit account create`.")

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from toolkit.client._shown import Discovered
 from toolkit.contract.account import tells_a_key
 from toolkit.contract.base import ErrorEnvelope
-from toolkit.contract.errors import ErrorCode, ServiceError, ToolkitError
+from toolkit.contract.errors import ErrorCode, RequestError, ServiceError, ToolkitError
 from toolkit.contract.health import Provider
 
 R = TypeVar("R", bound=BaseModel)
@@ -30,14 +30,30 @@ def base_url(given: str | None) -> str:
 
     Raises:
         ServiceError: `UNAVAILABLE` when there is none.
+        RequestError: `INVALID_REQUEST` when it is no address of a server.
     """
-    url = (given or os.environ.get("TOOLKIT_BASE_URL", "")).rstrip("/")
+    url = str(given or os.environ.get("TOOLKIT_BASE_URL", "")).strip().rstrip("/")
     if not url:
         raise ServiceError(
             ErrorCode.UNAVAILABLE,
-            "No base_url was given: name a server, or use Client.local() for an engine right here.",
+            "There is no address to speak to: use Client.local() for an engine right here, or name"
+            " a server by base_url= or TOOLKIT_BASE_URL.",
+        )
+    if not _is_address(url):  # not echoed: it may be a key that was given in its place
+        raise RequestError(
+            ErrorCode.INVALID_REQUEST,
+            "The base_url (or TOOLKIT_BASE_URL) is no address of a server such as"
+            " http://127.0.0.1:8000; a folder is opened by Client.local(folder).",
         )
     return url if url.endswith("/v1") else f"{url}/v1"
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parsed = httpx.URL(url)
+    except httpx.InvalidURL:
+        return False
+    return parsed.scheme in ("http", "https") and bool(parsed.host)
 
 
 @cache
@@ -47,8 +63,16 @@ def authorities() -> ssl.SSLContext:
 
 
 def headers(api_key: str | None) -> dict[str, str]:
-    """The headers of every request; the key comes from `TOOLKIT_API_KEY` if it is not given."""
-    key = api_key or os.environ.get("TOOLKIT_API_KEY", "")
+    """The headers of every request; the key comes from `TOOLKIT_API_KEY` if it is not given.
+
+    Raises:
+        RequestError: `UNAUTHENTICATED` for what no header can carry.
+    """
+    key = (api_key or os.environ.get("TOOLKIT_API_KEY", "")).strip()
+    if not (key.isascii() and key.isprintable()):
+        raise RequestError(
+            ErrorCode.UNAUTHENTICATED, "The key has characters that no key has: copy it again."
+        )
     sent = {"User-Agent": USER_AGENT, "Accept": "application/json"}
     return {**sent, "Authorization": f"Bearer {key}"} if key else sent
 
@@ -58,9 +82,14 @@ def error_of(response: httpx.Response) -> ToolkitError:
     try:
         info = ErrorEnvelope.model_validate_json(response.content).error
     except ValidationError:
-        return ServiceError(
-            ErrorCode.UNAVAILABLE,
-            f"{response.url.host} answered {response.status_code}, and not as this service does.",
+        return foreign(response)
+    if (
+        info.code == ErrorCode.UNAUTHENTICATED.name
+        and "authorization" not in response.request.headers
+    ):
+        info.message = (
+            "No key was given: pass api_key= or set TOOLKIT_API_KEY;"
+            " client.account.create(email) makes an account with one."
         )
     error = info.to_exception()
     wait = response.headers.get("retry-after", "")
@@ -69,12 +98,29 @@ def error_of(response: httpx.Response) -> ToolkitError:
     return error
 
 
+def foreign(response: httpx.Response) -> ServiceError:
+    """The exception for an answer that this service does not give."""
+    said = f"{_place(response.url)} answered {response.status_code}, and not as this service does"
+    if response.has_redirect_location:
+        said += f", but points to {_place(response.url.join(response.headers['location']))}"
+    return ServiceError(ErrorCode.UNAVAILABLE, f"{said}: check the base_url.")
+
+
 def unreachable(error: httpx.TransportError, url: httpx.URL) -> ServiceError:
     """The exception for a service that cannot be reached."""
-    return ServiceError(
-        ErrorCode.UNAVAILABLE,
-        f"{url.host} could not be reached ({type(error).__name__}); is it running?",
-    )
+    why = f"{type(error).__name__}); is it running, and is this its port?"
+    if "CERTIFICATE_VERIFY_FAILED" in str(error):
+        why = "its certificate is not trusted here); use the name that the certificate is for."
+    elif url.scheme == "https" and "SSL" in str(error):
+        why = "it does not speak https); try http:// in base_url."
+    elif isinstance(error, httpx.RemoteProtocolError | httpx.ReadError):
+        why = f"{type(error).__name__}); is it a server of this toolkit, and is it http:// there?"
+    return ServiceError(ErrorCode.UNAVAILABLE, f"{_place(url)} could not be reached ({why}")
+
+
+def _place(url: httpx.URL) -> str:
+    """The scheme, host and port of an address: what else it has may be a secret."""
+    return str(httpx.URL(scheme=url.scheme, host=url.host, port=url.port))
 
 
 def once(method: str, path: str, transport: object) -> dict[str, str]:
@@ -106,6 +152,21 @@ def backoff_s(attempt: int, error: ToolkitError) -> float:
 def data_of(envelope: Any, model: type[R]) -> R:
     """The resource of an envelope."""
     return model.model_validate(envelope["data"])
+
+
+def envelope_of(response: httpx.Response) -> Any:
+    """The envelope that an answer is.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when it is none, as of a server of something else.
+    """
+    try:
+        envelope = response.json()
+    except ValueError:
+        raise foreign(response) from None
+    if not isinstance(envelope, dict) or "data" not in envelope:
+        raise foreign(response)
+    return envelope
 
 
 def page(limit: int, cursor: str | None) -> dict[str, str | int]:

@@ -130,10 +130,17 @@ class ToolkitError(Exception):
 
     def __str__(self) -> str:
         line = f"{self.code.name}: {self.message}"
-        if self.code.hint not in line:
-            line += f" {self.code.hint}"
+        hint = self._hint()
+        if hint not in line:
+            line += f" {hint}"
         where = "; ".join(f"{d.path}: {d.message}" if d.path else d.message for d in self.details)
         return f"{line} ({where})" if where else line
+
+    def _hint(self) -> str:
+        """Say what a person does next; nothing where only a header that is not there would tell."""
+        if "Retry-After" not in self.code.hint:
+            return self.code.hint
+        return "" if self.retry_after is None else f"Try again in {self.retry_after:g} s."
 
     def _render_traceback_(self) -> list[str]:
         """IPython shows this instead of a traceback: one line, with the next step."""

@@ -3,13 +3,13 @@
 import asyncio
 import os
 from concurrent.futures import ThreadPoolExecutor
-from importlib.metadata import PackageNotFoundError, version
 from typing import Self
 
 import httpx
 
 from toolkit.contract.capabilities import Capability
 from toolkit.contract.health import Health
+from toolkit.contract.version import installed_version
 from toolkit.engine.accounts import Accounts
 from toolkit.engine.admission import Admission
 from toolkit.engine.agent_runs import AgentRuns
@@ -158,6 +158,7 @@ class Engine:
             artifact_url=settings.artifact_url,
             lease_s=settings.lease_s,
             timed=observer.committed if observer is not None else None,
+            sandbox=settings.sandbox,
         )
         pool = ThreadPoolExecutor(os.cpu_count() or 2, thread_name_prefix="toolkit-cpu")
         core = Core(
@@ -213,7 +214,7 @@ class Engine:
         """Whether it is there, and how busy."""
         return Health(
             status="draining" if self.draining else "ok",
-            version=_version(),
+            version=installed_version(),
             sandbox=self.settings.sandbox,
             jobs_running=self._roots.running,
         )
@@ -227,8 +228,3 @@ class Engine:
         await self.events.wait(account_id, resource_id, seconds)
 
 
-def _version() -> str:
-    try:
-        return version("capability-toolkit")
-    except PackageNotFoundError:
-        return "0"

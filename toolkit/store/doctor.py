@@ -229,6 +229,7 @@ def _rebuilt(database: Path) -> str:
     engine.dispose()
     saved: Counter[str] = Counter()
     with closing(sqlite3.connect(new)) as target, closing(read_only(database)) as source:
+        target.execute(f"PRAGMA application_id = {_application_id(source)}")
         for table in metadata.sorted_tables:
             names = [column.name for column in table.columns]
             into = f"INSERT OR IGNORE INTO {table.name} ({', '.join(names)}) VALUES "  # noqa: S608
@@ -248,6 +249,14 @@ def _rebuilt(database: Path) -> str:
     told = ", ".join(f"{count} {table}" for table, count in saved.items() if count)
     gone = f" The records of {lost} runs, workflows or tasks are lost." if lost else ""
     return f"Saved {told or 'nothing'} into a new database; the damaged one is {aside.name}.{gone}"
+
+
+def _application_id(source: sqlite3.Connection) -> int:
+    """The mark of the world that a database belongs to; 0 where its header cannot be read."""
+    try:
+        return int(source.execute("PRAGMA application_id").fetchone()[0])
+    except sqlite3.DatabaseError:
+        return 0
 
 
 def _readable(

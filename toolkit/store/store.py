@@ -20,6 +20,7 @@ from toolkit.store.changes import Change, Emit, Insert, Lease, Update
 from toolkit.store.checkpoint import Checkpoints
 from toolkit.store.crashpoints import planted
 from toolkit.store.database import connect, translated
+from toolkit.store.kind import claim_kind
 from toolkit.store.owner import Owner
 from toolkit.store.reader import Reader, Row
 from toolkit.store.schema import migrate
@@ -59,6 +60,7 @@ class Store:
         artifact_url: str | None,
         lease_s: float,
         timed: Callable[[float], None] | None,
+        sandbox: bool | None,
     ) -> None:
         self._engine = connect(data_dir / "state.db", durability)
         self._lease_s = lease_s
@@ -67,6 +69,8 @@ class Store:
             opened.callback(self._engine.dispose)
             self._write_connection = opened.enter_context(self._engine.connect())
             migrate(self._write_connection)
+            if sandbox is not None:
+                claim_kind(self._write_connection, data_dir, sandbox=sandbox)
             self._read_connection = opened.enter_context(self._engine.connect())
             self._reader = Reader(_driver(self._read_connection))
             self._owner = Owner(data_dir)
@@ -95,6 +99,7 @@ class Store:
         artifact_url: str | None = None,
         lease_s: float = 15.0,
         timed: Callable[[float], None] | None = None,
+        sandbox: bool | None = None,
     ) -> Self:
         """Open a data directory, making and migrating it as needed.
 
@@ -104,6 +109,7 @@ class Store:
             artifact_url: where artifacts' bytes go, as fsspec spells it; `data_dir` by default.
             lease_s: how long a lease holds without being renewed, in seconds.
             timed: told how many seconds each commit took, on the thread that made it.
+            sandbox: whether the work in it is simulated or real; none looks at no work.
 
         Raises:
             ServiceError: `UNAVAILABLE` when it cannot be used.
@@ -114,7 +120,7 @@ class Store:
             raise ServiceError(
                 ErrorCode.UNAVAILABLE, f"The data directory cannot be made: {error.strerror}."
             ) from error
-        return cls(data_dir, durability, artifact_url, lease_s, timed)
+        return cls(data_dir, durability, artifact_url, lease_s, timed, sandbox)
 
     async def close(self) -> None:
         """Write what was submitted, and let go of everything."""

@@ -107,7 +107,10 @@ class Writer:
         try:
             while self._pending:
                 group = self._take()
-                outcome = await loop.run_in_executor(self._thread, self._write, group)
+                try:
+                    outcome = await loop.run_in_executor(self._thread, self._write, group)
+                except RuntimeError:  # an interpreter that ends may start no thread any more
+                    outcome = self._write(group)
                 self._settle(group, outcome)
         finally:
             self._in_thread = None

@@ -51,6 +51,7 @@ class AsyncClient:
 
     Raises:
         ServiceError: `UNAVAILABLE` when there is no address.
+        RequestError: `INVALID_REQUEST` for an address or a key that can be none.
     """
 
     def __init__(

@@ -43,7 +43,7 @@ class AsyncHttp:
     @property
     def url(self) -> str:
         """The address of `/v1`."""
-        return str(self._client.base_url)
+        return str(self._client.base_url).rstrip("/")
 
     async def send(
         self,
@@ -89,7 +89,7 @@ class AsyncHttp:
 
     async def call(self, method: str, path: str, **options: Any) -> Any:
         """Send a request and return its envelope."""
-        return (await self.send(method, path, **options)).json()
+        return _wire.envelope_of(await self.send(method, path, **options))
 
     async def data(self, model: type[R], method: str, path: str, **options: Any) -> R:
         """Send a request and return the record that its envelope holds."""

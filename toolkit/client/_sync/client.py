@@ -52,6 +52,7 @@ class Client:
 
     Raises:
         ServiceError: `UNAVAILABLE` when there is no address.
+        RequestError: `INVALID_REQUEST` for an address or a key that can be none.
     """
 
     def __init__(

@@ -44,7 +44,7 @@ class Http:
     @property
     def url(self) -> str:
         """The address of `/v1`."""
-        return str(self._client.base_url)
+        return str(self._client.base_url).rstrip("/")
 
     def send(
         self,
@@ -90,7 +90,7 @@ class Http:
 
     def call(self, method: str, path: str, **options: Any) -> Any:
         """Send a request and return its envelope."""
-        return (self.send(method, path, **options)).json()
+        return _wire.envelope_of(self.send(method, path, **options))
 
     def data(self, model: type[R], method: str, path: str, **options: Any) -> R:
         """Send a request and return the record that its envelope holds."""

@@ -1,0 +1,66 @@
+"""Which world a data directory belongs to, the sandbox or the real one: it never holds both."""
+
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy import Connection
+
+from toolkit.contract.errors import ErrorCode, ServiceError
+
+# In the database's header (`PRAGMA application_id`), so that every copy of it has it, too.
+SANDBOX: Final = 0x746B7362
+LIVE: Final = 0x746B6C76
+_USED = """
+SELECT coalesce(sum(json_extract(doc, '$.usage.simulated') IS 1), 0), count(*)
+FROM jobs WHERE status = 'completed' AND provider IS NOT NULL
+AND json_extract(doc, '$.cached_from') IS NULL
+"""
+
+
+def claim_kind(connection: Connection, data_dir: Path, *, sandbox: bool) -> None:
+    """Make a directory the sandbox's or the real world's, if it is neither's yet.
+
+    What a vendor did in it tells whose it is, where an earlier version left no mark.
+
+    Args:
+        connection: to the database, in no transaction.
+        data_dir: how the directory is named in an error.
+        sandbox: the world that it is opened for.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when it belongs to the other world.
+    """
+    wanted = SANDBOX if sandbox else LIVE
+    kind = _kind(connection)
+    if kind is None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")  # another process may be marking it just now
+        kind = _kind(connection) or _inferred(connection) or wanted
+        connection.exec_driver_sql(f"PRAGMA application_id = {kind}")
+        connection.exec_driver_sql("COMMIT")
+    if kind != wanted:
+        raise ServiceError(ErrorCode.UNAVAILABLE, _refusal(data_dir, sandbox=sandbox))
+
+
+def _refusal(data_dir: Path, *, sandbox: bool) -> str:
+    if sandbox:
+        return (
+            f"The data directory {data_dir} holds real work, which the sandbox's may not be mixed"
+            " with: name another one (data_dir, --data-dir) for the sandbox."
+        )
+    return (
+        f"The data directory {data_dir} is the sandbox's: open it with sandbox=True (--sandbox),"
+        " or name another one (data_dir, --data-dir) for real work."
+    )
+
+
+def _kind(connection: Connection) -> int | None:
+    kind = int(connection.exec_driver_sql("PRAGMA application_id").scalar_one())
+    return kind if kind in (SANDBOX, LIVE) else None
+
+
+def _inferred(connection: Connection) -> int | None:
+    """Tell from its jobs which world a directory is of; none where they do not tell."""
+    simulated, used = connection.exec_driver_sql(_USED).one()
+    if simulated == used:
+        return SANDBOX if used else None
+    return LIVE if not simulated else None
