@@ -36,23 +36,25 @@ class Shell:
     as_json: bool = False
 
     def show(self, thing: "Thing", rows: str = "", columns: Sequence[str] = ()) -> None:
-        """Print one thing: its facts, and below them one of its lists.
+        """Print one thing: its facts, and below them its lists and schemas as tables.
 
         Args:
             thing: a handle, or a record.
-            rows: which of its lists of records to show; the others are for `--json`.
+            rows: which of its lists of records comes first.
             columns: of that list.
         """
         record = _recorded(thing)
         if self.as_json:
             self.print_json(record)
             return
-        facts = [(name, value) for name, value in record.items() if not _is_rows(name, value)]
-        _print_table([], [(name.replace("_", " "), _cell(name, value)) for name, value in facts])
-        listed = record.get(rows)
-        if isinstance(listed, list) and listed:
-            print()
-            _print_rows(listed, columns)
+        from toolkit.display.outline import outline
+
+        facts, sections = outline(record)
+        _print_table([], [(name, tame(value)) for name, value in facts.items()])
+        for section in sorted(sections, key=lambda each: each.title != rows):
+            print(f"\n{section.title}")
+            named = columns if section.title == rows else section.columns
+            _print_rows(section.rows, named)
 
     def table(
         self,
@@ -93,14 +95,6 @@ def _recorded(thing: "Thing") -> dict[str, Any]:
     return thing.to_dict()
 
 
-def _is_rows(name: str, value: object) -> bool:
-    """Whether a fact is left out of text: it is empty, or a list of records without words."""
-    from toolkit.display.text import MISSING
-
-    empty = value is None or value == [] or value == {} or value == ""
-    return empty or (name != MISSING and isinstance(value, list) and isinstance(value[0], Mapping))
-
-
 def _print_rows(records: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
     _print_table(
         columns, [[_cell(name, record.get(name)) for name in columns] for record in records]
@@ -110,7 +104,7 @@ def _print_rows(records: Sequence[Mapping[str, Any]], columns: Sequence[str]) ->
 def _cell(name: str, value: object) -> str:
     from toolkit.display.text import cell
 
-    return tame("yes" if value is True else "no" if value is False else cell(name, value))
+    return tame(cell(name, value))
 
 
 def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

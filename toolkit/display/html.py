@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from toolkit.display import text
+from toolkit.display.outline import outline
 
+MOST_ROWS = 100  # of a table below a card of facts
 STYLE = "text-align:left;padding:2px 10px 2px 0;vertical-align:top"
 
 
@@ -35,14 +37,16 @@ def table(
 
 
 def facts(title: str, pairs: Mapping[str, object]) -> str:
-    """A card of facts: names and values."""
+    """A card of facts: names and values, and a table for each list or schema among them."""
+    flat, sections = outline(pairs)
     rows = "".join(
-        f'<tr><th scope="row" style="{STYLE}">{escape(name.replace("_", " "))}</th>'
-        f'<td style="{STYLE}">{cell(name, value)}</td></tr>'
-        for name, value in pairs.items()
-        if value is not None and value != [] and value != {}
+        f'<tr><th scope="row" style="{STYLE}">{escape(name)}</th>'
+        f'<td style="{STYLE}">{escape(value)}</td></tr>'
+        for name, value in flat.items()
     )
-    return f"<table><caption style='text-align:left'><b>{escape(title)}</b></caption>{rows}</table>"
+    below = "".join(table(each.rows, each.columns, each.title, most=MOST_ROWS) for each in sections)
+    caption = f"<caption style='text-align:left'><b>{escape(title)}</b></caption>"
+    return f"<table>{caption}{rows}</table>{below}"
 
 
 def cell(column: str, value: object) -> str:

@@ -142,19 +142,36 @@ def cell(column: str, value: object) -> str:
         return size(value)
     if column == "status":
         return f"{SYMBOLS.get(str(value), '·')} {value}"
-    if value is None:
-        return ""
     if column == MISSING and isinstance(value, list):
         return missing_line(value)
+    return short(inline(value), 300)
+
+
+def inline(value: object, name: str = "") -> str:
+    """A value on one line as people write it, whatever is nested in it.
+
+    >>> inline({"max_cost_usd": 1e-07, "tags": ["a", "b"], "of": [{"n": 1}, {"n": 2}], "no": None})
+    'max cost usd: $0.0000001, tags: a, b, of: n: 1; n: 2'
+    """
     if isinstance(value, Mapping):
-        value = [
-            f"{k.replace('_', ' ')}: {money(v) if k.endswith('_usd') else v}"
-            for k, v in value.items()
-            if v not in (None, [], {})
-        ]
+        return ", ".join(
+            f"{str(key).replace('_', ' ')}: {inline(each, str(key))}"
+            for key, each in value.items()
+            if not is_empty(each)
+        )
     if isinstance(value, list | tuple):
-        return short(", ".join(map(str, value)), 300)
-    return short(value, 300)
+        deep = any(isinstance(each, Mapping | list | tuple) for each in value)
+        return ("; " if deep else ", ").join(inline(each, name) for each in value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if name.endswith("_usd") and isinstance(value, int | float):
+        return money(value)
+    return "" if value is None else str(value)
+
+
+def is_empty(value: object) -> bool:
+    """Tell whether there is nothing to show: 0 and `False` are something."""
+    return value is None or (isinstance(value, str | Mapping | list | tuple) and not value)
 
 
 def summary(kind: str, record: BaseModel) -> str:

@@ -29,7 +29,4 @@ def _row(record: dict[str, Any]) -> dict[str, Any]:
 @on_service
 def show(shell: Shell, name: options.Name) -> None:
     """Show one, with the schemas of its input and output."""
-    capability = shell.client.capabilities.get(name)
-    shell.show(capability)
-    if not shell.as_json:
-        shell.note("The whole schemas: --json.")
+    shell.show(shell.client.capabilities.get(name))

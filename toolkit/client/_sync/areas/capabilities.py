@@ -47,7 +47,15 @@ class Capability(Handle[capabilities.Capability]):
 
     def _html(self) -> str:
         row = flat(self.record)
-        names = ("title", "description", "status", "default_provider", "accepts", "yields", "input")
+        names = (
+            "title",
+            "description",
+            "status",
+            "default_provider",
+            "accepts",
+            "yields",
+            "input_schema",
+        )
         return html.facts(f"{self.id}@{self.record.version}", {n: row[n] for n in names})
 
 

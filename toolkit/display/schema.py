@@ -1,0 +1,94 @@
+"""JSON Schemas as people read them: a row for each field."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+COLUMNS = ("field", "type", "required", "default", "description")
+DEEPEST = 3
+_BOUNDS = {
+    "minimum": "at least {}",
+    "maximum": "at most {}",
+    "exclusiveMinimum": "above {}",
+    "exclusiveMaximum": "below {}",
+    "minLength": "{} characters or more",
+    "maxLength": "{} characters at most",
+    "minItems": "{} items or more",
+    "maxItems": "{} items at most",
+}
+
+Schema = Mapping[str, Any]
+
+
+def is_schema(value: Mapping[str, object]) -> bool:
+    """Tell a schema of objects from other objects.
+
+    >>> is_schema({"type": "object", "properties": {"a": {}}}), is_schema({"type": "image"})
+    (True, False)
+    """
+    return isinstance(value.get("properties"), Mapping) and value.get("type") == "object"
+
+
+def fields(schema: Schema) -> list[dict[str, object]]:
+    """A row for each field of an object, those of objects in it below it.
+
+    >>> fields({"properties": {"n": {"type": "integer", "default": 1}}})[0]
+    {'field': 'n', 'type': 'integer', 'required': False, 'default': '1', 'description': ''}
+    """
+    return list(_fields(schema, schema.get("$defs", {}), "", 0))
+
+
+def _fields(
+    schema: Schema, named: Mapping[str, Schema], path: str, depth: int
+) -> Iterator[dict[str, object]]:
+    required = schema.get("required", ())
+    for name, field in schema.get("properties", {}).items():
+        actual = _resolved(field, named)
+        bounds = [text.format(actual[key]) for key, text in _BOUNDS.items() if key in actual]
+        told = [str(field.get("description") or actual.get("description") or ""), *bounds]
+        yield {
+            "field": path + name,
+            "type": _type(field, named),
+            "required": name in required,
+            "default": _literal(field["default"]) if field.get("default") is not None else "",
+            "description": "; ".join(text for text in told if text),
+        }
+        inside = _resolved(actual.get("items", actual), named)
+        if depth < DEEPEST and "properties" in inside:
+            below = f"{path}{name}{'[]' if 'items' in actual else ''}."
+            yield from _fields(inside, named, below, depth + 1)
+
+
+def _resolved(schema: object, named: Mapping[str, Schema]) -> Schema:
+    """What a schema refers to; of a choice with null, the other one."""
+    if not isinstance(schema, Mapping):
+        return {}
+    if "$ref" in schema:
+        return named.get(str(schema["$ref"]).rpartition("/")[2], {})
+    choices = [each for each in schema.get("anyOf", ()) if each.get("type") != "null"]
+    return {**_resolved(choices[0], named), **schema} if len(choices) == 1 else schema
+
+
+def _type(schema: object, named: Mapping[str, Schema]) -> str:
+    if not isinstance(schema, Mapping):
+        return "anything"
+    choices = schema.get("anyOf") or schema.get("oneOf")
+    if choices:
+        return " or ".join(dict.fromkeys(_type(each, named) for each in choices))
+    actual = _resolved(schema, named)
+    if "const" in actual:
+        return _literal(actual["const"])
+    if "enum" in actual:
+        return " | ".join(_literal(each) for each in actual["enum"])
+    kind = actual.get("type", "anything")
+    if kind == "array":
+        return f"list of {_type(actual.get('items'), named)}"
+    return " or ".join(kind) if isinstance(kind, list) else str(kind)
+
+
+def _literal(value: object) -> str:
+    """A value as one would type it."""
+    if isinstance(value, list):
+        return ", ".join(map(_literal, value)) or "none"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}: {_literal(each)}" for key, each in value.items()) or "none"
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
