@@ -226,5 +226,3 @@ class Engine:
     async def wait(self, account_id: str, resource_id: str, seconds: float) -> None:
         """Wait until a run, workflow or task has ended, or the time is up."""
         await self.events.wait(account_id, resource_id, seconds)
-
-
