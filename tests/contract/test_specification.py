@@ -351,6 +351,8 @@ def test_a_voice_clone_needs_reference_audio(caller: Door) -> None:
 
 # --- Routing rules ---
 
+# V7's LLM is optional: it runs at a serverless endpoint of the caller's, and so is named with it.
+AT_AN_ENDPOINT = (("llm.generate", "V7"), ("text.generate", "V7"))
 ALLOWED = {
     "llm.generate": LLM,
     "text.generate": LLM,
@@ -366,8 +368,7 @@ ALLOWED = {
     [
         pair
         for pair in product(ALLOWED, VENDORS)
-        if pair[1] in ALLOWED[pair[0]]
-        and pair not in (("llm.generate", "V7"), ("text.generate", "V7"))
+        if pair[1] in ALLOWED[pair[0]] and pair not in AT_AN_ENDPOINT
     ],
 )
 def test_any_allowed_connection_serves_alone(service: Door, name: str, label: str) -> None:
@@ -376,6 +377,16 @@ def test_any_allowed_connection_serves_alone(service: Door, name: str, label: st
     for options in ({}, {"provider": NAMES[label]}):
         ended = alone.run(name, input_of(alone, name), **options)
         assert (ended["status"], ended["data"]["provider"]) == ("completed", NAMES[label])
+
+
+@section(f"{RESOURCES} > Registered capabilities")
+@pytest.mark.parametrize(("name", "label"), AT_AN_ENDPOINT)
+def test_the_optional_llm_serves_at_an_endpoint(service: Door, name: str, label: str) -> None:
+    """Given V7 alone and an endpoint, then the pinned text is written there."""
+    alone = service.sign_up(NAMES[label])
+    options = {"provider": NAMES[label], "endpoint_id": alone.create("/v1/endpoints", {})["id"]}
+    ended = alone.run(name, input_of(alone, name), **options)
+    assert (ended["status"], ended["data"]["provider"]) == ("completed", NAMES[label])
 
 
 @section(f"{RESOURCES} > Registered capabilities")

@@ -1,0 +1,265 @@
+"""What the specification leaves open and is decided: the envelope of every answer, status codes.
+
+Expectations are written from the decisions' own words, as literals; requests are raw HTTP.
+"""
+
+import re
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.contract.door import Door, Json
+
+# 26 characters of a ULID in lower case: Crockford's alphabet has no i, l, o and u.
+ULID = r"[0-7][0-9abcdefghjkmnpqrstvwxyz]{25}"
+PREFIXES = "prv|run|ep|tpl|sto|tsk|wfl|acc|key|job|cmp|art|pln|agt|evt|req"
+TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
+NOBODYS = "01m7xrhddbvq3n2zjx4fe01326"
+GATHER = {"target": "capability", "name": "research.gather", "input": {"topic": "Tea"}}
+NODE = {"id": "a", "capability": "research.gather", "input": {"topic": "Tea"}}
+POINTER = {
+    "provider": "openai",
+    "connection_type": "environment",
+    "secret_ref": "OPENAI_API_KEY",
+}
+
+# A body that each collection takes, and the status that it is answered with.
+COLLECTIONS: dict[str, tuple[Json | None, int, str]] = {
+    "/v1/account/keys": ({}, 201, "key_"),
+    "/v1/providers/connections": (POINTER, 201, "prv_"),
+    "/v1/endpoints": ({}, 201, "ep_"),
+    "/v1/compute": ({"name": "easel", "gpu_type": "NVIDIA A40"}, 201, "cmp_"),
+    "/v1/storage": ({"name": "weights", "size_gb": 20}, 201, "sto_"),
+    "/v1/templates": ({"name": "worker", "image": "example/worker:1"}, 201, "tpl_"),
+    "/v1/agents": ({"name": "card-maker", "objective": "A card about tea"}, 201, "agt_"),
+    "/v1/runs": (GATHER, 202, "run_"),
+    "/v1/workflows": ({"name": "w", "nodes": [NODE]}, 202, "wfl_"),
+    "/v1/tasks": ({"objective": "A short text about tea"}, 202, "tsk_"),
+    "/v1/plans": ({"objective": "A short text about tea"}, 202, "pln_"),
+}
+OTHERS = [
+    "/v1/account",
+    "/v1/providers",
+    "/v1/capabilities",
+    "/v1/capabilities/llm.generate",
+    "/v1/jobs",
+    "/v1/artifacts",
+    "/v1/catalog/gpus",
+    "/v1/catalog/models",
+    "/v1/usage",
+    "/v1/billing",
+    "/v1/health",
+]
+
+
+def walk(value: Any, name: str = "") -> list[tuple[str, Any]]:
+    """Every scalar of a body, with the name of the member that it is in."""
+    if isinstance(value, dict):
+        return [one for key, inner in value.items() for one in walk(inner, key)]
+    if isinstance(value, list):
+        return [one for inner in value for one in walk(inner, name)]
+    return [(name, value)]
+
+
+def check_envelope(answer: httpx.Response) -> Json:
+    """The body of an answer, which has to be an envelope as it was decided."""
+    request_id = answer.headers["X-Request-Id"]
+    assert re.fullmatch(f"req_{ULID}", request_id)
+    body = answer.json()
+    if answer.status_code >= 400:
+        assert set(body) == {"error"}
+        error = body["error"]
+        assert {"code", "message", "request_id"} <= set(error)
+        assert set(error) <= {"code", "message", "request_id", "details"}
+        assert error["request_id"] == request_id
+        assert error["message"].endswith(".")
+        assert "\n" not in error["message"]
+        assert all(set(one) == {"path", "message"} for one in error.get("details", []))
+        return dict(body)
+    assert {"data"} <= set(body) <= {"id", "status", "data", "error"}
+    data = body["data"]
+    for beside in ("id", "status"):
+        assert body.get(beside) == data.get(beside)
+    if "items" in data:
+        assert set(data) == {"items", "count", "next_cursor"}
+        assert data["count"] == len(data["items"])
+    for name, value in walk(data):
+        if name.endswith("_at") and value is not None:
+            assert re.fullmatch(TIME, value), (name, value)
+        if name.endswith("_usd") and value is not None:
+            assert type(value) in (int, float), (name, value)
+        if re.fullmatch(r"id|(?!vendor_).*_id", name):  # the vendors' ids are their own
+            ours = isinstance(value, str) and re.match(f"({PREFIXES})_", value)
+            assert not ours or re.fullmatch(f"({PREFIXES})_{ULID}", value), (name, value)
+    return dict(body)
+
+
+# --- Envelope, ids, times, money ---
+
+
+@pytest.mark.parametrize("path", COLLECTIONS)
+def test_what_is_made_listed_read_and_missing_has_the_envelope(caller: Door, path: str) -> None:
+    """Given a collection, then each answer of it is an envelope, with ids, times and money."""
+    given, status, prefix = COLLECTIONS[path]
+    answer = caller.send("POST", path, given)
+    assert answer.status_code == status, answer.text
+    made = check_envelope(answer)
+    assert re.fullmatch(prefix + ULID, made["id"])
+    listed = check_envelope(caller.send("GET", path))
+    assert listed["data"]["items"][0]["id"] == made["id"]  # newest first
+    assert check_envelope(caller.send("GET", f"{path}/{made['id']}"))["id"] == made["id"]
+    missing = caller.send("GET", f"{path}/{prefix}{NOBODYS}")
+    assert missing.status_code == 404
+    assert check_envelope(missing)["error"]["code"] == "NOT_FOUND"
+    wrong = caller.send("POST", path, {"surprise": 1})
+    assert wrong.status_code == 400
+    assert "surprise" in [one["path"] for one in check_envelope(wrong)["error"]["details"]]
+
+
+@pytest.mark.parametrize("path", OTHERS)
+def test_what_is_only_read_has_the_envelope(caller: Door, path: str) -> None:
+    """Given what can only be read, then it is an envelope too, and has no other method."""
+    assert check_envelope(caller.send("GET", path))
+    refused = caller.send("PUT", path)
+    assert refused.status_code == 405
+    assert check_envelope(refused)["error"]["code"] == "METHOD_NOT_ALLOWED"
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/endpoints", "/v1/storage", "/v1/templates", "/v1/compute", "/v1/agents"]
+)
+def test_a_delete_answers_with_the_last_state(caller: Door, path: str) -> None:
+    """Given what is deleted, then 200 with its last state, `deleted: true` in it."""
+    body = dict(COLLECTIONS[path][0] or {}) | {"name": "short-lived"}
+    made = caller.create(path, body)
+    gone = caller.send("DELETE", f"{path}/{made['id']}")
+    assert gone.status_code == 200
+    assert check_envelope(gone)["data"]["deleted"] is True
+
+
+@pytest.mark.parametrize("area", ["runs", "workflows", "tasks"])
+def test_a_cancel_of_what_has_ended_changes_nothing(caller: Door, area: str) -> None:
+    """Given work that has ended, then a cancel is answered with 200 and the same record."""
+    made = caller.create(f"/v1/{area}", COLLECTIONS[f"/v1/{area}"][0])
+    ended = caller.poll(f"/v1/{area}/{made['id']}", "completed", "failed")
+    answer = caller.send("POST", f"/v1/{area}/{made['id']}/cancel")
+    assert answer.status_code == 200
+    assert check_envelope(answer) == ended
+
+
+# --- Status codes, row by row ---
+
+
+def run(**changes: object) -> Json:
+    """A run's body with changes."""
+    return {**GATHER, **changes}
+
+
+def flow(*nodes: Json) -> Json:
+    """A workflow's body."""
+    return {"name": "w", "nodes": list(nodes)}
+
+
+REFUSED: list[tuple[str, object, int, str]] = [
+    ("/v1/runs", [], 400, "INVALID_REQUEST"),
+    ("/v1/runs", "text", 400, "INVALID_REQUEST"),
+    ("/v1/runs", {"target": "capability"}, 400, "INVALID_REQUEST"),
+    ("/v1/runs", run(extra=1), 400, "INVALID_REQUEST"),
+    ("/v1/runs", run(name=True), 400, "INVALID_REQUEST"),
+    ("/v1/runs", run(input={"topic": "a\0b"}), 400, "INVALID_REQUEST"),
+    ("/v1/runs", run(input={"topic": 1}), 400, "INVALID_REQUEST"),
+    ("/v1/runs", run(name="research.gather@1", version="2"), 400, "INVALID_REQUEST"),
+    ("/v1/runs", run(options={"provider": "elevenlabs"}), 400, "PROVIDER_NOT_ALLOWED"),
+    ("/v1/runs", run(target="marketplace"), 400, "TARGET_UNSUPPORTED"),
+    ("/v1/runs", run(name="no.such"), 404, "NOT_FOUND"),
+    ("/v1/runs", run(version="9"), 404, "NOT_FOUND"),
+    (
+        "/v1/runs",
+        run(name="llm.generate", input={"objective": "Tea"}, options={"max_cost_usd": 1e-9}),
+        402,
+        "BUDGET_EXCEEDED",
+    ),
+    ("/v1/workflows", flow(), 400, "INVALID_WORKFLOW"),
+    ("/v1/workflows", flow(NODE, NODE), 400, "INVALID_WORKFLOW"),
+    ("/v1/workflows", flow({**NODE, "depends_on": ["a"]}), 400, "INVALID_WORKFLOW"),
+    ("/v1/workflows", flow({**NODE, "depends_on": ["z"]}), 400, "INVALID_WORKFLOW"),
+    (
+        "/v1/workflows",
+        flow({**NODE, "depends_on": ["b"]}, {**NODE, "id": "b", "depends_on": ["a"]}),
+        400,
+        "INVALID_WORKFLOW",
+    ),
+    ("/v1/workflows", flow({**NODE, "id": "n" * 256}), 400, "INVALID_REQUEST"),
+    ("/v1/no/such/path", {}, 404, "NOT_FOUND"),
+]
+
+
+@pytest.mark.parametrize(("path", "body", "status", "code"), REFUSED)
+def test_a_refusal_has_the_status_and_code_of_its_row(
+    caller: Door, path: str, body: object, status: int, code: str
+) -> None:
+    """Given a case of the table, then its status and its code; of a graph's faults, the places."""
+    answer = caller.send("POST", path, body)
+    assert (answer.status_code, check_envelope(answer)["error"]["code"]) == (status, code)
+    if code in ("INVALID_REQUEST", "INVALID_WORKFLOW"):
+        assert answer.json()["error"]["details"]
+
+
+@pytest.mark.parametrize(
+    "content", [b"{", b"", b'{"objective": NaN}', b'{"a":' * 65 + b"1" + b"}" * 65]
+)
+def test_what_is_no_json_is_an_invalid_request(caller: Door, content: bytes) -> None:
+    """Given bytes that are no JSON, or too deep, then 400."""
+    headers = {"Authorization": f"Bearer {caller.key}", "Content-Type": "application/json"}
+    answer = caller.http.post("/v1/tasks", headers=headers, content=content)
+    assert (answer.status_code, check_envelope(answer)["error"]["code"]) == (400, "INVALID_REQUEST")
+
+
+@pytest.mark.parametrize("key", [None, "x", "sk_live_" + "a" * 43])
+def test_a_key_that_is_none_is_401(service: Door, key: str | None) -> None:
+    """Given no key, a malformed or an unknown one, then 401 with the scheme."""
+    answer = Door(service.http, service.faults, service.data_dir, key).send("GET", "/v1/runs")
+    assert (answer.status_code, check_envelope(answer)["error"]["code"]) == (401, "UNAUTHENTICATED")
+    assert answer.headers["WWW-Authenticate"] == "Bearer"
+
+
+def test_a_key_without_the_scope_is_403(caller: Door) -> None:
+    """Given a key that may only read, then a run of it is 403."""
+    made = caller.create("/v1/account/keys", {"scopes": ["read"]})
+    reader = Door(caller.http, caller.faults, caller.data_dir, made["data"]["api_key"])
+    answer = reader.send("POST", "/v1/runs", GATHER)
+    assert (answer.status_code, check_envelope(answer)["error"]["code"]) == (403, "FORBIDDEN")
+
+
+def test_a_second_account_of_an_email_is_409(service: Door) -> None:
+    """Given an email with an account, then another is a conflict."""
+    for status in (201, 409):
+        answer = service.send("POST", "/v1/account", {"email": "twice@example.org"})
+        assert answer.status_code == status
+        check_envelope(answer)
+
+
+def test_an_idempotency_key_is_for_one_body(caller: Door) -> None:
+    """Given the key again, then the first answer; with another body, 422."""
+    sent = {"Idempotency_Key": "decided-once"}
+    first = caller.send("POST", "/v1/runs", GATHER, **sent)
+    again = caller.send("POST", "/v1/runs", GATHER, **sent)
+    assert (again.status_code, again.json()) == (first.status_code, first.json())
+    other = caller.send("POST", "/v1/runs", run(input={"topic": "Coffee"}), **sent)
+    assert other.status_code == 422
+    assert check_envelope(other)["error"]["code"] == "IDEMPOTENCY_CONFLICT"
+
+
+def test_a_body_over_the_limit_is_413(caller: Door) -> None:
+    """Given more than 1 MiB, then 413."""
+    answer = caller.send("POST", "/v1/tasks", {"objective": "x" * 1024 * 1024})
+    assert answer.status_code == 413
+    assert check_envelope(answer)["error"]["code"] == "PAYLOAD_TOO_LARGE"
+
+
+def test_another_accounts_work_is_not_found(service: Door, caller: Door) -> None:
+    """Given someone else's id, then the same as for an unknown one."""
+    made = caller.create("/v1/runs", GATHER)
+    answer = service.sign_up().send("GET", f"/v1/runs/{made['id']}")
+    assert (answer.status_code, check_envelope(answer)["error"]["code"]) == (404, "NOT_FOUND")
