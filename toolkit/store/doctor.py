@@ -224,9 +224,11 @@ def _rebuilt(database: Path) -> str:
     new = database.with_name("state.db.new")
     new.unlink(missing_ok=True)
     engine = create_engine(f"sqlite:///{new}")
-    with translated(), engine.connect() as connection:
-        migrate(connection)
-    engine.dispose()
+    try:
+        with translated(), engine.connect() as connection:
+            migrate(connection)
+    finally:
+        engine.dispose()
     saved: Counter[str] = Counter()
     with closing(sqlite3.connect(new)) as target, closing(read_only(database)) as source:
         target.execute(f"PRAGMA application_id = {_application_id(source)}")
