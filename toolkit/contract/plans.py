@@ -49,7 +49,7 @@ class CostRange(Record):
     Attributes:
         low: the least: short answers of the cheapest model that may be called.
         expected: what its first choices are expected to be billed.
-        high: the most that one call of each node can be billed; a budget is kept whatever this is.
+        high: the most that one call of each node can be billed, and no more than `max_cost_usd`.
     """
 
     low: Usd | None = None

@@ -64,10 +64,7 @@ class Gate:
                 artifact, endpoint or compute, `INVALID_REQUEST` for both of the latter, or
                 `BUDGET_EXCEEDED` where no call that could be made would fit.
         """
-        backends = self._backends.get(capability.name)
-        if backends is None:
-            backends = await self._core.backends(self._account_id, capability)
-            self._backends[capability.name] = backends
+        backends = await self.backends(capability)
         check(capability, options, backends)
         await self.find(capability, given, options)
         if operation is None:
@@ -81,6 +78,14 @@ class Gate:
             return NOTHING
         known = first.estimated_cost_usd
         return None if known is None else Decimal(str(known))
+
+    async def backends(self, capability: Capability) -> Backends:
+        """Who there is for a capability; what many nodes ask for is looked up once."""
+        found = self._backends.get(capability.name)
+        if found is None:
+            found = await self._core.backends(self._account_id, capability)
+            self._backends[capability.name] = found
+        return found
 
     async def find(
         self, capability: Capability, given: Mapping[str, object], options: Options

@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 
 from toolkit.contract.base import ErrorInfo, now, rfc3339
-from toolkit.contract.errors import ErrorCode, ToolkitError, not_found
-from toolkit.contract.jobs import Options
+from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError, not_found
 from toolkit.contract.plans import Plan, PlanNode
 from toolkit.contract.tasks import (
     FINAL_TASK_STATUSES,
@@ -15,13 +15,13 @@ from toolkit.contract.tasks import (
     TaskCreate,
     TaskStatus,
 )
-from toolkit.contract.workflows import NodeCreate, Workflow, WorkflowCreate
+from toolkit.contract.workflows import Workflow
 from toolkit.engine.artifacts import Artifacts
 from toolkit.engine.budget import spending
 from toolkit.engine.core import Core
 from toolkit.engine.graph import downstream
 from toolkit.engine.nodes import dollars, total
-from toolkit.engine.plans import Plans
+from toolkit.engine.plans import Plans, workflow_of
 from toolkit.engine.reviewer import Evidence, review
 from toolkit.engine.stored import read_job
 from toolkit.engine.work import Suspended
@@ -30,7 +30,6 @@ from toolkit.plugins import Upstream
 from toolkit.store import Change, Emit, Lease, Update
 
 MAX_REVIEW_RETRIES = 2
-TASK_NODE_RETRIES = 2
 
 
 class Manager:
@@ -95,41 +94,29 @@ class Manager:
                 task.error = why(ErrorCode[code])
             await self.move(task, lease, "failed" if task.agent else "blocked", [stored])
             return
-        low, limit = plan.estimated_cost_usd.low, task.constraints.max_cost_usd
-        if limit is not None and (low is None or low > limit):
-            cost = "unknown" if low is None else f"at least ${low:.6f}"
-            message = f"The plan's cost is {cost}, and max_cost_usd is ${limit:.6f}."
-            task.error = why(ErrorCode.BUDGET_EXCEEDED, message)
+        task.estimated_cost_usd = plan.estimated_cost_usd.expected
+        try:
+            changes = await self._new_workflow(task, lease, plan.nodes, {})
+        except RequestError as error:
+            task.error = ErrorInfo.of(error)
             await self.move(task, lease, "failed", [stored])
             return
-        changes = await self._new_workflow(task, lease, plan.nodes, {})
         await self.move(task, lease, "executing", [stored, *changes])
 
     async def _new_workflow(
         self, task: Task, lease: Lease, nodes: Sequence[PlanNode], kept: Mapping[str, str]
     ) -> Sequence[Change]:
         """The workflow that a plan becomes, or one that re-runs what is not `kept`."""
-        request = WorkflowCreate(
-            name=task.objective.strip()[:200],
-            endpoint_id=task.constraints.endpoint_id,
-            compute_id=task.constraints.compute_id,
-            max_retries=TASK_NODE_RETRIES,
-            options=Options(optimize_for=task.constraints.optimize_for),
-            nodes=[
-                NodeCreate(
-                    id=node.id,
-                    capability=node.capability,
-                    input=node.input,
-                    depends_on=node.depends_on,
-                )
-                for node in nodes
-            ],
-        )
-        options = await self._workflows.check(lease.account_id, request)
-        workflow = self._workflows.draft(request, task_id=task.id)
+        request = workflow_of(task.objective, task.constraints, nodes)
+        left = task.constraints.max_cost_usd
+        if left is not None:
+            spent = Decimal(str(task.cost_incurred_usd))
+            left = float(max(Decimal(0), Decimal(str(left)) - spent))
+        checked = await self._workflows.check(lease.account_id, request, kept, limit=left)
+        workflow = self._workflows.draft(request, checked, task_id=task.id)
         task.workflow_id = workflow.id
         task.workflow_ids.append(workflow.id)
-        spec = spec_of(options, kept)
+        spec = spec_of(checked.options, kept)
         return self._workflows.inserted(workflow, lease.account_id, task.id, spec)
 
     async def _execute(self, task: Task, lease: Lease) -> None:

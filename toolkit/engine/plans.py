@@ -1,24 +1,28 @@
 """Plans: what a task would do; a dry run and the task itself share `Plans.make`."""
 
 from collections.abc import Sequence
-from decimal import Decimal
+from dataclasses import replace
+from typing import Literal
 
 from toolkit.contract.base import now, rfc3339
 from toolkit.contract.errors import ErrorCode, RequestError, not_found
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import Options
 from toolkit.contract.plans import Constraints, CostRange, Plan, PlanCreate, PlanNode
+from toolkit.contract.workflows import NodeCreate, WorkflowCreate
 from toolkit.engine.admission import check_place
+from toolkit.engine.affordability import Money
 from toolkit.engine.core import Core
+from toolkit.engine.estimates import Estimate, estimate_node, explain_unaffordable, sum_up
 from toolkit.engine.once import accept
-from toolkit.engine.planner import PlannerView, make_plan
-from toolkit.engine.registry import fillable_fields, validate_input
-from toolkit.engine.router import route
-from toolkit.plugins import Capability, TextRequest
+from toolkit.engine.planner import PlanDraft, PlannerView, make_plan
+from toolkit.engine.registry import fillable_fields
+from toolkit.engine.workflows import node_options
+from toolkit.plugins import Capability
 from toolkit.store import Insert
 
-# What upstream will fill in is not known when a plan is priced; this many characters stand for it.
-ASSUMED_CHARACTERS = 1_200
+TASK_NODE_RETRIES = 2
+Room = Literal["left", "any"]  # whether a call has to fit the budget, or only be bounded at all
 
 
 class Plans:
@@ -78,6 +82,7 @@ class Plans:
             },
         )
         draft = make_plan(request.objective, request.constraints, view)
+        cost, refusal = await self._cost(account_id, request, draft)
         return Plan(
             id=new_id(Prefix.PLAN),
             objective=request.objective,
@@ -86,8 +91,8 @@ class Plans:
             missing_capabilities=list(draft.missing_capabilities),
             missing_connections=list(draft.missing_connections),
             missing=list(draft.missing),
-            estimated_cost_usd=await self._price(account_id, request, draft.nodes),
-            rationale=draft.rationale,
+            estimated_cost_usd=cost,
+            rationale=" ".join([draft.rationale, *([refusal] if refusal else [])]),
             created_at=now(),
         )
 
@@ -103,38 +108,46 @@ class Plans:
         wanted = {c.id: c for c in map(registry.require, constraints.capabilities)}
         return [wanted[c.id] for c in registry.newest() if c.id in wanted]
 
-    async def _price(
-        self, account_id: str, request: PlanCreate, nodes: Sequence[PlanNode]
-    ) -> CostRange:
-        """The least and the most the nodes may cost, over the backends the router would keep."""
-        low, high = Decimal(0), Decimal(0)
+    async def _cost(
+        self, account_id: str, request: PlanCreate, draft: PlanDraft
+    ) -> tuple[CostRange, str | None]:
+        """What a plan may come to, and why its budget rules it out, if it does."""
+        if not draft.nodes or draft.missing_capabilities:
+            return CostRange(), None
+        # Whatever the budget leaves: one too small is to be made as large as this.
+        estimates = await self._estimates(account_id, request, draft.nodes, "any")
+        cost = sum_up(estimates.values())
+        limit = request.constraints.max_cost_usd
+        if limit is None or draft.missing:
+            return cost, None
+        estimates = await self._estimates(account_id, request, draft.nodes, "left")
+        refusal = explain_unaffordable(estimates, limit)
+        if refusal is None:  # the budget is kept, whatever would be asked
+            cost.expected = None if cost.expected is None else min(cost.expected, limit)
+            cost.high = None if cost.high is None else min(cost.high, limit)
+        return cost, refusal
+
+    async def _estimates(
+        self, account_id: str, request: PlanCreate, nodes: Sequence[PlanNode], room: Room
+    ) -> dict[str, Estimate]:
+        """What each node may come to, as the workflow that the plan becomes is estimated."""
         registry = self._core.registry
         by_id = {node.id: registry.require(node.capability) for node in nodes}
-        options = Options(optimize_for=request.constraints.optimize_for)
-        for node in nodes:
-            capability = by_id[node.id]
-            fillable = fillable_fields(capability, [by_id[up] for up in node.depends_on])
-            given = dict(node.input)
-            for field in fillable:
-                if capability.takes[field].form == "text":
-                    given.setdefault(field, "x" * ASSUMED_CHARACTERS)
-            value = validate_input(capability, given, fillable, "input")
-            operation = capability.estimate(value) if value is not None else None
-            if operation is None:
-                continue
-            backends = await self._core.backends(account_id, capability)
-            routing = route(capability, options, operation, backends)
-            costs = [c.estimated_cost_usd for c in routing.candidates if not c.excluded]
-            if not costs:
-                continue
-            if None in costs:
-                return CostRange()
-            known = [Decimal(str(cost)) for cost in costs if cost is not None]
-            # A text may end long before the most tokens that it is allowed.
-            share = Decimal("0.1") if isinstance(operation, TextRequest) else Decimal(1)
-            low += min(known) * share
-            high += max(known)
-        return CostRange(low=float(low), high=float(high))
+        options = node_options(workflow_of(request.objective, request.constraints, nodes))
+        money = Money().within(request.constraints.max_cost_usd)
+        if room == "any":
+            money = replace(money, room=None)
+        return {
+            node.id: estimate_node(
+                by_id[node.id],
+                node.input,
+                fillable_fields(by_id[node.id], [by_id[up] for up in node.depends_on]),
+                options[node.id],
+                await self._core.backends(account_id, by_id[node.id]),
+                money,
+            )
+            for node in nodes
+        }
 
     @staticmethod
     def inserted(account_id: str, plan: Plan) -> Insert:
@@ -146,3 +159,25 @@ class Plans:
             "doc": plan.model_dump_json(),
         }
         return Insert("plans", row)
+
+
+def workflow_of(
+    objective: str, constraints: Constraints, nodes: Sequence[PlanNode]
+) -> WorkflowCreate:
+    """The workflow that a plan becomes."""
+    return WorkflowCreate(
+        name=objective.strip()[:200],
+        endpoint_id=constraints.endpoint_id,
+        compute_id=constraints.compute_id,
+        max_retries=TASK_NODE_RETRIES,
+        options=Options(optimize_for=constraints.optimize_for),
+        nodes=[
+            NodeCreate(
+                id=node.id,
+                capability=node.capability,
+                input=node.input,
+                depends_on=node.depends_on,
+            )
+            for node in nodes
+        ],
+    )

@@ -192,6 +192,12 @@ def fillable_fields(capability: Capability, upstream: Iterable[Capability]) -> f
     )
 
 
+def max_length_of(model: type[BaseModel], field: str) -> int | None:
+    """How many characters a text field may have."""
+    limits = (getattr(rule, "max_length", None) for rule in model.model_fields[field].metadata)
+    return next((limit for limit in limits if isinstance(limit, int)), None)
+
+
 def _schema(model: type[BaseModel]) -> dict[str, Any]:
     return model.model_json_schema(mode="validation")
 

@@ -137,7 +137,13 @@ class Reruns:
 def _as_drafted(workflow: Workflow) -> Workflow:
     """A record as it was before anything of it ran; what was created stays."""
     bare = [
-        Node(id=n.id, capability=n.capability, input=n.input, depends_on=n.depends_on)
+        Node(
+            id=n.id,
+            capability=n.capability,
+            input=n.input,
+            depends_on=n.depends_on,
+            estimated_cost_usd=n.estimated_cost_usd,
+        )
         for n in workflow.nodes
     ]
     again = {"nodes": bare, "status": "queued", "sink_artifact_ids": {}}

@@ -19,7 +19,7 @@ from toolkit.engine.cache import Cache
 from toolkit.engine.calls import Calls
 from toolkit.engine.core import Core
 from toolkit.engine.driver import NO_HOOKS, Hooks
-from toolkit.engine.registry import validate_input
+from toolkit.engine.registry import max_length_of, validate_input
 from toolkit.engine.router import servable
 from toolkit.engine.work import Ended, Work
 from toolkit.plugins import Blob, Call, Capability, Result, Upstream, VendorFault
@@ -259,14 +259,8 @@ def _fill(capability: Capability, given: dict[str, object], upstream: Sequence[U
             continue
         texts = [text for item in matching if (text := item.text)]
         if texts:
-            longest = _longest(capability.input_model, field)
+            longest = max_length_of(capability.input_model, field)
             given[field] = "\n\n".join(texts)[:longest]
-
-
-def _longest(model: type[BaseModel], field: str) -> int | None:
-    """How many characters a text field may have."""
-    limits = (getattr(rule, "max_length", None) for rule in model.model_fields[field].metadata)
-    return next((limit for limit in limits if isinstance(limit, int)), None)
 
 
 def _explain(error: Exception) -> tuple[ErrorInfo, bool]:

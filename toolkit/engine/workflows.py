@@ -3,17 +3,25 @@
 import json
 from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 from toolkit.contract.base import JsonObject, now, rfc3339
 from toolkit.contract.errors import Detail, ErrorCode, RequestError, not_found
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import FINAL_STATUSES, Options
 from toolkit.contract.workflows import Node, Workflow, WorkflowCreate
-from toolkit.engine.admission import PLACES, Admission, check_place, within_budget
+from toolkit.engine.admission import PLACES, Admission, check_place
 from toolkit.engine.affordability import Money
 from toolkit.engine.budget import Budget, spending
 from toolkit.engine.core import Core
+from toolkit.engine.estimates import (
+    FREE,
+    Choices,
+    Estimate,
+    estimate_node,
+    explain_unaffordable,
+    sum_up,
+)
 from toolkit.engine.graph import build
 from toolkit.engine.nodes import JobState, all_skipped, dependents, shown
 from toolkit.engine.once import accept
@@ -24,6 +32,18 @@ from toolkit.engine.scheduler import DEFAULT_OPTIONS, Scheduler
 from toolkit.engine.stored import read_job
 from toolkit.engine.telemetry import Watched
 from toolkit.store import Change, Emit, Insert, Lease, Row
+
+
+class Checked(NamedTuple):
+    """A graph that can be run.
+
+    Attributes:
+        options: what each node is carried out with, by node id.
+        estimates: what each may come to, by node id; nothing for one that is not run.
+    """
+
+    options: dict[str, Options]
+    estimates: dict[str, Estimate]
 
 
 class Workflows:
@@ -63,13 +83,13 @@ class Workflows:
         Raises:
             RequestError: see `create`.
         """
-        options = await self.check(account_id, request, kept)
+        checked = await self.check(account_id, request, kept)
         await self._core.allowances.check(key_id, None)
         await self._core.quotas.check_queue(account_id)
-        workflow = self.draft(request)
+        workflow = self.draft(request, checked)
         workflow.forked_from = forked_from
         inserted, lease = self._core.store.new_root(workflow.id, "workflow", account_id, key_id)
-        spec = spec_of(options, kept)
+        spec = spec_of(checked.options, kept)
         changes = self.inserted(workflow, account_id, workflow.id, spec)
         await accept(self._core, [inserted, *changes], workflow)
         if not kept:
@@ -78,16 +98,22 @@ class Workflows:
         return workflow
 
     async def check(
-        self, account_id: str, request: WorkflowCreate, kept: Collection[str] = ()
-    ) -> dict[str, Options]:
+        self,
+        account_id: str,
+        request: WorkflowCreate,
+        kept: Collection[str] = (),
+        *,
+        limit: float | None = None,
+    ) -> Checked:
         """Refuse what cannot be run, before anything is stored.
 
         Args:
             request: the graph.
             kept: the nodes that are not run, as their results are there.
+            limit: what it may cost, beside what the request says.
 
         Returns:
-            the options each node is carried out with, by node id.
+            what each node is carried out with, and what it may come to.
 
         Raises:
             RequestError: see `create`.
@@ -97,36 +123,47 @@ class Workflows:
         by_id = {node.id: registry.require(node.capability) for node in request.nodes}
         await check_place(self._core, account_id, request.endpoint_id, request.compute_id)
         gate = self._admission.gate(account_id)
-        options, limit = _options(request), request.options.max_cost_usd
+        options = node_options(request)
+        limits = [one for one in (limit, request.options.max_cost_usd) if one is not None]
+        limit = min(limits, default=None)
         faults: list[Detail] = []
-        expected: list[Decimal | None] = []
+        estimates: dict[str, Estimate] = {}
+        choices: Choices = {}
         for i, node in enumerate(request.nodes):
             capability = by_id[node.id]
             fillable = fillable_fields(capability, [by_id[up] for up in node.depends_on])
             try:
-                value = validate_input(capability, node.input, fillable, f"nodes.{i}.input")
+                validate_input(capability, node.input, fillable, f"nodes.{i}.input")
             except RequestError as error:
                 faults += error.details
                 continue
-            # What upstream fills in is not known yet, so neither is what it will cost.
-            limited = limit is not None or options[node.id].max_cost_usd is not None
-            priced = limited and value is not None and node.id not in kept
-            operation = capability.estimate(value) if priced else None
             own = options[node.id]
-            expected.append(
-                await gate.admit(
-                    capability, node.input, own, operation, Money.of(own).within(limit)
+            await gate.admit(capability, node.input, own, None)
+            estimates[node.id] = FREE
+            if node.id not in kept:
+                estimates[node.id] = estimate_node(
+                    capability,
+                    node.input,
+                    fillable,
+                    own,
+                    await gate.backends(capability),
+                    Money.of(own).within(limit),
+                    choices,
                 )
-            )
         if faults:
             raise RequestError(
                 ErrorCode.INVALID_REQUEST, "Some nodes have inputs that do not fit.", details=faults
             )
-        within_budget(limit, expected)
-        return options
+        refusal = explain_unaffordable(estimates, limit)
+        if refusal is not None:
+            raise RequestError(ErrorCode.BUDGET_EXCEEDED, refusal)
+        return Checked(options, estimates)
 
-    def draft(self, request: WorkflowCreate, *, task_id: str | None = None) -> Workflow:
+    def draft(
+        self, request: WorkflowCreate, checked: Checked, *, task_id: str | None = None
+    ) -> Workflow:
         """The record of a new workflow."""
+        estimates = checked.estimates
         return Workflow(
             id=new_id(Prefix.WORKFLOW),
             name=request.name,
@@ -141,9 +178,11 @@ class Workflows:
                     capability=self._core.registry.require(node.capability).name,
                     input=node.input,
                     depends_on=node.depends_on,
+                    estimated_cost_usd=_dollars(estimates[node.id].expected),
                 )
                 for node in request.nodes
             ],
+            estimated_cost_usd=sum_up(estimates.values()).expected,
             created_at=now(),
         )
 
@@ -246,6 +285,10 @@ class Workflows:
         return Workflow.model_validate_json(str(row["doc"])), json.loads(str(row["spec"]))
 
 
+def _dollars(amount: Decimal | None) -> float | None:
+    return None if amount is None else float(amount)
+
+
 def _state(row: Mapping[str, Any]) -> JobState:
     return JobState.of(read_job(row))
 
@@ -265,7 +308,7 @@ def spec_of(options: Mapping[str, Options], kept: Mapping[str, str] | None = Non
     return {"options": chosen, "kept": dict(kept or {})}
 
 
-def _options(request: WorkflowCreate) -> dict[str, Options]:
+def node_options(request: WorkflowCreate) -> dict[str, Options]:
     """Each node's options over the workflow's, whose budget and deadline are its own."""
     common = request.options.model_dump(
         exclude_defaults=True, exclude={"max_cost_usd", "deadline_s"}
