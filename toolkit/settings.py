@@ -119,6 +119,7 @@ class Settings(BaseSettings):
         zim_path: a ZIM file to read them from instead.
         max_nodes: of one workflow.
         max_edges: of one workflow.
+        max_price_age_days: after which `toolkit doctor` says that list prices are old.
         body_limit_bytes: of a body, but for uploads.
         upload_limit_bytes: of an uploaded artifact.
         reply_limit_bytes: of a vendor's answer, unpacked.
@@ -185,6 +186,7 @@ class Settings(BaseSettings):
 
     max_nodes: int = Field(default=1_000, ge=1)
     max_edges: int = Field(default=10_000, ge=1)
+    max_price_age_days: int = Field(default=120, ge=0)
     body_limit_bytes: int = Field(default=1024 * 1024, ge=1024)
     upload_limit_bytes: int = Field(default=50 * 1024 * 1024, ge=1024)
     reply_limit_bytes: int = Field(default=64 * 1024 * 1024, ge=1024)

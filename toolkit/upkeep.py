@@ -34,6 +34,7 @@ def doctor(
 
     done = examiner.repair(data_dir) if repair else []
     found = examiner.examine(data_dir, deep=deep)
+    found += _of_prices()
     if vendors:
         found += _at_vendors(data_dir)
     serious = any(finding.serious for finding in found)
@@ -50,6 +51,19 @@ def doctor(
             typer.echo(f"✓ {data_dir} is sound.")
     if serious:
         raise typer.Exit(1)
+
+
+def _of_prices() -> "list[Finding]":
+    """Prices that were read long ago, and models that are announced to end."""
+    from toolkit.contract.base import now
+    from toolkit.engine.price_review import review_prices
+    from toolkit.engine.registry import Registry
+    from toolkit.settings import Settings
+    from toolkit.store.doctor import Finding
+
+    vendors = Registry.load().vendors.values()
+    told = review_prices(vendors, Settings(), now().date())
+    return [Finding(line, serious=False) for line in told]
 
 
 def _at_vendors(data_dir: Path) -> "list[Finding]":

@@ -1,5 +1,7 @@
 """The catalogue: what the connected GPU cloud rents out, and every vendor's models."""
 
+from datetime import date
+
 from toolkit.contract.base import Record, Usd
 
 
@@ -20,6 +22,13 @@ class Gpu(Record):
     prices_per_hour_usd: dict[str, Usd] = {}
 
 
+class PriceTier(Record):
+    """The prices of a request whose input has more than `above_input_tokens` tokens."""
+
+    above_input_tokens: int
+    prices_usd: dict[str, Usd]
+
+
 class CatalogModel(Record):
     """A vendor's model with its list prices.
 
@@ -29,6 +38,12 @@ class CatalogModel(Record):
         default: whether it is asked for when nobody named one.
         quality: its tier: 1 economy, 2 standard, 3 premium.
         prices_usd: of one unit, by unit; what is not known is left out, and 0 is really 0.
+        price_tiers: the prices of longer inputs, which then hold for all of a request.
+        batch_share: the share of the prices that the vendor's batch API takes; none without one.
+        bound: what the most that a call may come to rests on; none where it has no bound, so that
+            it cannot be used under a budget.
+        ends: the day on which the vendor shuts it down, where that is announced.
+        successor: the model that the vendor names instead.
         as_of: the day of the prices.
         source: where they were read.
     """
@@ -40,5 +55,10 @@ class CatalogModel(Record):
     default: bool = False
     quality: int = 1
     prices_usd: dict[str, Usd] = {}
+    price_tiers: list[PriceTier] = []
+    batch_share: float | None = None
+    bound: str | None = None
+    ends: date | None = None
+    successor: str | None = None
     as_of: str = ""
     source: str = ""

@@ -1,12 +1,14 @@
 """The catalogue: the GPUs of the connected cloud, kept for a few minutes, and vendors' models."""
 
 import time
+from collections.abc import Mapping
+from decimal import Decimal
 
-from toolkit.contract.catalog import CatalogModel, Gpu
+from toolkit.contract.catalog import CatalogModel, Gpu, PriceTier
 from toolkit.contract.errors import Detail, ErrorCode, RequestError, ServiceError, WorkError
 from toolkit.engine.core import Core
 from toolkit.engine.offers import models_known
-from toolkit.plugins import VendorFault
+from toolkit.plugins import Model, Vendor, VendorFault
 from toolkit.plugins.infrastructure import GpuListing, GpuOffer
 
 KEPT_S = 300.0
@@ -44,17 +46,7 @@ class Catalog:
     def models(self) -> list[CatalogModel]:
         """Every vendor's models, and those the operator named, with their prices."""
         return [
-            CatalogModel(
-                id=f"{vendor.id}/{model.kind}/{model.id}",
-                provider=vendor.id,
-                model=model.id,
-                kind=model.kind,
-                default=model.default,
-                quality=model.quality,
-                prices_usd={unit: float(usd) for unit, usd in model.prices.items()},
-                as_of=model.as_of,
-                source=model.source,
-            )
+            _model(vendor, model)
             for vendor in self._core.registry.vendors.values()
             for model in models_known(vendor, self._core.settings.vendors.get(vendor.id))
         ]
@@ -103,6 +95,33 @@ def _check(field: str, value: str, known: set[str]) -> None:
             "Choose one of the GPU catalogue (GET /v1/catalog/gpus).",
             details=[Detail(field, f"is none of {some}")],
         )
+
+
+def _model(vendor: Vendor, model: Model) -> CatalogModel:
+    bound = vendor.bound_of(model.kind)
+    return CatalogModel(
+        id=f"{vendor.id}/{model.kind}/{model.id}",
+        provider=vendor.id,
+        model=model.id,
+        kind=model.kind,
+        default=model.default,
+        quality=model.quality,
+        prices_usd=_prices(model.prices),
+        price_tiers=[
+            PriceTier(above_input_tokens=tier.above, prices_usd=_prices(tier.prices))
+            for tier in model.tiers
+        ],
+        batch_share=None if model.batch is None else float(model.batch),
+        bound=bound.source if bound is not None else None,
+        ends=model.ends,
+        successor=model.successor or None,
+        as_of=model.as_of,
+        source=model.source,
+    )
+
+
+def _prices(prices: Mapping[str, Decimal]) -> dict[str, float]:
+    return {unit: float(usd) for unit, usd in prices.items()}
 
 
 def _gpu(provider: str, offer: GpuOffer) -> Gpu:

@@ -157,6 +157,10 @@ class Vendor:
             return False
         return kind not in self.on_endpoint or (pinned and endpoint)
 
+    def bound_of(self, kind: str) -> Bound | None:
+        """The bound of a kind of operation, if one is declared."""
+        return next((bound for of, bound in self.bounds.items() if of.kind == kind), None)
+
     def model_for(self, kind: str) -> Model | None:
         """The default model for a kind of operation, or the only one there is."""
         offered = [m for m in self.models if m.kind == kind and not m.profile_of]

@@ -10,6 +10,7 @@ import httpx
 
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import Access, Cost, Flow, TextReply, TextRequest, VendorFault
+from toolkit.plugins.pricing import CACHED
 from toolkit.vendors._http import REFUSED, Answer, Json, bearer, inner, number, plain
 
 _THOUGHTS = re.compile(r"\A\s*<think>.*?</think>\s*", re.S)
@@ -210,4 +211,20 @@ def _usage(said: Json) -> dict[str, float]:
     given, made = number(counted.get("prompt_tokens")), number(counted.get("completion_tokens"))
     if given is None or made is None:
         return {}
-    return {"input_tokens": given, "output_tokens": made}
+    cached = number(inner(counted, "prompt_tokens_details").get("cached_tokens"))
+    return token_units(given, made, cached)
+
+
+def token_units(given: float, made: float, cached: float | None = None) -> dict[str, float]:
+    """The units of a text.
+
+    Args:
+        given: all tokens that went in.
+        made: all that came out, reasoning included.
+        cached: those of the input that the vendor had seen before, which may cost less.
+
+    >>> token_units(120, 30, 100)
+    {'input_tokens': 120, 'output_tokens': 30, 'cached_input_tokens': 100}
+    """
+    units = {"input_tokens": given, "output_tokens": made}
+    return {**units, CACHED: cached} if cached else units

@@ -138,7 +138,7 @@ def _units(usage: Json) -> dict[str, float]:
     made = number(usage.get("output_tokens"))
     if given[0] is None or made is None:
         return {}
-    return {"input_tokens": sum(each or 0.0 for each in given), "output_tokens": made}
+    return _chat.token_units(sum(each or 0.0 for each in given), made, given[-1])
 
 
 VENDOR = Vendor(

@@ -256,13 +256,22 @@ def _reply(answer: Answer, said: Json, operation: TextRequest, called: str) -> T
             (ErrorCode.PROVIDER_BAD_RESPONSE, None), "The answer of aws has no message in it."
         )
     texts = [plain(block.get("text")) or "" for block in blocks if isinstance(block, dict)]
-    usage = inner(said, "usage")
-    given, made = number(usage.get("inputTokens")), number(usage.get("outputTokens"))
-    known = given is not None and made is not None
-    units = {"input_tokens": given or 0.0, "output_tokens": made or 0.0} if known else {}
+    units = _units(inner(said, "usage"))
     finish = _FINISH.get(stopped, "stop")
     whole = "".join(texts).strip()
     return _chat.finished(answer, operation, whole, finish, units, answer.request_id, called)
+
+
+def _units(usage: Json) -> dict[str, float]:
+    """The tokens that were billed, those of the cache included; none unless both are told."""
+    given, made = number(usage.get("inputTokens")), number(usage.get("outputTokens"))
+    if given is None or made is None:
+        return {}
+    read, written = (
+        number(usage.get("cacheReadInputTokens")),
+        number(usage.get("cacheWriteInputTokens")),
+    )
+    return _chat.token_units(given + (read or 0.0) + (written or 0.0), made, read)
 
 
 VENDOR = Vendor(

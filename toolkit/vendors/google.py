@@ -150,7 +150,8 @@ def _units(usage: Json) -> dict[str, float]:
     thoughts = number(usage.get("thoughtsTokenCount"))
     if given is None or (made is None and thoughts is None):
         return {}
-    return {"input_tokens": given, "output_tokens": (made or 0.0) + (thoughts or 0.0)}
+    cached = number(usage.get("cachedContentTokenCount"))
+    return _chat.token_units(given, (made or 0.0) + (thoughts or 0.0), cached)
 
 
 VENDOR = Vendor(

@@ -183,7 +183,8 @@ def _uploaded(operation: CloneRequest, access: Access) -> Flow[int]:
             data={"purpose": "voice_clone"},
             files={"file": (name, operation.audio, operation.media_type)},
             headers=bearer(access),
-        )
+        ),
+        free=True,
     )
     answer = Answer("minimax", access, response)
     file_id = inner(_checked(answer), "file").get("file_id")

@@ -222,7 +222,7 @@ def _finished(access: Access, endpoint: str, job: str, cancel: httpx.Request) ->
         yield from pause(delay, detail)
         waited, turn = waited + delay, turn + 1
     with suppress(VendorFault):
-        yield from send(cancel)
+        yield from send(cancel, free=True)
     raise VendorFault(
         ErrorCode.PROVIDER_TIMEOUT,
         f"The worker did not finish in {PATIENCE_S:.0f} s; its job was cancelled.",
