@@ -71,6 +71,7 @@ LINES: dict[str, list[str]] = {
     "connections connect": ["text"],
     "connections create": ["openai", "OPENAI_API_KEY"],
     "connections test": ["prv_x"],
+    "connections trust": ["prv_x"],
     "jobs create": ["image", "cmp_x"],
     "plans create": ["a card"],
     "route": ["llm.generate", "objective=x"],

@@ -53,6 +53,7 @@ POSTS: dict[str, Any] = {
         "input": {"prompt": "a cup", "steps": 1, "width": 256, "height": 256},
     },
     "/v1/providers/connections/{connection}/test": None,
+    "/v1/providers/connections/{connection}/trust": None,
     "/v1/runs/{run}/cancel": None,
     "/v1/jobs/{job}/cancel": None,
     "/v1/workflows/{workflow}/cancel": None,

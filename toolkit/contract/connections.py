@@ -79,11 +79,17 @@ class ConnectionTest(Record):
 
 
 class Connection(Record):
-    """A registered connection."""
+    """A registered connection.
+
+    Attributes:
+        overbilled: its models that billed more than was reserved for them; none of them is used
+            under a budget until somebody says so (`POST /v1/providers/connections/{id}/trust`).
+    """
 
     id: str
     provider: str
     connection_type: ConnectionType
     secret_ref: str
     created_at: Timestamp
+    overbilled: list[str] = []
     deleted: bool = False

@@ -13,7 +13,7 @@ from toolkit.engine.core import Core
 from toolkit.engine.driver import NO_HOOKS
 from toolkit.engine.once import accept
 from toolkit.plugins import TextRequest, Vendor, VendorFault
-from toolkit.store import Insert, Update
+from toolkit.store import Insert, Row, Update
 
 MAX_LISTED = 200  # models of a vendor, in an answer
 
@@ -60,14 +60,20 @@ class Connections:
         row = await self._core.store.get("connections", connection_id)
         if row is None or row["account_id"] != account_id or row["deleted"]:
             raise not_found("connection", connection_id)
-        return Connection.model_validate_json(str(row["doc"]))
+        return self._shown(row)
 
     async def list(self, account_id: str, limit: int, before: str | None) -> list[Connection]:
         """A page of connections, newest first."""
         rows = await self._core.store.page(
             "connections", account_id, limit=limit, before=before, deleted=False
         )
-        return [Connection.model_validate_json(str(row["doc"])) for row in rows]
+        return [self._shown(row) for row in rows]
+
+    def _shown(self, row: Row) -> Connection:
+        connection = Connection.model_validate_json(str(row["doc"]))
+        condition = self._core.lanes.of(connection, row["health"]).condition()
+        connection.overbilled = sorted(condition.overbilled)
+        return connection
 
     async def test(self, account_id: str, connection_id: str) -> ConnectionTest:
         """Find out whether a connection would work, by a call that costs nothing.
@@ -116,6 +122,17 @@ class Connections:
             f"`{asked[0]}` is not listed: name one that is in `toolkit.toml`,"
             f" [vendors.{vendor.id}] models = {{ text = {json.dumps(listed[0])} }}."
         )
+
+    async def trust(self, account_id: str, connection_id: str) -> Connection:
+        """Use models under budgets again that billed more than was reserved for them.
+
+        Raises:
+            RequestError: `NOT_FOUND`.
+        """
+        connection = await self.get(account_id, connection_id)
+        self._core.lanes.of(connection).trust()
+        connection.overbilled = []
+        return connection
 
     async def delete(self, account_id: str, connection_id: str) -> Connection:
         """Forget a connection; the answer is its last state."""

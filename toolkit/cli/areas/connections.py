@@ -86,6 +86,19 @@ def test(
         raise typer.Exit(1)
 
 
+@app.command()
+@on_service
+def trust(
+    shell: Shell,
+    connection: Annotated[
+        str,
+        typer.Argument(help="A connected vendor, or an id.", autocompletion=complete.providers),
+    ],
+) -> None:
+    """Use models under budgets again that billed more than was reserved for them."""
+    shell.show(shell.client.connections.trust(_id_of(shell, connection)))
+
+
 def _id_of(shell: Shell, name: str) -> str:
     """The id of the newest connection to a vendor; an id is its own.
 

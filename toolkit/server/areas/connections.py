@@ -60,6 +60,16 @@ async def test(id: str, engine: TheEngine, caller: Writer) -> Response:  # noqa:
     return one(await engine.connections.test(caller.account_id, id))
 
 
+@router.post(
+    "/{id}/trust",
+    dependencies=[Depends(no_query)],
+    **described("providers_connections_trust", Connection, errors=[ErrorCode.NOT_FOUND]),
+)
+async def trust(id: str, engine: TheEngine, caller: Writer) -> Response:  # noqa: A002
+    """Use models under budgets again that billed more than was reserved for them."""
+    return one(await engine.connections.trust(caller.account_id, id))
+
+
 @router.delete(
     "/{id}",
     dependencies=[Depends(no_query)],

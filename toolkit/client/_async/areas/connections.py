@@ -73,6 +73,13 @@ class AsyncConnections(AsyncArea[AsyncConnection]):
         path = f"/providers/connections/{id}/test"
         return ConnectionTestView(await self._http.data(connections.ConnectionTest, "POST", path))
 
+    async def trust(self, id: str) -> AsyncConnection:  # noqa: A002
+        """Use models under budgets again that billed more than was reserved for them.
+
+        A connection names them as `overbilled`; nobody else takes them off that list.
+        """
+        return await self._asked("POST", id, "/trust")
+
     async def delete(self, id: str) -> AsyncConnection:  # noqa: A002
         """Forget a connection."""
         return await self._asked("DELETE", id)

@@ -74,6 +74,13 @@ class Connections(Area[Connection]):
         path = f"/providers/connections/{id}/test"
         return ConnectionTestView(self._http.data(connections.ConnectionTest, "POST", path))
 
+    def trust(self, id: str) -> Connection:  # noqa: A002
+        """Use models under budgets again that billed more than was reserved for them.
+
+        A connection names them as `overbilled`; nobody else takes them off that list.
+        """
+        return self._asked("POST", id, "/trust")
+
     def delete(self, id: str) -> Connection:  # noqa: A002
         """Forget a connection."""
         return self._asked("DELETE", id)

@@ -1,0 +1,138 @@
+"""Budgets: what a limit says is what is paid at most, whatever is asked for."""
+
+import pytest
+
+from benchmarks._texts import KINDS, PROSE
+from toolkit import Client, RequestError, Workflow
+
+DENSE = {
+    "numbers": KINDS["numbers as JSON"],
+    "chinese": PROSE["chinese"] * 8,
+    "amharic": PROSE["amharic"] * 4,
+    "english": PROSE["english"] * 4,
+}
+VENDORS = ("minimax", "openai", "anthropic", "aws")
+
+
+@pytest.mark.parametrize("text", DENSE)
+def test_a_run_limited_to_its_reservation_runs_within_it(client: Client, text: str) -> None:
+    """Given a limit of just what a preview reserves, then the run completes and pays no more."""
+    asked = {"objective": DENSE[text], "max_tokens": 400}
+    for provider in VENDORS:
+        route = client.route("llm.generate", asked, provider=provider)
+        limit = route.record.reservation_usd
+        assert limit is not None
+        assert limit > (route.record.estimated_cost_usd or 0)
+        run = client.runs.create(
+            "llm.generate", asked, provider=provider, max_cost_usd=limit
+        ).wait()
+        assert run.record.reservation_usd == limit
+        assert 0 < run.record.cost_usd <= run.record.cost_incurred_usd <= limit
+
+
+@pytest.mark.parametrize("text", DENSE)
+def test_a_run_limited_to_its_estimate_never_pays_more(client: Client, text: str) -> None:
+    """Given a limit of what is expected, then the run pays no more, or is refused beforehand."""
+    asked = {"objective": DENSE[text]}
+    limit = client.route("llm.generate", asked).record.estimated_cost_usd
+    assert limit is not None
+    if client.route("llm.generate", asked, max_cost_usd=limit).provider is not None:
+        run = client.runs.create("llm.generate", asked, max_cost_usd=limit).wait()
+        assert 0 < run.record.cost_incurred_usd <= limit
+        return
+    with pytest.raises(RequestError) as refused:
+        client.runs.create("llm.generate", asked, max_cost_usd=limit)
+    assert refused.value.code.name == "BUDGET_EXCEEDED"
+    assert "minimax (MiniMax-M3) may come to $" in str(refused.value)
+    assert "raise max_cost_usd" in str(refused.value)
+
+
+def test_a_cap_that_nobody_set_is_lowered_to_fit_and_the_record_shows_it(client: Client) -> None:
+    """Given room for less than the usual answer, then less is allowed; a cap of one's own holds."""
+    asked = {"objective": "One line on tea"}
+    least = client.route("llm.generate", {**asked, "max_tokens": 300}, provider="anthropic")
+    limit = least.record.reservation_usd
+    route = client.route("llm.generate", asked, provider="anthropic", max_cost_usd=limit)
+    (candidate,) = [c for c in route.record.candidates if not c.excluded]
+    assert candidate.max_tokens == 300
+    run = client.runs.create("llm.generate", asked, provider="anthropic", max_cost_usd=limit).wait()
+    assert run.record.attempts[0].max_tokens == 300
+    assert run.record.cost_usd <= limit
+    own = {**asked, "max_tokens": 1024}
+    with pytest.raises(RequestError) as refused:
+        client.runs.create("llm.generate", own, provider="anthropic", max_cost_usd=limit)
+    assert refused.value.code.name == "BUDGET_EXCEEDED"
+
+
+def test_a_cap_is_not_lowered_below_an_answer_nor_with_a_schema(client: Client) -> None:
+    """Given room for a few words, or a schema to fill, then the run is refused beforehand."""
+    few = client.route("llm.generate", {"objective": "Tea", "max_tokens": 100}, provider="aws")
+    shape = {"type": "object", "properties": {"line": {"type": "string"}}}
+    cut = client.route(
+        "llm.generate",
+        {"objective": "Tea", "max_tokens": 600, "output_schema": shape},
+        provider="aws",
+    )
+    for asked, limit in (
+        ({"objective": "Tea"}, few.record.reservation_usd),
+        ({"objective": "Tea", "output_schema": shape}, cut.record.reservation_usd),
+    ):
+        with pytest.raises(RequestError) as refused:
+            client.runs.create("llm.generate", asked, provider="aws", max_cost_usd=limit)
+        assert refused.value.code.name == "BUDGET_EXCEEDED"
+
+
+def test_what_has_no_price_is_dropped_under_a_budget_and_named_where_it_is_all(
+    client: Client,
+) -> None:
+    """Given a budget, then others are called; where no price is known the model is named."""
+    spoken = client.runs.create("speech.generate", {"text": PROSE["english"]}).wait()
+    asked = {"name": "narrator", "reference_audio": spoken.artifact_id}
+    with pytest.raises(RequestError) as refused:
+        client.runs.create("voice.clone", asked, max_cost_usd=1.0)
+    assert refused.value.code.name == "BUDGET_EXCEEDED"
+    assert "voice-clone" in str(refused.value)
+    assert "no known price" in str(refused.value)
+    route = client.route("voice.clone", asked)
+    assert route.provider == "minimax"
+
+
+@pytest.mark.parametrize("policy", [None, "cost", "latency", "quality", "balanced"])
+def test_a_workflow_pays_no_more_than_its_limit(client: Client, policy: str | None) -> None:
+    """Given dense texts side by side under a limit, then what is paid stays within it."""
+    wf = Workflow("dense", max_cost_usd=0.03, max_retries=1, optimize_for=policy)
+    for name, text in DENSE.items():
+        wf.add(name, "llm.generate", objective=text)
+    done = client.workflows.submit(wf).wait(check=False)
+    assert done.record.cost_incurred_usd <= 0.03
+    for node in done.record.nodes:
+        assert node.status == "completed" or node.error.code == "BUDGET_EXCEEDED"
+
+
+def test_a_node_keeps_to_a_limit_of_its_own(client: Client) -> None:
+    """Given a node with a limit that its second call would pass, then it fails and says so."""
+    asked = {"objective": PROSE["english"], "max_tokens": 400}
+    limit = client.route("llm.generate", asked, provider="openai").record.reservation_usd
+    body = {
+        "name": "own limit",
+        "nodes": [
+            {
+                "id": "a",
+                "capability": "llm.generate",
+                "input": asked,
+                "options": {"provider": "openai", "max_cost_usd": limit / 2},
+            }
+        ],
+    }
+    with pytest.raises(RequestError) as refused:
+        client.workflows.submit(Workflow.from_dict(body))
+    assert refused.value.code.name == "BUDGET_EXCEEDED"
+
+
+def test_expectation_and_bound_stand_apart(client: Client) -> None:
+    """Given any candidate with a price, then what is expected is below what is reserved."""
+    route = client.route("llm.generate", {"objective": "One line on tea"}, optimize_for="cost")
+    priced = [c for c in route.record.candidates if c.reservation_usd is not None]
+    assert len(priced) > 8
+    assert all(0 < c.estimated_cost_usd < c.reservation_usd for c in priced)
+    assert {"estimated_cost_usd", "reservation_usd"} <= set(route.to_frame().columns)

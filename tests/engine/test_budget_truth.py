@@ -1,0 +1,81 @@
+"""Budgets at vendors that bill by rules of their own: more than agreed, or for each request."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks._billing import RULES, Billing, Rule
+from benchmarks._texts import PROSE
+from benchmarks._tokenizers import load_tokenizers
+from benchmarks.budget_truth import INTERLEAVINGS, measure_usable, open_engine, try_rule
+from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.contract.jobs import Options
+from toolkit.contract.runs import Run, RunCreate
+from toolkit.engine import Engine
+
+COUNT = load_tokenizers()["o200k_base"]
+TEXTS = {name: PROSE[name] * 3 for name in ("english", "chinese", "amharic", "hindi", "khmer")}
+
+
+@pytest.mark.parametrize("interleaving", INTERLEAVINGS)
+@pytest.mark.parametrize("rule", RULES)
+async def test_no_more_is_paid_than_is_allowed(rule: str, interleaving: str) -> None:
+    """Given any rule of billing, however calls interleave, then paid stays within allowed."""
+    done = await try_rule(COUNT, RULES[rule], interleaving, TEXTS)
+    assert done.calls
+    assert done.ratio <= 1
+    assert done.told <= 1 + 1e-9  # what is not known counts as the most it could be
+
+
+async def test_most_of_a_budget_can_be_used() -> None:
+    """Given a budget of 50 calls' bounds and calls at once, then 80 % of it can be used."""
+    assert await measure_usable(COUNT) >= 0.8
+
+
+async def ask(engine: Engine, account_id: str, limit: float | None) -> Run:
+    """A run at one vendor, to its end."""
+    request = RunCreate(
+        name="llm.generate",
+        input={"objective": PROSE["english"]},
+        options=Options(provider="openai", max_cost_usd=limit),
+    )
+    run = await engine.runs.create(account_id, request)
+    await engine.wait(account_id, run.id, 20)
+    return await engine.runs.get(account_id, run.id)
+
+
+async def test_a_model_that_bills_more_is_not_used_under_a_budget_until_somebody_says_so(
+    tmp_path: Path,
+) -> None:
+    """Given a bill above its reservation, then it is recorded, and the model is not trusted."""
+    engine, account_id = await open_engine(tmp_path, Billing(COUNT, Rule(template=9_000)))
+    try:
+        run = await ask(engine, account_id, 0.05)
+        assert run.cost_usd == run.cost_incurred_usd > (run.reservation_usd or 0)
+        with pytest.raises(RequestError) as refused:
+            await ask(engine, account_id, 0.05)
+        assert refused.value.code is ErrorCode.BUDGET_EXCEEDED
+        assert "billed more" in str(refused.value)
+        assert (await ask(engine, account_id, None)).status == "completed"
+        (connection,) = [
+            c for c in await engine.connections.list(account_id, 50, None)
+            if c.provider == "openai"
+        ]  # fmt: skip
+        assert connection.overbilled == ["gpt-6-luna"]
+    finally:
+        await engine.close(0)
+    # It is known to the next process too, until somebody says that the bounds hold.
+    engine, _ = await open_engine_again(tmp_path)
+    try:
+        with pytest.raises(RequestError):
+            await ask(engine, account_id, 0.05)
+        trusted = await engine.connections.trust(account_id, connection.id)
+        assert trusted.overbilled == []
+        assert (await ask(engine, account_id, 0.05)).status == "completed"
+    finally:
+        await engine.close(0)
+
+
+async def open_engine_again(folder: Path) -> tuple[Engine, str]:
+    """The same data directory, at vendors that bill as agreed; nothing is connected anew."""
+    return await open_engine(folder, Billing(COUNT, RULES["plain"]), connect=False)
