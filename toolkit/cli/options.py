@@ -32,7 +32,7 @@ Given = Annotated[
 ]
 Provider = Annotated[
     str | None,
-    typer.Option(help="Pin this vendor.", autocompletion=complete.providers),
+    typer.Option(help="Pin this vendor, or this prv_ id.", autocompletion=complete.providers),
 ]
 Optimize = Annotated[
     str | None, typer.Option(help="What to favour: cost, latency, quality or balanced.")
@@ -46,6 +46,12 @@ Deadline = Annotated[
 Cache = Annotated[
     bool | None,
     typer.Option("--cache/--no-cache", help="Use the result of an equal job again."),
+]
+Fallback = Annotated[
+    bool,
+    typer.Option(
+        "--fallback-on-rejection", help="Try the next vendor with an input that one refused."
+    ),
 ]
 Objective = Annotated[str, typer.Argument(help="What is wanted, in plain words.")]
 NoWait = Annotated[bool, typer.Option("--no-wait", help="Only start it, and print its id.")]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from toolkit.client._drawn import Drawn, planned_nodes
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
+from toolkit.contract.jobs import Options
 from toolkit.contract.workflows import Node, NodeCreate, WorkflowCreate
 
 if TYPE_CHECKING:
@@ -19,7 +20,9 @@ class NodeRef:
     id: str
 
 
-_OPTIONS = ("optimize_for", "max_cost_usd", "deadline_s", "cache")
+# Those of the contract, but for the places: a body has a member for each of them.
+PLACES = ("endpoint_id", "compute_id")
+_OPTIONS = tuple(name for name in Options.model_fields if name not in PLACES)
 
 
 class Workflow(Drawn):
@@ -34,6 +37,8 @@ class Workflow(Drawn):
         max_cost_usd: what all nodes together may cost.
         deadline_s: fail rather than take longer, in seconds.
         cache: use the results of equal jobs again, and keep these for the next.
+        provider: who has to serve every node: a provider id, or a connection's `prv_` id.
+        fallback_on_rejection: try the next vendor even with an input that one refused.
 
     >>> wf = Workflow("card")
     >>> facts = wf.add("facts", "research.gather", topic="Tea")
@@ -56,6 +61,8 @@ class Workflow(Drawn):
         max_cost_usd: float | None = None,
         deadline_s: float | None = None,
         cache: bool | None = None,
+        provider: str | None = None,
+        fallback_on_rejection: bool | None = None,
     ) -> None:
         self.name = name
         self.max_retries = max_retries
@@ -65,6 +72,8 @@ class Workflow(Drawn):
         self.max_cost_usd = max_cost_usd
         self.deadline_s = deadline_s
         self.cache = cache
+        self.provider = provider
+        self.fallback_on_rejection = fallback_on_rejection
         self.nodes: list[dict[str, Any]] = []
 
     def add(
@@ -111,7 +120,7 @@ class Workflow(Drawn):
     def to_dict(self) -> dict[str, Any]:
         """The body of `POST /v1/workflows`."""
         body: dict[str, Any] = {"name": self.name, "max_retries": self.max_retries}
-        for field in ("endpoint_id", "compute_id"):
+        for field in PLACES:
             if getattr(self, field) is not None:
                 body[field] = getattr(self, field)
         options = {
@@ -132,8 +141,7 @@ class Workflow(Drawn):
         made = cls(
             body["name"],
             max_retries=body.get("max_retries", 0),
-            endpoint_id=body.get("endpoint_id"),
-            compute_id=body.get("compute_id"),
+            **{place: body.get(place) or options.get(place) for place in PLACES},
             **{name: options.get(name) for name in _OPTIONS},
         )
         for node in body["nodes"]:

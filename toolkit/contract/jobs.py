@@ -21,7 +21,8 @@ class Options(Request):
 
     Attributes:
         optimize_for: what the router favours; none means the capability's default provider.
-        provider: a connection id that pins the backend; a pinned provider never falls back.
+        provider: who has to serve it: a provider id such as `openai`, by any connection to it, or
+            the `prv_` id of one connection. What is pinned never falls back to another provider.
         endpoint_id: the `ep_` id of a serverless endpoint, for image generation.
         compute_id: the `cmp_` id of a pod to use instead of an endpoint.
         max_cost_usd: refuse, or stop, rather than spend more than this.

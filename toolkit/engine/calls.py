@@ -83,7 +83,9 @@ class Calls:
                 work.job.routing = routing
             candidate = next((c for c in routing.candidates if not c.excluded), None)
             if candidate is not None:
-                return candidate, backends.connections[candidate.provider]
+                connection = backends.connection(candidate)
+                search.spare = backends.has_spare(connection, work.job.options)
+                return candidate, connection
             wait_s = soonest(routing, backends)
             refused = explain_over_budget(routing)
             if wait_s is None and refused is not None and search.last is None:
@@ -317,12 +319,14 @@ class _Search:
         tries: the calls made, by connection.
         over: the connections that are not called again.
         resting: those whose retries are used up for now; called again once nobody else is left.
+        spare: whether the vendor that is asked has another connection that may be.
     """
 
     until: float
     tries: Counter[str] = field(default_factory=Counter)
     over: set[str] = field(default_factory=set)
     resting: set[str] = field(default_factory=set)
+    spare: bool = False
     last: VendorFault | None = None
 
     def goes_on(
@@ -334,7 +338,9 @@ class _Search:
     ) -> bool:
         """Whether anything is left to try after a failure."""
         self.last = fault
-        return connection.id in self.resting or _falls_back(fault, operation, options)
+        pinned = options.provider is not None and not self.spare
+        falls_back = not pinned and _falls_back(fault, operation, options)
+        return connection.id in self.resting or falls_back
 
     def wait_s(self, soonest_s: float | None, settings: Settings) -> float:
         """Seconds until something may be called; raises where nothing may in good time."""
@@ -364,8 +370,6 @@ def _retries(fault: VendorFault, operation: Operation[Any]) -> bool:
 
 def _falls_back(fault: VendorFault, operation: Operation[Any], options: Options) -> bool:
     """Whether another backend may do better; a refused input is only tried elsewhere on demand."""
-    if options.provider is not None:
-        return False
     if isinstance(fault, OutcomeUnknown) and not operation.repeatable:
         return False
     if fault.code is ErrorCode.REPLAY_MISS:

@@ -45,16 +45,15 @@ class Core(Reach):
         """What the router weighs for a capability and an account, as of now."""
         vendors = self.registry.backends(capability)
         kind = capability.operation.kind if capability.operation else ""
-        connections = await self.connections(account_id) if vendors else {}
+        pool = await self.connection_pool(account_id)
+        states = {one.id: self._condition(one) for some in pool.values() for one in some}
         return Backends(
             vendors=vendors,
-            connections=connections,
+            connections={},
             models={vendor.id: self.models(vendor, kind) for vendor in vendors},
-            conditions={
-                provider: self._condition(connection)
-                for provider, connection in connections.items()
-            },
-        )
+            pool=pool,
+            states=states,
+        ).without(frozenset())
 
     def _condition(self, connection: Connection) -> Condition:
         condition = self.lanes.of(connection).condition()
@@ -62,12 +61,16 @@ class Core(Reach):
 
     async def connections(self, account_id: str) -> dict[str, Connection]:
         """The newest connection an account has at each vendor."""
+        return {p: pool[0] for p, pool in (await self.connection_pool(account_id)).items()}
+
+    async def connection_pool(self, account_id: str) -> dict[str, list[Connection]]:
+        """The connections an account has at each vendor, the newest first."""
         rows = await self.store.find("connections", account_id=account_id, deleted=False)
-        found: dict[str, Connection] = {}
-        for row in rows:
+        found: dict[str, list[Connection]] = {}
+        for row in reversed(rows):
             connection = Connection.model_validate_json(str(row["doc"]))
             self.lanes.of(connection, row["health"])
-            found[connection.provider] = connection
+            found.setdefault(connection.provider, []).append(connection)
         return found
 
     async def cloud(self, account_id: str, kind: str) -> tuple[Vendor, Connection]:

@@ -3,11 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from toolkit.contract.base import now
 from toolkit.contract.connections import Connection
-from toolkit.contract.errors import Detail, ErrorCode, RequestError
+from toolkit.contract.errors import Detail, ErrorCode, RequestError, not_found
+from toolkit.contract.ids import Prefix
 from toolkit.contract.jobs import Candidate, Options, Routing
 from toolkit.engine.affordability import Money, explain_refusal, find_bound
 from toolkit.engine.health import Condition
@@ -21,10 +23,13 @@ class Backends:
 
     Attributes:
         vendors: those that can serve the capability, in catalogue order.
-        connections: the account's connection at each vendor it has one at.
+        connections: the account's connection at each vendor it has one at: of several, the
+            healthiest that this job has not tried in vain, the newest among equals.
         models: what each vendor may be asked for, the one that is asked by default first.
         conditions: how each vendor's connection is doing.
         failed: the connections that this job has tried in vain.
+        pool: all connections by vendor, the newest first.
+        states: how each of them is doing, by its id.
     """
 
     vendors: Sequence[Vendor]
@@ -32,10 +37,45 @@ class Backends:
     models: Mapping[str, Sequence[Model]]
     conditions: Mapping[str, Condition] = field(default_factory=dict)
     failed: frozenset[str] = frozenset()
+    pool: Mapping[str, Sequence[Connection]] = field(default_factory=dict)
+    states: Mapping[str, Condition] = field(default_factory=dict)
 
     def without(self, failed: frozenset[str]) -> "Backends":
-        """The same, for a job that has tried some connections in vain."""
-        return replace(self, failed=failed)
+        """The same, for a job that has tried some connections in vain: others come next."""
+        chosen = {
+            provider: min(pool, key=partial(self._rank_connection, failed))
+            for provider, pool in self.pool.items()
+        }
+        return replace(self, failed=failed).using(chosen)
+
+    def using(self, connections: Mapping[str, Connection]) -> "Backends":
+        """The same, with these connections at their vendors."""
+        known = {p: self.states[c.id] for p, c in connections.items() if c.id in self.states}
+        return replace(
+            self,
+            connections={**self.connections, **connections},
+            conditions={**self.conditions, **known},
+        )
+
+    def connection(self, candidate: Candidate) -> Connection:
+        """The connection that a candidate is asked by."""
+        pool = self.pool.get(candidate.provider, ())
+        named = (one for one in pool if one.id == candidate.connection_id)
+        return next(named, self.connections[candidate.provider])
+
+    def has_spare(self, connection: Connection, options: Options) -> bool:
+        """Tell whether another connection of the same vendor is left, where the pin allows it."""
+        return options.provider != connection.id and any(
+            one.id != connection.id and one.id not in self.failed
+            for one in self.pool.get(connection.provider, ())
+        )
+
+    def _rank_connection(
+        self, failed: frozenset[str], connection: Connection
+    ) -> tuple[bool, bool, bool, float]:
+        state = self.states[connection.id]
+        ill = state.wait_s > 0, state.state != "closed", state.error_rate or 0.0
+        return connection.id in failed, *ill
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +94,7 @@ WEIGHTS: Mapping[str, Weights] = {
     "quality": Weights(quality=1.0),
     "balanced": Weights(cost=0.4, latency=0.2, quality=0.25, reliability=0.15),
 }
+_POINTER = f"{Prefix.CONNECTION}_"
 # Without a wish, each vendor's default model is asked; this orders those after the default one.
 DEFAULT_WEIGHTS = Weights(cost=0.6, latency=0.2, reliability=0.2)
 
@@ -64,7 +105,10 @@ def check(capability: Capability, options: Options, backends: Backends) -> None:
     Raises:
         RequestError: `PROVIDER_NOT_ALLOWED` or `CREDENTIALS_MISSING`.
     """
+    options, backends = _resolve_pin(options, backends)
     allowed = [vendor.id for vendor in backends.vendors]
+    if options.provider is not None and options.provider.startswith(_POINTER):
+        raise not_found("connection", options.provider)
     if options.provider is not None and options.provider not in allowed:
         offer = f" Allowed: {', '.join(allowed)}." if allowed else ""
         raise RequestError(
@@ -95,11 +139,25 @@ def check(capability: Capability, options: Options, backends: Backends) -> None:
 
 def servable(capability: Capability, options: Options, backends: Backends) -> bool:
     """Whether any connection could carry out the operation that a capability makes do without."""
+    options, backends = _resolve_pin(options, backends)
     kind = capability.operation.kind if capability.operation else ""
     return any(
         vendor.id in backends.connections and _usable(vendor, kind, options)
         for vendor in backends.vendors
     )
+
+
+def _resolve_pin(options: Options, backends: Backends) -> tuple[Options, Backends]:
+    """Read a pin of a connection as one of its vendor, who is asked by that connection alone.
+
+    The pin of a connection that the account does not have stays, and nothing fits it.
+    """
+    for provider, pool in backends.pool.items():
+        for connection in pool:
+            if options.provider == connection.id:
+                pinned = options.model_copy(update={"provider": provider})
+                return pinned, backends.using({provider: connection})
+    return options, backends
 
 
 def _usable(vendor: Vendor, kind: str, options: Options) -> bool:
@@ -134,6 +192,8 @@ def route(
         money: what budgets leave; by default the whole of the options' own.
     """
     money = Money.of(options) if money is None else money
+    options, backends = _resolve_pin(options, backends)
+    tried = {p for p, pool in backends.pool.items() if any(c.id in backends.failed for c in pool)}
     candidates = [
         _candidate(vendor, model, options, operation, backends, money)
         for vendor in backends.vendors
@@ -151,7 +211,9 @@ def route(
         default = (backends.models.get(candidate.provider) or (None,))[0]
         second = default is None or candidate.model != default.id
         name = (not is_default, candidate.provider, second, candidate.model or "")
-        return candidate.excluded, not led, scored, *name
+        # Another connection of a vendor that was tried comes before another vendor.
+        other = candidate.provider not in tried
+        return candidate.excluded, other, not led, scored, *name
 
     ranked = sorted(candidates, key=rank)
     for candidate in candidates:
@@ -165,7 +227,7 @@ def route(
 def soonest(routing: Routing, backends: Backends) -> float | None:
     """Seconds until a candidate that only cools down may be called; none if there is none."""
     waits = [
-        backends.conditions[c.provider].wait_s
+        (backends.states.get(c.connection_id or "") or backends.conditions[c.provider]).wait_s
         for c in routing.candidates
         if c.connected and not c.healthy and c.allowed and c.affordable
     ]

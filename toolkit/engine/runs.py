@@ -3,7 +3,7 @@
 from typing import Any
 
 from toolkit.contract.errors import ErrorCode, RequestError, not_found
-from toolkit.contract.ids import Prefix, new_id
+from toolkit.contract.ids import Prefix, is_id, new_id
 from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.contract.runs import Route, Run, RunCreate
 from toolkit.engine.admission import Admission
@@ -87,7 +87,8 @@ class Runs:
         """
         capability, operation = self._asked(request)
         backends = await self._core.backends(account_id, capability)
-        if request.options.provider is not None and backends.connections:
+        pin = request.options.provider
+        if pin is not None and (backends.connections or is_id(pin, Prefix.CONNECTION)):
             check(capability, request.options, backends)
         await self._admission.gate(account_id).find(capability, request.input, request.options)
         routing = route(capability, request.options, operation, backends)

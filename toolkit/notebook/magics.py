@@ -31,13 +31,22 @@ VARIABLE = "toolkit_client"
 KEY_VARIABLE = "TOOLKIT_API_KEY"
 COMPLETED = {"%%run": "capabilities", "%capabilities": "capabilities", "%connect": "vendors"}
 
-_provider = argument("--provider", help="pin this vendor")
+_provider = argument("--provider", help="pin this vendor, or this prv_ id")
 _optimize = argument(
     "--optimize-for",
     choices=("cost", "latency", "quality", "balanced"),
     help="what the router favours",
 )
 _max_cost = argument("--max-cost-usd", type=float, help="spend at most this, in US dollars")
+_deadline = argument("--deadline-s", type=float, help="fail rather than take longer, in seconds")
+_cache = argument(
+    "--cache", action="store_true", default=None, help="use the result of an equal job again"
+)
+_fallback = argument(
+    "--fallback-on-rejection",
+    action="store_true",
+    help="try the next vendor with an input that one refused",
+)
 _endpoint = argument("--endpoint-id", help="the ep_ id that GPU work runs on")
 _compute = argument("--compute-id", help="the cmp_ id that GPU work runs on")
 _no_wait = argument("--no-wait", action="store_true", help="only start it")
@@ -96,6 +105,9 @@ class ToolkitMagics(Magics):
     @_max_cost
     @_endpoint
     @_compute
+    @_deadline
+    @_cache
+    @_fallback
     @_no_wait
     @_quiet
     @_to
@@ -123,6 +135,9 @@ class ToolkitMagics(Magics):
             max_cost_usd=given.max_cost_usd,
             endpoint_id=given.endpoint_id,
             compute_id=given.compute_id,
+            deadline_s=given.deadline_s,
+            cache=given.cache,
+            fallback_on_rejection=given.fallback_on_rejection,
         )
         return self._done(made, given)
 

@@ -30,6 +30,7 @@ def run(
     max_cost_usd: options.MaxCost = None,
     deadline_s: options.Deadline = None,
     cache: options.Cache = None,
+    fallback_on_rejection: options.Fallback = False,
     no_wait: options.NoWait = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -44,6 +45,7 @@ def run(
         max_cost_usd=max_cost_usd,
         deadline_s=deadline_s,
         cache=cache,
+        fallback_on_rejection=fallback_on_rejection,
     )
     if no_wait:
         started(shell, work)

@@ -96,6 +96,9 @@ class AsyncClient:
         endpoint_id: str | None = None,
         compute_id: str | None = None,
         max_cost_usd: float | None = None,
+        deadline_s: float | None = None,
+        cache: bool | None = None,
+        fallback_on_rejection: bool | None = None,
     ) -> RouteView:
         """The choice that a run would get, and why each vendor and model was kept or dropped.
 
@@ -110,6 +113,9 @@ class AsyncClient:
             endpoint_id=endpoint_id,
             compute_id=compute_id,
             max_cost_usd=max_cost_usd,
+            deadline_s=deadline_s,
+            cache=cache,
+            fallback_on_rejection=fallback_on_rejection,
         )
         body = _wire.run_body(name, input, version, options)
         return RouteView(await self._http.data(Route, "POST", "/route", json=body))

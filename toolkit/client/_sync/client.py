@@ -97,6 +97,9 @@ class Client:
         endpoint_id: str | None = None,
         compute_id: str | None = None,
         max_cost_usd: float | None = None,
+        deadline_s: float | None = None,
+        cache: bool | None = None,
+        fallback_on_rejection: bool | None = None,
     ) -> RouteView:
         """The choice that a run would get, and why each vendor and model was kept or dropped.
 
@@ -111,6 +114,9 @@ class Client:
             endpoint_id=endpoint_id,
             compute_id=compute_id,
             max_cost_usd=max_cost_usd,
+            deadline_s=deadline_s,
+            cache=cache,
+            fallback_on_rejection=fallback_on_rejection,
         )
         body = _wire.run_body(name, input, version, options)
         return RouteView(self._http.data(Route, "POST", "/route", json=body))
