@@ -14,6 +14,7 @@ from toolkit.cli.areas import runs, tasks, workflows
 from toolkit.cli.demo import demo
 from toolkit.cli.errors import EXIT_CODES, exit_code, report
 from toolkit.cli.serve import serve
+from toolkit.cli.verify import verify
 from toolkit.contract.errors import ToolkitError
 
 app = typer.Typer(
@@ -48,6 +49,7 @@ app.command(rich_help_panel="Work")(alone.route)
 app.command(rich_help_panel="Here")(batch)
 app.command(rich_help_panel="Here")(demo)
 app.command(rich_help_panel="Here")(serve)
+app.command(rich_help_panel="Here")(verify)
 app.command(rich_help_panel="Here")(upkeep.doctor)
 app.command(rich_help_panel="Here")(upkeep.backup)
 app.command(rich_help_panel="Here")(upkeep.prune)

@@ -54,7 +54,7 @@ class Shell:
         for section in sorted(sections, key=lambda each: each.title != rows):
             print(f"\n{section.title}")
             named = columns if section.title == rows else section.columns
-            _print_rows(section.rows, named)
+            print_rows(section.rows, named)
 
     def table(
         self,
@@ -73,18 +73,23 @@ class Shell:
         if self.as_json:
             self.print_json(records)
         elif records:
-            _print_rows([row(record) for record in records], columns)
+            print_rows([row(record) for record in records], columns)
         else:
             self.note("There are none.")
 
     def print_json(self, value: object, indent: int | None = 2) -> None:
         """Print a value as JSON."""
-        text = json.dumps(value, indent=indent, ensure_ascii=False)
-        print(text.translate(_UNESCAPED), flush=True)
+        print_json(value, indent)
 
     def note(self, text: str) -> None:
         """Tell the reader something that is no result."""
         print(tame(text), file=sys.stderr, flush=True)
+
+
+def print_json(value: object, indent: int | None = 2) -> None:
+    """Print a value as JSON, without what would command the terminal."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    print(text.translate(_UNESCAPED), flush=True)
 
 
 def _recorded(thing: "Thing") -> dict[str, Any]:
@@ -95,7 +100,8 @@ def _recorded(thing: "Thing") -> dict[str, Any]:
     return thing.to_dict()
 
 
-def _print_rows(records: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
+def print_rows(records: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
+    """Print records as a table, the columns in their order."""
     _print_table(
         columns, [[_cell(name, record.get(name)) for name in columns] for record in records]
     )

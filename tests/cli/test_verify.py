@@ -1,0 +1,148 @@
+"""`toolkit verify`: one cheapest call of each kind, and what is expected of its answer."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from typer.testing import CliRunner, Result
+
+from tests.engine.own_server import FACTS, OwnServer
+from toolkit.cassettes.file import Exchange, read
+from toolkit.cassettes.matching import RequestKey
+from toolkit.cli import app
+from toolkit.vendors import load_vendors
+from toolkit.verify.answers import compare, read_members
+
+PLANTED = "planted-secret-5d41402abc4b2a76"
+OWN_SETTINGS = """
+[vendors.openai]
+base_urls = {{ api = "{url}" }}
+models = {{ text = "smollm2" }}
+prices = {{ smollm2 = {{ input_tokens = 0, output_tokens = 0 }} }}
+"""
+
+
+def invoke(*line: str) -> Result:
+    """What a command comes to."""
+    return CliRunner().invoke(app, ["verify", *line], catch_exceptions=False)
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OwnServer]:
+    """A model server of one's own, connected, and its key in a variable."""
+    server = OwnServer()
+    monkeypatch.setenv("OPENAI_API_KEY", PLANTED)
+    text = OWN_SETTINGS.format(url=server.url)
+    (tmp_path / "toolkit.toml").write_text(text, encoding="utf-8")
+    CliRunner().invoke(app, ["connections", "connect", "openai"], catch_exceptions=False)
+    yield server
+    server.close()
+
+
+def test_nothing_is_asked_without_live(own: OwnServer) -> None:
+    """Given no `--live`, then it says what would be asked and what that may cost, and asks not."""
+    done = invoke()
+    assert done.exit_code == 0
+    assert "smollm2" in done.stdout
+    assert "Nothing was asked" in done.stdout
+    assert own.asked == []
+
+
+def test_the_sandbox_answers_as_expected() -> None:
+    """Given the sandbox, then every vendor and kind that fits the budget is asked and is sound."""
+    done = invoke("--sandbox", "--live", "--max-cost", "0.2", "--json")
+    report: dict[str, Any] = json.loads(done.stdout)
+    results = {(c["provider"], c["kind"]): c["result"] for c in report["checks"]}
+    asked = {what for what, result in results.items() if result == "ok"}
+    texts = {(vendor, "text") for vendor in ("openai", "anthropic", "google", "minimax", "aws")}
+    assert texts | {("minimax", "speech"), ("elevenlabs", "speech"), ("runpod", "image")} == asked
+    assert (done.exit_code, report["sound"]) == (0, True)
+    paid = [c["paid_usd"] for c in report["checks"] if c["result"] == "ok"]
+    assert report["paid_usd"] == pytest.approx(sum(paid))
+    assert all(c["paid_usd"] <= c["bound_usd"] for c in report["checks"] if c["result"] == "ok")
+
+
+def test_no_call_is_made_that_could_pass_the_budget() -> None:
+    """Given less than any call may come to, then nothing is asked, and each line says why."""
+    done = invoke("--sandbox", "--live", "--max-cost", "0.000001", "--json")
+    report = json.loads(done.stdout)
+    assert done.exit_code == 1
+    assert report["paid_usd"] == 0
+    assert {check["result"] for check in report["checks"]} == {"skipped"}
+    assert any("raise --max-cost" in " ".join(check["notes"]) for check in report["checks"])
+
+
+def test_another_server_is_compared_and_its_answers_kept(own: OwnServer, tmp_path: Path) -> None:
+    """Given a foreign server, then what it leaves out is told, and its cassette has no secret."""
+    done = invoke("--live", "--cassette", "kept.yaml", "--json")
+    check = json.loads(done.stdout)["checks"][0]
+    assert (check["provider"], check["kind"], check["result"]) == ("openai", "text", "ok")
+    assert len(own.asked) == 1
+    assert check["usage"] == {
+        "input_tokens": FACTS["exchanges"]["text"]["body"]["usage"]["prompt_tokens"],
+        "output_tokens": FACTS["exchanges"]["text"]["body"]["usage"]["completion_tokens"],
+    }
+    kept = (tmp_path / "kept.yaml").read_text(encoding="utf-8")
+    assert "chat.completion" in kept
+    assert PLANTED not in kept + done.output
+    assert len(read(tmp_path / "kept.yaml")) == 1
+
+
+def test_nothing_connected_says_what_to_do_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given a key in a variable and no connection, then the next command is told."""
+    monkeypatch.setenv("OPENAI_API_KEY", PLANTED)
+    done = invoke("--live")
+    assert done.exit_code == 1
+    assert "toolkit connections discover --connect openai" in done.stdout
+
+
+def exchange(body: object) -> list[Exchange]:
+    """One answer, as a cassette has it."""
+    key = RequestKey("POST", "https://vendor.example/v1", "")
+    headers = {"content-type": "application/json"}
+    return [Exchange(key, 200, headers, httpx.Response(200, json=body).content)]
+
+
+USUAL: dict[str, Any] = {
+    "id": "chatcmpl-1",
+    "model": "m",
+    "created": 1,
+    "choices": [{"index": 0, "finish_reason": "stop", "message": {"content": "ok"}}],
+    "usage": {"prompt_tokens": 1, "completion_tokens": 2},
+}
+
+
+def test_what_a_flow_reads_is_found_by_leaving_it_out() -> None:
+    """Given an answer, then the members that change the reply are read, and no others."""
+    read_here = {".".join(path) for path in read_members(_openai(), "text", exchange(USUAL))}
+    assert {"choices.[].message.content", "usage.prompt_tokens", "model"} <= read_here
+    assert not {"created", "choices.[].index"} & read_here
+
+
+def test_what_differs_is_told_apart() -> None:
+    """Given an answer with one member lost, changed, added or unknown, then each is named."""
+    choice = USUAL["choices"][0]
+    changes: dict[str, Any] = {
+        "usage": {"prompt_tokens": "1"},
+        "choices": [{**choice, "finish_reason": "tired"}],
+        "weather": {"today": "fair"},
+    }
+    found = compare(_openai(), "text", exchange({**USUAL, **changes}), exchange(USUAL))
+    assert found.missing == ["usage.completion_tokens"]
+    assert found.changed == ["usage.prompt_tokens is a text, not a number"]
+    assert found.unknown_endings == ["choices[].finish_reason = 'tired'"]
+    assert found.added == ["weather"]
+    assert found.differs
+    assert not compare(_openai(), "text", exchange(USUAL), exchange(USUAL)).differs
+
+
+def _openai() -> Any:
+    return load_vendors()["openai"]

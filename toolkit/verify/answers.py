@@ -1,0 +1,192 @@
+"""Comparing a vendor's answers with those the sandbox gives: the members, their types, endings."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import httpx
+
+from toolkit.cassettes.file import Exchange
+from toolkit.plugins import (
+    Access,
+    CloneRequest,
+    Compute,
+    ImageRequest,
+    Operation,
+    SpeechRequest,
+    TextRequest,
+    Vendor,
+)
+
+Path: TypeAlias = tuple[str, ...]  # of members; `[]` stands for the first item of a list
+
+OPERATIONS: dict[str, Operation[Any]] = {
+    "text": TextRequest(prompt="ok", max_tokens=256),
+    "speech": SpeechRequest(text="ok"),
+    "image": ImageRequest(prompt="ok", width=256, height=256, steps=1),
+    "clone": CloneRequest(name="ok", audio=b"ok", media_type="audio/wav"),
+}
+# How a text may end, by the member that says so, as the vendors' references list it.
+ENDINGS = {
+    "finish_reason": {"stop", "length", "tool_calls", "content_filter"},
+    "stop_reason": {
+        "end_turn", "max_tokens", "stop_sequence", "tool_use", "pause_turn", "refusal",
+        "model_context_window_exceeded",
+    },
+    "finishReason": {"STOP", "MAX_TOKENS", "SAFETY", "RECITATION", "PROHIBITED_CONTENT"},
+    "stopReason": {
+        "end_turn", "max_tokens", "stop_sequence", "tool_use", "guardrail_intervened",
+        "content_filtered", "malformed_model_output", "malformed_tool_use",
+        "model_context_window_exceeded",
+    },
+}  # fmt: skip
+
+
+@dataclass(slots=True)
+class Comparison:
+    """How a vendor's answers differ from what is expected, each a line.
+
+    Attributes:
+        missing: members that the vendor's flow reads, and that are not there.
+        changed: members of another type than expected.
+        unknown_endings: ways to end that the flow does not know.
+        added: members that nobody expects; they do no harm.
+    """
+
+    missing: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    unknown_endings: list[str] = field(default_factory=list)
+    added: list[str] = field(default_factory=list)
+
+    @property
+    def differs(self) -> bool:
+        """Whether anything differs that the toolkit relies on."""
+        return bool(self.missing or self.changed or self.unknown_endings)
+
+
+def compare(
+    vendor: Vendor, kind: str, live: Sequence[Exchange], expected: Sequence[Exchange]
+) -> Comparison:
+    """Compare the answers to one call with those of the sandbox.
+
+    Args:
+        vendor: who was asked.
+        kind: of operation.
+        live: what it answered, in its order.
+        expected: what the sandbox answers; nothing for a vendor that it does not simulate.
+    """
+    found = Comparison()
+    there, known = _members(live), _members(expected)
+    for path, value in there.items():
+        if path[-1] in ENDINGS and isinstance(value, str) and value not in ENDINGS[path[-1]]:
+            found.unknown_endings.append(f"{_spelled(path)} = {value[:40]!r}")
+    if not known:
+        return found
+    for path in read_members(vendor, kind, expected):
+        if path not in there:
+            found.missing.append(_spelled(path))
+        elif _type(there[path]) != _type(known[path]):
+            found.changed.append(
+                f"{_spelled(path)} is {_type(there[path])}, not {_type(known[path])}"
+            )
+    found.missing = _outermost(found.missing)
+    found.added = _outermost([_spelled(path) for path in there if path not in known])
+    return found
+
+
+def read_members(vendor: Vendor, kind: str, exchanges: Sequence[Exchange]) -> list[Path]:
+    """The members of a vendor's answers that its flow reads: without one, it answers otherwise."""
+    whole = [each.response() for each in exchanges]
+    usual = _outcome(vendor, kind, whole)
+    read: list[Path] = []
+    for place, exchange in enumerate(exchanges):
+        body = _json(exchange)
+        for path, _ in _walk(body):
+            cut = json.dumps(_without(body, path)).encode()
+            answers = [each.response() for each in exchanges]
+            answers[place] = httpx.Response(exchange.status, headers=exchange.headers, content=cut)
+            if _outcome(vendor, kind, answers) != usual:
+                read.append(path)
+    return list(dict.fromkeys(read))
+
+
+def _outcome(vendor: Vendor, kind: str, answers: list[httpx.Response]) -> str:
+    """What a vendor's flow makes of answers: its reply or its failure, spelled out."""
+    operation = OPERATIONS[kind]
+    model = vendor.model_for(kind)
+    access = Access(vendor.base_urls, "", model.id if model else "", vendor=vendor.id)
+    flow = vendor.operations[type(operation)](operation, access)
+    left = iter(answers)
+    try:
+        step = next(flow)
+        while True:
+            given: object = None
+            match step:
+                case httpx.Request():
+                    given = next(left, None)
+                    if given is None:
+                        return "asks for more"
+                case Compute(work):
+                    given = work()
+            step = flow.send(given)
+    except StopIteration as stop:
+        return repr(stop.value)
+    except Exception as error:
+        # A vendor's own failure, or whatever an answer without this member leads to.
+        return repr(error)
+    finally:
+        flow.close()
+
+
+def _members(exchanges: Sequence[Exchange]) -> dict[Path, object]:
+    return {path: value for each in exchanges for path, value in _walk(_json(each))}
+
+
+def _json(exchange: Exchange) -> object:
+    try:
+        return json.loads(exchange.body)
+    except ValueError:
+        return None
+
+
+def _walk(value: object, path: Path = ()) -> Iterator[tuple[Path, object]]:
+    """Every member with its path; of a list, the first item stands for all."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield (*path, name), inner
+            yield from _walk(inner, (*path, name))
+    elif isinstance(value, list) and value:
+        yield from _walk(value[0], (*path, "[]"))
+
+
+def _without(value: Any, path: Path) -> Any:
+    """A copy of a value without one member."""
+    if path[0] == "[]":
+        return [_without(value[0], path[1:]), *value[1:]]
+    if len(path) == 1:
+        return {name: inner for name, inner in value.items() if name != path[0]}
+    return {**value, path[0]: _without(value[path[0]], path[1:])}
+
+
+def _type(value: object) -> str:
+    if isinstance(value, bool):
+        return "a boolean"
+    if isinstance(value, int | float):
+        return "a number"
+    names = {str: "a text", list: "a list", dict: "an object", type(None): "null"}
+    return names.get(type(value), "something else")
+
+
+def _spelled(path: Path) -> str:
+    return ".".join(path).replace(".[]", "[]")
+
+
+def _outermost(names: list[str]) -> list[str]:
+    """The names without those that stand inside another one of them."""
+    known = set(names)
+    return [
+        name
+        for name in dict.fromkeys(names)
+        if not any(name.startswith((f"{each}.", f"{each}[")) for each in known)
+    ]

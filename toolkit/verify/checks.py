@@ -1,0 +1,254 @@
+"""What is asked of each connected vendor, what it may cost, and what came of it."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import monotonic
+from typing import Any
+
+from toolkit.cassettes import Mode
+from toolkit.cassettes.file import Exchange, holds_anything, read
+from toolkit.contract.errors import ToolkitError
+from toolkit.display.text import money
+from toolkit.engine import Registry
+from toolkit.local import Client
+from toolkit.settings import Settings
+from toolkit.verify.answers import compare
+
+# The capability that stands for a kind of operation, and the least that can be asked of it.
+ASKED: dict[str, tuple[str, dict[str, object]]] = {
+    "text": ("llm.generate", {"objective": "Answer with the word ok.", "max_tokens": 256}),
+    "speech": ("speech.generate", {"text": "Ok."}),
+    "image": ("image.generate", {"prompt": "a dot", "width": 256, "height": 256, "steps": 4}),
+    "clone": ("voice.clone", {"name": "verify"}),
+}
+
+
+@dataclass(slots=True)
+class Check:
+    """One kind of call at one vendor.
+
+    Attributes:
+        result: `planned` before the call; then `ok`, `differs` from what is expected, `failed`, or
+            `skipped` where nothing was asked.
+        expected_usd: what the call was expected to cost.
+        bound_usd: the most that it may come to; reserved before it is made.
+        paid_usd: what it came to.
+        usage: the units that it was billed in.
+        request_id: whether the vendor gave its own id of the call.
+        notes: what there is to know, a line each.
+    """
+
+    provider: str
+    kind: str
+    result: str = "planned"
+    model: str | None = None
+    expected_usd: float | None = None
+    bound_usd: float | None = None
+    paid_usd: float | None = None
+    usage: dict[str, Any] = field(default_factory=dict)
+    request_id: bool | None = None
+    latency_ms: int | None = None
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Report:
+    """What was asked and what came of it.
+
+    Attributes:
+        live: whether anything was asked; else it is what would be.
+        connectable: vendors whose conventional variable is set here, and that are not connected.
+    """
+
+    live: bool
+    sandbox: bool
+    max_cost_usd: float
+    paid_usd: float = 0.0
+    checks: list[Check] = field(default_factory=list)
+    connectable: list[str] = field(default_factory=list)
+
+    @property
+    def sound(self) -> bool:
+        """Whether something was asked, or could be, and nothing differs or failed."""
+        results = {check.result for check in self.checks}
+        return bool(results & {"ok", "planned"}) and not results & {"differs", "failed"}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as JSON has it."""
+        return asdict(self)
+
+
+def verify(
+    settings: Settings,
+    *,
+    live: bool = False,
+    max_cost_usd: float = 0.05,
+    reference_audio: Path | None = None,
+    cassette: Path | None = None,
+    tell: Callable[[Check], None] = lambda _check: None,
+) -> Report:
+    """Ask each connected vendor for the least of each kind, within a budget, and compare.
+
+    Args:
+        settings: where the connections are kept, and how vendors are reached.
+        live: ask; without it nothing is sent, and the report says what would be.
+        max_cost_usd: the most that all calls together may come to.
+        reference_audio: clone a voice of it, too: that makes something at the vendor.
+        cassette: where the answers are kept, without secrets.
+        tell: told of each check once it is over.
+    """
+    report = Report(live=live, sandbox=settings.sandbox, max_cost_usd=max_cost_usd)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="toolkit-verify-")))
+        tape = cassette or folder / "live.yaml"
+        client = stack.enter_context(_opened(settings, tape if live else None, "record"))
+        report.connectable = [
+            row.record.provider
+            for row in client.connections.discover()
+            if row.record.set and not row.record.connected
+        ]
+        report.checks = list(_planned(client, max_cost_usd, reference_audio is not None))
+        if not live:
+            return report
+        # Of its own: what is expected must not depend on what is kept here.
+        pretended = settings.model_copy(
+            update={"data_dir": folder / "data", "sandbox": True, "vendors": {}}
+        )
+        simulated = stack.enter_context(_opened(pretended, folder / "sandbox.yaml", "record"))
+        here = _Side(client, tape, reference_audio)
+        there = _Side(simulated, folder / "sandbox.yaml", reference_audio)
+        for check in report.checks:
+            if check.result == "planned":
+                _carry_out(check, here, there, max_cost_usd - report.paid_usd)
+                report.paid_usd += check.paid_usd or 0.0
+            tell(check)
+    return report
+
+
+@dataclass(slots=True)
+class _Side:
+    """A client and the file that its vendors' answers go to."""
+
+    client: Client
+    tape: Path
+    audio: Path | None
+
+    def run(self, check: Check, room_usd: float | None) -> tuple[Any, list[Exchange]]:
+        """Make the call of a check; what was answered to it."""
+        capability, fields = ASKED[check.kind]
+        if check.kind == "clone" and self.audio is not None:
+            fields = fields | {"reference_audio": self.client.artifacts.upload(self.audio).id}
+        before = len(read(self.tape)) if holds_anything(self.tape) else 0
+        run = self.client.runs.create(
+            capability,
+            fields,
+            provider=check.provider,
+            optimize_for="cost",
+            max_cost_usd=room_usd,
+            cache=False,
+        )
+        run.wait(progress=False, check=False)
+        answers = read(self.tape)[before:] if holds_anything(self.tape) else []
+        return run.record, answers
+
+
+def _opened(settings: Settings, tape: Path | None, mode: Mode) -> Client:
+    once = settings.model_copy(update={"retries": 0})  # a second try would be a second call
+    return Client.local(settings=once, cassette=tape, mode=mode)
+
+
+def _planned(client: Client, max_cost_usd: float, with_clone: bool) -> Iterator[Check]:
+    """What would be asked, each with what it may cost."""
+    for provider in client.providers.list():
+        if not provider.record.connected:
+            continue
+        for kind in ASKED:
+            if kind not in provider.record.operations:
+                continue
+            check = Check(provider.record.id, kind)
+            if kind == "clone" and not with_clone:
+                check.result = "skipped"
+                check.notes = ["makes a voice at the vendor: asked for by --clone FILE alone"]
+            else:
+                _price(client, check, max_cost_usd)
+            yield check
+
+
+def _price(client: Client, check: Check, max_cost_usd: float) -> None:
+    capability, fields = ASKED[check.kind]
+    if check.kind == "clone":
+        fields = fields | {"reference_audio": "art_" + "0" * 26}
+    try:
+        chosen = client.route(
+            capability, fields, provider=check.provider, optimize_for="cost"
+        ).record.candidates
+    except ToolkitError as error:
+        check.result, check.notes = "skipped", [error.message]
+        return
+    first = next((c for c in chosen if not c.excluded), None)
+    if first is None:
+        why = next((c.reason for c in chosen if c.provider == check.provider), "nobody serves this")
+        check.result, check.notes = "skipped", [why]
+        return
+    check.model, check.expected_usd = first.model, first.estimated_cost_usd
+    check.bound_usd = first.reservation_usd
+    _keep_to(check, max_cost_usd)
+    if check.bound_usd is None:
+        check.result = "skipped"
+        check.notes = [
+            "has no known price, so no budget can hold it: set one by"
+            f" [vendors.{check.provider}] prices"
+        ]
+
+
+def _keep_to(check: Check, room_usd: float) -> None:
+    """Leave a check out whose call may come to more than is left."""
+    if check.bound_usd is not None and check.bound_usd > room_usd:
+        check.result = "skipped"
+        check.notes = [
+            f"may come to {money(check.bound_usd)}, and {money(max(room_usd, 0.0))} is left:"
+            " raise --max-cost"
+        ]
+
+
+def _carry_out(check: Check, here: _Side, there: _Side, room_usd: float) -> None:
+    """Ask, and compare what came back with what the sandbox answers to the same."""
+    _keep_to(check, room_usd)
+    if check.result == "skipped":
+        return
+    started = monotonic()
+    try:
+        record, answers = here.run(check, room_usd)
+    except ToolkitError as error:
+        check.result, check.notes = "failed", [error.message]
+        return
+    check.latency_ms = int((monotonic() - started) * 1000)
+    check.paid_usd = record.cost_incurred_usd
+    check.model = record.model or check.model
+    if record.status != "completed":
+        fault = record.error
+        check.result = "failed"
+        check.notes = [f"{fault.code}: {fault.message}" if fault else record.status]
+        return
+    check.usage = {name: n for name, n in record.usage.items() if name != "simulated"}
+    check.request_id = bool(record.attempts and record.attempts[-1].vendor_request_id)
+    _, usual = there.run(check, None)
+    vendor = Registry.load().vendors[check.provider]
+    found = compare(vendor, check.kind, answers, usual)
+    check.notes = [
+        *(f"missing: {name}" for name in found.missing),
+        *(f"changed: {name}" for name in found.changed),
+        *(f"ends in a way that is not known: {name}" for name in found.unknown_endings),
+    ]
+    if record.cost_source not in ("metered", "reported"):
+        check.notes.append("tells no usage: its cost is an estimate")
+    if check.bound_usd is not None and (check.paid_usd or 0) > check.bound_usd:
+        check.notes.append(f"came to more than its bound of {money(check.bound_usd)}")
+    check.result = "differs" if check.notes else "ok"
+    if not check.request_id:
+        check.notes.append("gives no id of the call")
+    if found.added:
+        check.notes.append("new to us: " + ", ".join(found.added))
