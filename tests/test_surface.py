@@ -92,6 +92,7 @@ HERE = {
     "batch": "runs notebooks",
     "demo": "runs a notebook",
     "doctor": "examines a data directory",
+    "verify": "makes one call of each kind through a client of its own",
     "prune": "takes old work out of a data directory",
     "serve": "is the service",
 }
