@@ -19,7 +19,7 @@ from tests.test_canaries import TAIL, VARIABLES
 from tests.test_cassettes import cut_off, exchanges
 from tests.vendors.conftest import PNG
 from toolkit import Client, ServiceError, WorkError, Workflow
-from toolkit.cassettes import file
+from toolkit.cassettes import Cassette, Mode, file
 from toolkit.cassettes.matching import RequestKey
 from toolkit.settings import Settings
 
@@ -286,3 +286,16 @@ def test_every_byte_of_an_answer_comes_back(body: bytes) -> None:
     key = RequestKey("POST", "https://a.example/x", body.decode("latin-1"))
     kept = file.Exchange(key, 200, {"content-type": "text/plain"}, body)
     assert file.parsed(file.HEAD + "\n" + file.as_yaml(kept), Path("x")) == [kept]
+
+
+@pytest.mark.parametrize("mode", ["record", "auto", "replay"])
+def test_a_directory_is_no_cassette(tmp_path: Path, mode: Mode) -> None:
+    """Given a directory where the file should be, then the error says so in one line."""
+    with pytest.raises(ServiceError, match="is a directory: name a file"):
+        Cassette.open(tmp_path, mode)
+
+
+def test_a_mode_without_a_cassette(tmp_path: Path) -> None:
+    """Given a mode and no file, then nothing is passed over: the error names what lacks."""
+    with pytest.raises(ValueError, match="cassette="):
+        Client.local(tmp_path, sandbox=True, mode="record")

@@ -60,6 +60,8 @@ async def open_engine(
     """
     registry = registry or Registry.load()
     tape = None
+    if cassette is None and mode != "replay":
+        raise ValueError(f"mode={mode!r} is a cassette's: name its file by cassette=")
     if cassette is not None:
         tape = await asyncio.to_thread(Cassette.open, Path(cassette), mode)
     transport: httpx.AsyncBaseTransport | None = None

@@ -275,3 +275,53 @@ def test_prune_leaves_what_is_open(settings: Settings) -> None:
 def test_what_is_no_age(folder: Path, age: str) -> None:
     """Given what is no age, then nothing is pruned."""
     assert toolkit("prune", f"--older-than={age}", "--data-dir", folder).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["doctor"],
+        ["doctor", "--repair"],
+        ["prune", "--older-than", "30d"],
+        ["backup", "copy"],
+        ["runs"],
+        ["runs", "show", "run_x"],
+        ["tasks", "cancel", "tsk_x"],
+        ["usage", "--sandbox"],
+        ["keys"],
+    ],
+)
+@pytest.mark.parametrize("there", [True, False])
+def test_a_mistyped_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str], there: bool
+) -> None:
+    """Given a folder that is no data directory, then a command says so and makes nothing in it."""
+    monkeypatch.chdir(tmp_path)
+    mistyped = tmp_path / "dta"
+    if there:
+        mistyped.mkdir()
+    shown = toolkit(*command, "--data-dir", "dta")
+    assert isinstance(shown.exception, ServiceError)
+    assert "no data directory at dta" in str(shown.exception)
+    assert list(tmp_path.rglob("*")) == ([mistyped] if there else [])
+
+
+@pytest.mark.parametrize(
+    "command", [["capabilities"], ["runs", "--sandbox"], ["health"], ["usage"], ["keys"]]
+)
+def test_looking_makes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    """Given a folder without data, when something is only looked at, then it stays empty."""
+    monkeypatch.chdir(tmp_path)
+    shown = toolkit(*command)
+    assert shown.exit_code == 0, shown.exception
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_backup_in_what_it_copies(folder: Path) -> None:
+    """Given a target in the directory itself, then it is refused, and nothing is made."""
+    before = sorted(folder.rglob("*"))
+    shown = toolkit("backup", folder / "copies" / "first", "--data-dir", folder)
+    assert "another place" in str(shown.exception)
+    assert sorted(folder.rglob("*")) == before

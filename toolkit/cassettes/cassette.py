@@ -72,7 +72,7 @@ class Cassette:
                 ErrorCode.UNAVAILABLE,
                 f'There is no cassette `{path.name}`: make it with mode="record".',
             )
-        if mode == "record" or not there:
+        if mode == "record" or not there or path.is_dir():
             _make_place(path)
             return cls(path, mode, [])
         return cls(path, mode, file.read(path))
@@ -173,7 +173,9 @@ def _make_place(path: Path) -> None:
     """See to it that a cassette can be written, before anything is paid for."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if file.is_foreign(path):
+        if path.is_dir():
+            why = "is a directory: name a file"
+        elif file.is_foreign(path):
             why = "is another kind of file, which is not overwritten"
         elif not os.access(path.parent, os.W_OK):
             why = "cannot be written: its directory is closed to writing"

@@ -2,10 +2,12 @@
 
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -91,8 +93,14 @@ class Where:
     ] = False
 
 
-def connected(where: Where) -> "Client":
-    """A client of the engine or the server that the options name.
+@contextmanager
+def connected(where: Where, *, makes: bool = True) -> "Iterator[Client]":
+    """Speak to the engine or the server that the options name.
+
+    Args:
+        where: the options.
+        makes: make the data directory of an engine right here, where there is none; otherwise
+            that engine begins with nothing, and leaves nothing.
 
     Raises:
         BadParameter: they name both, or a variable that is not set.
@@ -105,23 +113,50 @@ def connected(where: Where) -> "Client":
     if key is None and where.api_key_env != KEY_VARIABLE:
         raise typer.BadParameter(f"{where.api_key_env} is not set", param_hint="--api-key-env")
     url = where.base_url or ("" if local else os.environ.get("TOOLKIT_BASE_URL", ""))
-    if url:
-        from toolkit.client import Client
+    with ExitStack() as opened:
+        if url:
+            from toolkit.client import Client
 
-        return Client(url, key)
-    from toolkit.local import Client as LocalClient
+            yield opened.enter_context(Client(url, key))
+            return
+        from toolkit.local import Client as LocalClient
 
-    return LocalClient.local(where.data_dir, sandbox=where.sandbox)
+        folder = where.data_dir if makes else _existing(where, opened)
+        yield opened.enter_context(LocalClient.local(folder, sandbox=where.sandbox))
+
+
+def _existing(where: Where, opened: ExitStack) -> Path:
+    """The data directory that there is; an empty one for a while, where none was named.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when the one that was named is none.
+    """
+    from toolkit.settings import Settings
+    from toolkit.store.database import find_database
+
+    folder = where.data_dir or Settings().data_dir
+    if where.data_dir is not None or (folder / "state.db").exists():
+        return find_database(folder).parent
+    return Path(opened.enter_context(TemporaryDirectory(prefix="toolkit-")))
 
 
 def on_service(function: Callable[..., None]) -> Callable[..., None]:
     """A command of a function that takes a `Shell` first: it has the options of `Where`, too."""
+    return _command(function, makes=True)
+
+
+def on_existing(function: Callable[..., None]) -> Callable[..., None]:
+    """A command like those of `on_service`, for what is there: it makes no data directory."""
+    return _command(function, makes=False)
+
+
+def _command(function: Callable[..., None], *, makes: bool) -> Callable[..., None]:
     shared = fields(Where)
 
     @wraps(function)
     def command(**given: Any) -> None:
         where = Where(**{option.name: given.pop(option.name) for option in shared})
-        with connected(where) as client:
+        with connected(where, makes=makes) as client:
             function(Shell(client, where.as_json), **given)
 
     own = list(inspect.signature(function).parameters.values())[1:]

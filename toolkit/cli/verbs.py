@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from toolkit.cli.options import Quiet, on_service
+from toolkit.cli.options import Quiet, on_existing
 from toolkit.cli.output import Shell, tame
 from toolkit.cli.work import waited
 
@@ -46,7 +46,7 @@ def reads(
     """
 
     @app.command("list")
-    @on_service
+    @on_existing
     def list_them(shell: Shell, limit: Limit = 20, everything: All = False) -> None:
         """List them, newest first."""
         found = getattr(shell.client, area).iterate(MOST if everything else min(limit + 1, MOST))
@@ -57,7 +57,7 @@ def reads(
             shell.note("There are more: --all, or a higher --limit.")
 
     @app.command()
-    @on_service
+    @on_existing
     def show(shell: Shell, id: Id) -> None:  # noqa: A002 - the contract's word
         """Show one."""
         shell.show(getattr(shell.client, area).get(id), rows, of)
@@ -67,7 +67,7 @@ def deletes(app: typer.Typer, area: str) -> None:
     """`delete`."""
 
     @app.command()
-    @on_service
+    @on_existing
     def delete(shell: Shell, id: Id) -> None:  # noqa: A002
         """Delete one; what it was is printed."""
         shell.show(getattr(shell.client, area).delete(id))
@@ -85,19 +85,19 @@ def follows(app: typer.Typer, area: str) -> None:
     """`wait`, `cancel` and `events`."""
 
     @app.command()
-    @on_service
+    @on_existing
     def wait(shell: Shell, id: Id, quiet: Quiet = False) -> None:  # noqa: A002
         """Wait until one is over, with progress on stderr, and show it."""
         shell.show(waited(shell, area, getattr(shell.client, area).get(id), quiet))
 
     @app.command()
-    @on_service
+    @on_existing
     def cancel(shell: Shell, id: Id) -> None:  # noqa: A002
         """End one; what has ended stays as it is."""
         shell.show(getattr(shell.client, area).cancel(id))
 
     @app.command()
-    @on_service
+    @on_existing
     def events(
         shell: Shell,
         id: Id,  # noqa: A002

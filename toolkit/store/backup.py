@@ -9,7 +9,7 @@ from pathlib import Path
 
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.blobs import place_of, sync
-from toolkit.store.database import read_only, translated
+from toolkit.store.database import find_database, read_only, translated
 
 PARTIAL = ".partial"
 
@@ -42,17 +42,21 @@ def backup(data_dir: Path, target: Path) -> Backup:
         target: the new directory; it is there when it is whole, and not before.
 
     Raises:
-        ServiceError: `UNAVAILABLE` when `data_dir` is none, `target` exists, or the disk is full.
+        ServiceError: `UNAVAILABLE` when `data_dir` is none, `target` exists or is in it, or
+            the disk is full.
     """
-    if not (data_dir / "state.db").exists():
-        raise ServiceError(ErrorCode.UNAVAILABLE, f"There is no data directory at {data_dir}.")
+    database = find_database(data_dir)
     if target.exists():
         raise ServiceError(ErrorCode.UNAVAILABLE, f"{target} exists; name a new directory.")
+    if target.resolve().is_relative_to(data_dir.resolve()):
+        raise ServiceError(
+            ErrorCode.UNAVAILABLE, f"{target} is in what it would be a copy of; name another place."
+        )
     partial = target.with_name(target.name + PARTIAL)
     shutil.rmtree(partial, ignore_errors=True)
     with translated():
         (partial / "artifacts").mkdir(mode=0o700, parents=True)
-        _copy_records(data_dir / "state.db", partial / "state.db")
+        _copy_records(database, partial / "state.db")
         digests = _named(partial / "state.db")
         lost = [each for each in digests if not _copy_bytes(data_dir, partial, each)]
         sync(*partial.rglob("*"), partial)  # all of it, before the copy gets its name

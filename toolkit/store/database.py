@@ -47,6 +47,21 @@ def read_only(database: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"file:{database}?mode=ro", uri=True)
 
 
+def find_database(data_dir: Path) -> Path:
+    """Find the database of a data directory.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when it is no data directory.
+    """
+    database = data_dir / "state.db"
+    if not database.is_file():
+        raise ServiceError(
+            ErrorCode.UNAVAILABLE,
+            f"There is no data directory at {data_dir}: name the one there is (--data-dir).",
+        )
+    return database
+
+
 @contextmanager
 def translated() -> Iterator[None]:
     """Turn the database's faults into ours; no text of the database leaves here.

@@ -15,7 +15,7 @@ from sqlalchemy import create_engine
 
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.blobs import place_of
-from toolkit.store.database import read_only, translated
+from toolkit.store.database import find_database, read_only, translated
 from toolkit.store.owner import living
 from toolkit.store.prune import named, unnamed
 from toolkit.store.reader import Reader, Row
@@ -62,9 +62,7 @@ def examine(data_dir: Path, *, deep: bool = False) -> list[Finding]:
     Raises:
         ServiceError: `UNAVAILABLE` when there is no data directory.
     """
-    database = data_dir / "state.db"
-    if not database.exists():
-        raise ServiceError(ErrorCode.UNAVAILABLE, f"There is no data directory at {data_dir}.")
+    database = find_database(data_dir)
     found = [*_about_the_machine(data_dir)]
     faults = _faults(database)
     if faults:
@@ -89,14 +87,14 @@ def repair(data_dir: Path) -> list[str]:
         what was done, a line each.
 
     Raises:
-        ServiceError: `UNAVAILABLE` while another process has the directory open.
+        ServiceError: `UNAVAILABLE` when there is none, or another process has it open.
     """
+    database = find_database(data_dir)
     if living(data_dir):
         raise ServiceError(
             ErrorCode.UNAVAILABLE, "A process has this data directory open; stop it first."
         )
     done: list[str] = []
-    database = data_dir / "state.db"
     if _faults(database):
         done.append(_rebuilt(database))
     with translated(), closing(read_only(database)) as connection:

@@ -11,7 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from toolkit.contract.base import now, rfc3339
-from toolkit.store.database import BUSY_TIMEOUT_MS, translated
+from toolkit.store.database import BUSY_TIMEOUT_MS, find_database, translated
 
 AT_ONCE = 500  # roots in one transaction: others get their turn in between
 # Bytes are stored a moment before their record; what nobody names for this long is named by nobody.
@@ -66,6 +66,7 @@ def prune(data_dir: Path, older_than: timedelta, *, dry_run: bool = False) -> Pr
     Raises:
         ServiceError: `UNAVAILABLE` when the directory cannot be used.
     """
+    find_database(data_dir)
     found = Pruned()
     cutoff = rfc3339(now() - older_than)
     with translated(), closing(_connected(data_dir)) as connection:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from toolkit.cli.options import on_service
+from toolkit.cli.options import on_existing, on_service
 from toolkit.cli.output import Shell
 from toolkit.cli.verbs import Id, deletes, group, reads
 
@@ -16,7 +16,7 @@ deletes(app, "artifacts")
 
 
 @app.command()
-@on_service
+@on_existing
 def save(
     shell: Shell,
     id: Id,  # noqa: A002 - the contract's word
@@ -48,7 +48,7 @@ def upload(
 
 
 @app.command()
-@on_service
+@on_existing
 def lineage(shell: Shell, id: Id) -> None:  # noqa: A002
     """Show the jobs and artifacts that one came from."""
     columns = ("id", "capability", "provider", "artifact_id", "completed_at")

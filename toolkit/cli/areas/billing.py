@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from toolkit.cli.options import on_service
+from toolkit.cli.options import on_existing
 from toolkit.cli.output import Shell
 from toolkit.cli.verbs import group
 
@@ -12,7 +12,7 @@ app = group("Who bills what.")
 
 
 @app.command()
-@on_service
+@on_existing
 def show(
     shell: Shell,
     month: Annotated[str | None, typer.Option(help="Such as 2026-11; this one by default.")] = None,

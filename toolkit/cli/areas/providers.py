@@ -1,6 +1,6 @@
 """`toolkit providers`."""
 
-from toolkit.cli.options import on_service
+from toolkit.cli.options import on_existing
 from toolkit.cli.output import Shell
 from toolkit.cli.verbs import group
 
@@ -8,7 +8,7 @@ app = group("The vendors that there are.")
 
 
 @app.command("list")
-@on_service
+@on_existing
 def list_them(shell: Shell) -> None:
     """List the vendor catalogue."""
     columns = ("id", "label", "title", "capabilities", "conventional_variable", "connected")

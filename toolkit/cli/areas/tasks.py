@@ -7,7 +7,7 @@ import typer
 
 from toolkit.cli import options
 from toolkit.cli.areas.plans import NODES
-from toolkit.cli.options import on_service
+from toolkit.cli.options import on_existing, on_service
 from toolkit.cli.output import Shell
 from toolkit.cli.verbs import Id, follows, group, reads
 from toolkit.cli.work import saved, started, waited
@@ -70,14 +70,14 @@ app.command("create")(task)
 
 
 @app.command()
-@on_service
+@on_existing
 def resume(shell: Shell, id: Id) -> None:  # noqa: A002 - the contract's word
     """Take a blocked one back to planning, once what it lacked is there."""
     shell.show(shell.client.tasks.resume(id))
 
 
 @app.command()
-@on_service
+@on_existing
 def review(
     shell: Shell,
     id: Id,  # noqa: A002

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from toolkit.cli.options import on_service
+from toolkit.cli.options import on_existing
 from toolkit.cli.output import Shell
 from toolkit.cli.verbs import group
 
@@ -15,7 +15,7 @@ app = group("What was used, and what it cost.")
 
 
 @app.command("list")
-@on_service
+@on_existing
 def list_them(
     shell: Shell,
     by: Annotated[

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from toolkit.cli import options
-from toolkit.cli.options import on_service
+from toolkit.cli.options import on_existing, on_service
 from toolkit.cli.output import Shell
 from toolkit.cli.verbs import Id, follows, group, reads
 from toolkit.cli.work import saved, started, waited
@@ -39,7 +39,7 @@ def run(
 
 
 @app.command()
-@on_service
+@on_existing
 def retry(
     shell: Shell,
     id: Id,  # noqa: A002 - the contract's word
@@ -51,7 +51,7 @@ def retry(
 
 
 @app.command()
-@on_service
+@on_existing
 def fork(
     shell: Shell,
     id: Id,  # noqa: A002
