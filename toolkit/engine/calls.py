@@ -176,6 +176,8 @@ class Calls:
 
     async def _reserve(self, work: Work, bound: Decimal | None) -> Reservation:
         """Reserve what one request may come to, in every budget and in the key's allowance."""
+        if bound is not None and not all(budget.fits(bound) for budget in work.budgets):
+            self._show(work, "waiting_budget")
         held = await reserve(work.budgets, bound)
         await self._core.allowances.hold(work.lease.key_id, bound, held)
         return held

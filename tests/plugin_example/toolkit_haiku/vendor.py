@@ -12,6 +12,7 @@ from toolkit.plugins import (
     Model,
     TextReply,
     TextRequest,
+    TokenBound,
     Vendor,
     VendorFault,
     send,
@@ -63,4 +64,6 @@ VENDOR = Vendor(
             source="the club's price list",
         ),
     ),
+    # The most that it bills: without this, its models cannot be used under a budget.
+    bounds={TextRequest: TokenBound("the club's price list: no more words than were asked for")},
 )
