@@ -6,7 +6,9 @@ import pytest
 from PIL import Image
 
 from toolkit import Client, RequestError, WorkError
+from toolkit.cli.output import Shell
 from toolkit.display.text import event_line
+from toolkit.notebook import TaskReview, WorkflowGraph
 
 
 def test_one_objective_in_reviewed_artifacts_out(client: Client) -> None:
@@ -68,7 +70,9 @@ def test_a_budget_too_small_fails_before_anything_is_spent(client: Client) -> No
     assert len(client.jobs.list()) == 0
 
 
-def test_what_is_missing_is_told_capability_by_capability(bare: Client) -> None:
+def test_what_is_missing_is_told_capability_by_capability(
+    bare: Client, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Given nothing connected, then plan and task say which capability needs which provider."""
     objective = "A social card with a narration about tea, and an image of a kettle"
     plan = bare.plans.create(objective)
@@ -83,8 +87,18 @@ def test_what_is_missing_is_told_capability_by_capability(bare: Client) -> None:
     task = bare.tasks.create(objective).wait(check=False)
     assert (task.status, task.missing) == ("blocked", plan.missing)
     told = "speech.generate needs a connection to minimax or elevenlabs"
-    for shown in (plan._html(), task._html(), event_line(task.events()[-1])):
+    assert (task.cost_usd, task.cost_incurred_usd) == (0, 0)
+    for one in (plan, task):
+        Shell(bare).show(one)
+        assert told in capsys.readouterr().out
+    graph, review = WorkflowGraph(task), TaskReview(task)
+    for shown in (
+        plan._html(), task._html(), event_line(task.events()[-1]),
+        graph.headline.value, review.headline.value,
+    ):  # fmt: skip
         assert told in shown
+    graph.close()
+    review.close()
     bare.connections.create("elevenlabs", "environment", "ELEVENLABS_API_KEY")
     left = {one.capability for one in bare.plans.create(objective).missing}
     assert left == needed.keys() - {"speech.generate"}
