@@ -5,6 +5,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from toolkit.sandbox._foreign import read_form, read_topic
+from toolkit.sandbox._language import ENGLISH, detect_language
 from toolkit.sandbox._text import STOPWORDS, content_words, count, split_sentences
 
 _NUMBERS = {
@@ -74,6 +76,7 @@ class Ask:
         objective: the instruction itself, source text left out.
         source: the text it hands over to work from, possibly empty.
         at_most: whether `words` is a limit and not the length itself.
+        language: the code of the language to answer in.
     """
 
     topic: str
@@ -87,6 +90,7 @@ class Ask:
     one_line: bool = False
     headline: bool = False
     teaser: bool = False
+    language: str = ENGLISH
 
 
 def read(system: str, user: str) -> Ask:
@@ -94,14 +98,19 @@ def read(system: str, user: str) -> Ask:
     instruction, source = split_prompt(user)
     form = f"{instruction}\n{system}"
     objective = _labelled(user) or instruction.strip() or user.strip()
+    language = detect_language(system, user, objective)
+    said = read_form(form, language)
     return Ask(
-        topic=topic_of(objective, source),
+        language=language,
+        topic=read_topic(objective, language) or topic_of(objective, source),
         objective=" ".join(objective.split()),
         source=source,
-        words=_number(_WORDS, form),
+        words=_number(_WORDS, form) or said.words,
         at_most=bool(_AT_MOST.search(form)),
-        bullets=_number(_BULLETS, form) or (3 if re.search(r"\bbullet", form, re.I) else None),
-        sentences=_number(_SENTENCES, form),
+        bullets=_number(_BULLETS, form)
+        or said.bullets
+        or (3 if re.search(r"\bbullet", form, re.I) else None),
+        sentences=_number(_SENTENCES, form) or said.sentences,
         paragraphs=_number(_PARAGRAPHS, form),
         one_line=bool(_ONE_LINE.search(form)),
         headline=bool(_HEADLINE.search(instruction)),

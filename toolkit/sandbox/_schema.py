@@ -182,7 +182,7 @@ class Filler:
         if re.search(r"objective|goal", name, re.I):
             return ask.objective
         if re.search(r"lang", name, re.I):
-            return "en"
+            return ask.language
         if re.search(r"prompt", name, re.I):
             return f"{_writer.capital(ask.topic)}, wide view, soft light, clean composition"
         if _TAGS.search(name):

@@ -105,7 +105,7 @@ def best(sentences: Sequence[str], number: int, topic: str) -> list[str]:
 def close(text: str) -> str:
     """End a piece of text as a sentence ends."""
     text = text.rstrip(" ,;:–—-(")
-    return text if text.endswith((".", "!", "?")) else text + "."
+    return text if text.endswith((".", "!", "?", "。", "！", "？", "؟", "।")) else text + "."
 
 
 def shorten(sentence: str, limit: int) -> str:

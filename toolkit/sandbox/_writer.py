@@ -3,6 +3,15 @@
 import re
 
 from toolkit.sandbox._ask import Ask
+from toolkit.sandbox._foreign import (
+    exactly_in,
+    join_in,
+    sentences_in,
+    take,
+    title_in,
+    within_in,
+)
+from toolkit.sandbox._language import ENGLISH
 from toolkit.sandbox._library import look_up
 from toolkit.sandbox._text import (
     best,
@@ -45,6 +54,8 @@ _NEUTRAL = {
 def write(ask: Ask) -> str:
     """The text that an ask wants."""
     sentences = material(ask)
+    if ask.language != ENGLISH:
+        return _write_in(ask, ask.language, sentences)
     if ask.headline and not (ask.bullets or ask.paragraphs or (ask.words or 0) > 15):
         return headline(ask, sentences)
     if ask.bullets:
@@ -65,12 +76,29 @@ def write(ask: Ask) -> str:
 
 def material(ask: Ask) -> list[str]:
     """The sentences to write from: the text handed over, else what the library knows, else ours."""
+    if ask.language != ENGLISH:
+        return sentences_in(ask.language, ask.topic, ask.source)
     handed = [s for s in split_sentences(ask.source) if count(s) >= 4]
     named = not stems(ask.topic) or any(stems(ask.topic) & stems(s) for s in handed)
     if len(handed) >= 2 and named:
         return handed
     known = look_up(ask.topic)  # a text that never names the topic cannot answer for it
     return (handed if named else []) + (split_sentences(known) if known else _plain_talk(ask.topic))
+
+
+def _write_in(ask: Ask, code: str, sentences: list[str]) -> str:
+    """The text that an ask wants, in another language than English."""
+    if ask.headline and not (ask.bullets or ask.paragraphs or (ask.words or 0) > 15):
+        return title_in(code, ask.topic)
+    if ask.bullets:
+        return "\n".join(f"- {one}" for one in take(sentences, ask.bullets))
+    if ask.words:
+        return (within_in if ask.at_most else exactly_in)(code, sentences, ask.words)
+    if ask.paragraphs and ask.paragraphs > 1:
+        parts = take(sentences, 3 * ask.paragraphs)
+        return "\n\n".join(join_in(code, parts[i : i + 3]) for i in range(0, len(parts), 3))
+    number = ask.sentences or (1 if ask.one_line else 2 if ask.teaser else 4)
+    return join_in(code, take(sentences, number))
 
 
 def _plain_talk(topic: str) -> list[str]:
@@ -94,6 +122,8 @@ def capital(text: str) -> str:
 
 def lead(ask: Ask, sentences: list[str]) -> str:
     """The one sentence that says most about the topic."""
+    if ask.language != ENGLISH:
+        return sentences[0]
     order = rank(sentences, ask.topic)
     return sentences[order[0]] if order else close(capital(ask.topic))
 
@@ -107,6 +137,8 @@ def on_topic(ask: Ask, text: str) -> str:
 
 def headline(ask: Ask, sentences: list[str]) -> str:
     """A title: the topic, and a short promise."""
+    if ask.language != ENGLISH:
+        return title_in(ask.language, ask.topic)
     name = capital(ask.topic)
     text = lead(ask, sentences)
     limit = max(3, (ask.words or 12) - count(name))
@@ -192,6 +224,8 @@ def _cuts(sentence: str, limit: int) -> list[str]:
 
 def summary(ask: Ask, number: int = 3) -> str:
     """A short abstract of the material."""
+    if ask.language != ENGLISH:
+        return join_in(ask.language, take(material(ask), number))
     chosen = best(material(ask), number, ask.topic)
     return on_topic(ask, " ".join(close(sentence) for sentence in chosen))
 

@@ -1,0 +1,154 @@
+"""The simulated language model answers in the language that it is asked for, or asked in."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from toolkit import Client
+from toolkit.sandbox._chat import Turn, respond
+
+# What only texts of a language have: letters of its script, or words that none of the others has.
+MARKS = {
+    "en": r"\b(?:the|and|what)\b",
+    "de": r"\b(?:und|einen|das|der)\b",
+    "fr": r"\b(?:une|il faut|les|mérite)\b",
+    "es": r"\b(?:una|con|merece)\b",
+    "it": r"\b(?:uno|chi vuole|della|merita)\b",
+    "pt": r"\b(?:um|uma|merece um|não)\b",
+    "nl": r"\b(?:een|het|wie)\b",
+    "ru": r"[а-яё]{3}",
+    "ar": r"[\u0621-\u064a]{3}",
+    "hi": r"[\u0904-\u0939]",
+    "ko": r"[\uac00-\ud7a3]{2}",
+    "ja": r"[\u3041-\u3096]{2}",
+    "zh": r"[\u4e00-\u9fff]{4}",
+}
+NAMES = {
+    "en": "English", "de": "German", "fr": "French", "es": "Spanish", "it": "Italian",
+    "pt": "Portuguese", "nl": "Dutch", "ru": "Russian", "ar": "Arabic", "hi": "Hindi",
+    "ko": "Korean", "ja": "Japanese", "zh": "Chinese",
+}  # fmt: skip
+ASKED_IN = {
+    "de": "Schreibe drei Sätze über Gezeitenkraftwerke.",
+    "fr": "Écris trois phrases sur les marées.",
+    "es": "Escribe tres frases sobre las mareas.",
+    "it": "Scrivi tre frasi sulle maree.",
+    "pt": "Escreva três frases sobre as marés.",
+    "nl": "Schrijf drie zinnen over getijden.",
+    "ru": "Напиши три предложения о приливах.",
+    "ar": "اكتب ثلاث جمل عن المد والجزر",
+    "hi": "ज्वार के बारे में तीन वाक्य लिखो",
+    "ko": "조수에 대해 세 문장을 써 주세요.",
+    "ja": "潮汐について三つの文を書いてください。",
+    "zh": "写三句关于潮汐的话",
+}
+ENGLISH = re.compile(r"\b(?:the|and|of|is|worth)\b")
+
+
+def said(prompt: str, system: str = "") -> str:
+    """What the model says to a prompt."""
+    return respond([Turn("system", system), Turn("user", prompt)]).text
+
+
+def check_language(text: str, code: str) -> None:
+    """Check that a text is in a language, and, unless that is English, in no English."""
+    assert re.search(MARKS[code], text), text
+    if code != "en":
+        assert not ENGLISH.search(text), text
+    if code == "zh":
+        assert not re.search(MARKS["ja"], text)
+
+
+@pytest.mark.parametrize("code", NAMES)
+@pytest.mark.parametrize(
+    "wording",
+    [
+        "Write two sentences about tides in {name}.",
+        "Two sentences about tides. Language: {code}",
+        "Write in {name} about tides, in two sentences",
+    ],
+)
+def test_a_language_that_is_named(code: str, wording: str) -> None:
+    """Given a language by its name or code, then the answer is in it, of as many sentences."""
+    text = said(wording.format(name=NAMES[code], code=code))
+    check_language(text, code)
+    assert len(re.findall(r"[.!?。।؟]", text)) == 2
+
+
+def test_a_language_that_the_system_names() -> None:
+    """Given a language in the system text alone, then it is the answer's; the user's word wins."""
+    system = "You are a helpful writer. Answer in French."
+    check_language(said("Two sentences about tides.", system), "fr")
+    check_language(said("Two sentences about tides, auf Deutsch.", system), "de")
+
+
+@pytest.mark.parametrize("code", ASKED_IN)
+def test_a_language_that_is_asked_in(code: str) -> None:
+    """Given a request in a language that names none, then the answer is in that one, as asked."""
+    text = said(ASKED_IN[code])
+    check_language(text, code)
+    assert len(re.findall(r"[.!?。।؟]", text)) == 3
+    assert text == said(ASKED_IN[code])
+
+
+@pytest.mark.parametrize("code", [code for code in NAMES if code not in ("en", "ja", "zh")])
+@pytest.mark.parametrize("number", [2, 7, 23, 60, 155])
+def test_as_many_words_as_asked(code: str, number: int) -> None:
+    """Given a number of words, then there are just as many in every language."""
+    text = said(f"Write about tides in {NAMES[code]}, exactly {number} words.")
+    if number > 20:
+        check_language(text, code)
+    assert len(text.split()) == number
+
+
+@pytest.mark.parametrize("code", ["ja", "zh"])
+def test_as_many_characters_as_asked(code: str) -> None:
+    """Given a number of characters, then there are just as many, but for the marks between."""
+    asked = {"ja": "潮汐について60字で書いてください。", "zh": "写60字关于潮汐的短文。"}
+    text = said(asked[code])
+    assert sum(char.isalnum() for char in text) == 60
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "Write two sentences about bread in French culture.",
+        "Summarise the German question in two sentences.",
+        "Two sentences about the Spanish flu, please.",
+        "Tea",
+    ],
+)
+def test_a_language_that_is_the_topic(prompt: str) -> None:
+    """Given a topic that has to do with a country, then the answer is in English all the same."""
+    check_language(said(prompt), "en")
+
+
+@pytest.mark.parametrize("code", ASKED_IN)
+def test_an_object_in_a_language(code: str) -> None:
+    """Given a schema, then the object is valid, and its texts are in the language asked for."""
+    wanted = {
+        "type": "object",
+        "properties": {
+            "title": {"type": "string"},
+            "summary": {"type": "string"},
+            "language": {"type": "string"},
+            "points": {"type": "array", "items": {"type": "string"}, "minItems": 2},
+        },
+        "required": ["title", "summary", "language", "points"],
+    }
+    turns = [Turn("user", f"Outline tides in {NAMES[code]}.")]
+    made = json.loads(respond(turns, schema=wanted).text)
+    check_language(made["summary"], code)
+    for point in made["points"]:
+        assert not ENGLISH.search(point)
+    assert made["language"] == code
+
+
+def test_a_run_in_another_language(tmp_path: Path) -> None:
+    """Given an objective in German, then the artifact of a run is German, and named in it."""
+    with Client.local(tmp_path, sandbox=True) as client:
+        asked = {"objective": "Erkläre, warum die Gezeiten so stark sind. Höchstens vier Sätze."}
+        run = client.runs.create("llm.generate", asked).wait()
+        check_language(run.output["text"], "de")
