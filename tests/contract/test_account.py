@@ -133,9 +133,9 @@ def test_no_key_gets_out_of_its_allowance(bare: Client) -> None:
 
 def test_rotating_does_not_fill_the_allowance_again(client: Client) -> None:
     """Given a key that has spent its day's allowance, then those it is rotated to have too."""
-    expected = client.route("llm.generate", ASKED).record.estimated_cost_usd
-    assert expected
-    made = client.account.create_key(max_cost_usd_per_day=expected * 1.2)
+    bound = client.route("llm.generate", ASKED).record.reservation_usd
+    assert bound
+    made = client.account.create_key(max_cost_usd_per_day=bound * 1.2)
     second = client.account.rotate_key(made.id)
     third = client.account.rotate_key(second.id)
     done = {}

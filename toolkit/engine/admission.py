@@ -1,12 +1,11 @@
 """Admission: what is refused before anything is stored or spent."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.jobs import Options
-from toolkit.contract.money import format_usd
 from toolkit.engine.affordability import Money, explain_over_budget
 from toolkit.engine.artifacts import Artifacts
 from toolkit.engine.core import Core
@@ -57,7 +56,7 @@ class Gate:
             money: what budgets leave; by default the whole of the options' own.
 
         Returns:
-            what the first choice is expected to cost; none where its price is unknown.
+            the most that the first choice may come to; none where nobody can say.
 
         Raises:
             RequestError: `CREDENTIALS_MISSING`, `PROVIDER_NOT_ALLOWED`, `NOT_FOUND` for an
@@ -76,7 +75,7 @@ class Gate:
         first = next((c for c in routing.candidates if not c.excluded), None)
         if first is None:
             return NOTHING
-        known = first.estimated_cost_usd
+        known = first.reservation_usd
         return None if known is None else Decimal(str(known))
 
     async def backends(self, capability: Capability) -> Backends:
@@ -129,24 +128,3 @@ async def check_place(
         await core.owned("endpoints", "endpoint", account_id, endpoint_id)
     if compute_id is not None:
         await core.owned("compute", "compute", account_id, compute_id)
-
-
-def within_budget(limit: float | None, expected: Sequence[Decimal | None]) -> None:
-    """Refuse what is expected to cost more than it may, or has no known price.
-
-    Raises:
-        RequestError: `BUDGET_EXCEEDED`.
-    """
-    if limit is None:
-        return
-    if None in expected:
-        raise RequestError(
-            ErrorCode.BUDGET_EXCEEDED, "A price is unknown, so the cost cannot be kept to a budget."
-        )
-    total = sum((cost for cost in expected if cost is not None), Decimal(0))
-    if total > Decimal(str(limit)):
-        raise RequestError(
-            ErrorCode.BUDGET_EXCEEDED,
-            f"It is expected to cost {format_usd(total, exact=True)}, and max_cost_usd is "
-            f"{format_usd(limit, exact=True)}.",
-        )

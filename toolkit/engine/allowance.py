@@ -26,8 +26,14 @@ class Allowances:
         self._under_way: Counter[str] = Counter()
         self._given_back = asyncio.Event()  # set, and replaced, each time something is
 
-    async def check(self, key_id: str | None, expected: Decimal | None) -> None:
+    async def check(self, key_id: str | None, bound: Decimal | None) -> None:
         """Refuse work at once for which too little is left today.
+
+        What calls under way hold may be given back, so who fits beside what is spent may wait.
+
+        Args:
+            key_id: whose allowance.
+            bound: the most that the work's first call may come to; none where that is not known.
 
         Raises:
             RequestError: `BUDGET_EXCEEDED`.
@@ -38,7 +44,9 @@ class Allowances:
         limit = _limit(key)
         row = await self._store.get("spending", _row_id(key.purse))
         spent = dollars(0 if row is None else row["nano"])
-        if spent >= limit or spent + (expected or Decimal(0)) > limit:
+        asked = bound or Decimal(0)
+        waits = self._under_way[_row_id(key.purse)] > 0
+        if asked > limit or (not waits and (spent >= limit or spent + asked > limit)):
             raise RequestError(ErrorCode.BUDGET_EXCEEDED, _over(limit, spent))
 
     async def limits(self, key_id: str | None) -> bool:

@@ -6,7 +6,7 @@ from toolkit.contract.base import JsonObject, now
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import FINAL_STATUSES, Job, Options
 from toolkit.contract.runs import Run
-from toolkit.engine.admission import Admission, within_budget
+from toolkit.engine.admission import Admission
 from toolkit.engine.budget import spending
 from toolkit.engine.core import Core
 from toolkit.engine.once import accept
@@ -52,9 +52,8 @@ class Solo:
             RequestError: whatever admission refuses.
         """
         gate = self._admission.gate(account_id)
-        expected = await gate.admit(capability, given, options, operation)
-        within_budget(options.max_cost_usd, [expected])
-        await self._core.allowances.check(key_id, expected)
+        bound = await gate.admit(capability, given, options, operation)
+        await self._core.allowances.check(key_id, bound)
         await self._core.quotas.check_queue(account_id)
         job = Job(
             id=new_id(Prefix.JOB),
