@@ -136,3 +136,29 @@ def test_expectation_and_bound_stand_apart(client: Client) -> None:
     assert len(priced) > 8
     assert all(0 < c.estimated_cost_usd < c.reservation_usd for c in priced)
     assert {"estimated_cost_usd", "reservation_usd"} <= set(route.to_frame().columns)
+
+
+def test_a_worker_of_ones_own_is_bounded_by_the_time_that_it_may_take(client: Client) -> None:
+    """Given an endpoint, then its worker's longest time is reserved, and what it took is paid."""
+    endpoint = client.endpoints.create("studio", gpu_ids="ADA_24")
+    (pool,) = {gpu.record.pool: gpu.record for gpu in client.catalog.gpus()}.keys() & {"ADA_24"}
+    prices = [
+        gpu.record.prices_per_hour_usd["serverless"]
+        for gpu in client.catalog.gpus()
+        if gpu.record.pool == pool
+    ]
+    assert endpoint.record.price_per_hour_usd == max(prices)
+    asked = {"prompt": "a lighthouse", "steps": 4, "width": 256, "height": 256}
+    route = client.route("image.generate", asked, endpoint_id=endpoint.id)
+    limit = route.record.reservation_usd
+    # Ten minutes of work at most, five for a start, and what it waits for more.
+    assert limit == pytest.approx(max(prices) / 3600 * (600 + 300 + 5), rel=1e-6)
+    run = client.runs.create(
+        "image.generate", asked, endpoint_id=endpoint.id, max_cost_usd=limit
+    ).wait()
+    assert 0 < run.record.cost_usd == run.record.cost_incurred_usd < limit
+    assert run.record.cost_source == "estimated"
+    with pytest.raises(RequestError) as refused:
+        client.runs.create("image.generate", asked, endpoint_id=endpoint.id, max_cost_usd=limit / 2)
+    assert refused.value.code.name == "BUDGET_EXCEEDED"
+    assert "raise max_cost_usd" in str(refused.value)

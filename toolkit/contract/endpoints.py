@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from toolkit.contract.base import ErrorInfo, Record, Request, Timestamp
+from toolkit.contract.base import ErrorInfo, Record, Request, Timestamp, Usd
 
 InfrastructureStatus = Literal["creating", "ready", "failed", "deleting", "deleted"]
 DEFAULT_ENDPOINT_NAME = "toolkit-endpoint"
@@ -49,9 +49,12 @@ class Endpoint(Infrastructure):
 
     Attributes:
         template_id: our id of the shared template it was made of, never the vendor's.
+        price_per_hour_usd: the list price of one worker when it was made; none if it was not
+            known, and then no budget can be kept to with it.
     """
 
     gpu_ids: str
+    price_per_hour_usd: Usd | None = None
     workers_min: int
     workers_max: int
     storage_id: str | None = None

@@ -105,6 +105,7 @@ class Gate:
         if options.endpoint_id is None and options.compute_id is None:
             return
         place = f"{options.endpoint_id} {options.compute_id}"
+        await self._core.load_rate(options.endpoint_id)
         if place not in self._places:
             if options.endpoint_id is not None and options.compute_id is not None:
                 raise RequestError(

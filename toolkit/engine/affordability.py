@@ -1,7 +1,7 @@
 """Whether budgets cover what a call may come to: pure, asked by the router for each candidate."""
 
 from dataclasses import dataclass, replace
-from decimal import Decimal
+from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
 from toolkit.contract.jobs import Options, Routing
@@ -13,7 +13,7 @@ from toolkit.plugins.pricing import bound_usd
 LEAST_CAP = 256
 # Of the candidates that a budget rules out, in the message that says so.
 MOST_TOLD = 3
-NOTHING = Decimal(0)
+BILLIONTH = Decimal("1e-9")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +64,25 @@ def find_bound(
     options: Options,
     operation: Operation[Any] | None,
     money: Money,
+    rate: Decimal | None,
 ) -> Reservable:
-    """The most that one call may come to, with a cap that nobody set lowered to what is left."""
+    """The most that one call may come to, with a cap that nobody set lowered to what is left.
+
+    Args:
+        vendor: who is asked.
+        model: which of its models.
+        options: where the work is to run.
+        operation: what is asked for.
+        money: what budgets leave.
+        rate: US dollars a second of a worker at the endpoint that the options name.
+    """
     if operation is None or (vendor.infrastructure and options.compute_id is not None):
         return Reservable(Decimal(0))
     if vendor.infrastructure and options.endpoint_id is not None:
-        return Reservable(None)
+        time = vendor.endpoint_time
+        if time is None or rate is None:
+            return Reservable(None)
+        return Reservable((rate * Decimal(time.most_s)).quantize(BILLIONTH, ROUND_CEILING))
     whole = bound_usd(vendor, model, operation)
     bound = vendor.bounds.get(type(operation))
     if (

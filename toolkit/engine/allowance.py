@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from functools import partial
+from typing import TypeAlias
 
 from toolkit.contract.account import ApiKey
 from toolkit.contract.base import now
@@ -13,6 +14,8 @@ from toolkit.contract.money import format_usd
 from toolkit.engine.budget import Reservation
 from toolkit.engine.nanos import dollars, nanos
 from toolkit.store import OverLimit, Spend, Store
+
+Record: TypeAlias = Callable[[Spend], "asyncio.Future[None]"]
 
 
 class Allowances:
@@ -53,8 +56,16 @@ class Allowances:
         """Whether a key has an allowance, so that nothing without a known bound is called."""
         return await self._limited(key_id) is not None
 
-    async def hold(self, key_id: str | None, amount: Decimal | None, held: Reservation) -> None:
+    async def hold(
+        self, key_id: str | None, amount: Decimal | None, held: Reservation, record: Record
+    ) -> None:
         """Have what a call may cost held here too, waiting while others may give some back.
+
+        Args:
+            key_id: whose allowance.
+            amount: what to hold; none where it is not known.
+            held: the same, in the budgets of this process.
+            record: writes what the call did cost, together with the record of it.
 
         Raises:
             WorkError: `BUDGET_EXCEEDED`, also for a price that is not known; nothing is held then.
@@ -62,13 +73,13 @@ class Allowances:
         try:
             key = await self._limited(key_id)
             if key is not None:
-                held.settled = await self._taken(key.purse, _limit(key), amount)
+                held.settled = await self._taken(key.purse, _limit(key), amount, record)
         except BaseException:
             held.settle(Decimal(0))
             raise
 
     async def _taken(
-        self, purse: str, limit: Decimal, amount: Decimal | None
+        self, purse: str, limit: Decimal, amount: Decimal | None, record: Record
     ) -> Callable[[Decimal], None]:
         """Take an amount from the day's allowance; what is to be told what the call did cost."""
         if amount is None:
@@ -87,14 +98,17 @@ class Allowances:
                 await given_back.wait()
             else:
                 self._under_way[row_id] += 1
-                return partial(self._settle, row_id, nano)
+                return partial(self._settle, row_id, nano, record)
 
-    def _settle(self, row_id: str, taken: int, actual: Decimal) -> None:
+    def _settle(self, row_id: str, taken: int, record: Record, actual: Decimal) -> None:
         """Replace what was taken by what the call cost."""
-        written = self._store.write([Spend(row_id, "", nanos(actual, ROUND_CEILING) - taken, None)])
-        written.add_done_callback(lambda _: self._end(row_id))
+        written = record(Spend(row_id, "", nanos(actual, ROUND_CEILING) - taken, None))
+        written.add_done_callback(partial(self._end, row_id))
 
-    def _end(self, row_id: str) -> None:
+    def _end(self, row_id: str, written: "asyncio.Future[None]") -> None:
+        # What could not be written stays taken; whoever writes the record is told why.
+        if not written.cancelled():
+            written.exception()
         self._under_way[row_id] -= 1
         self._given_back.set()
         self._given_back = asyncio.Event()

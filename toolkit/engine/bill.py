@@ -6,10 +6,13 @@ from decimal import Decimal
 import httpx
 
 from toolkit.contract.errors import ErrorCode, WorkError
+from toolkit.contract.jobs import CostSource
+from toolkit.engine.affordability import BILLIONTH
 from toolkit.engine.budget import NoRoomError, Reservation
 from toolkit.engine.driver import OutcomeUnknown
-from toolkit.plugins import VendorFault
+from toolkit.plugins import Model, Reply, Vendor, VendorFault
 from toolkit.plugins.flow import FREE, INSTEAD
+from toolkit.plugins.pricing import price
 
 
 class Bill:
@@ -60,20 +63,50 @@ class Bill:
         else:
             self._may_be_billed = isinstance(outcome, OutcomeUnknown)
 
-    def settle(self, actual: Decimal) -> Decimal:
-        """Replace what is reserved by what the call came to.
+    def total(self, actual: Decimal) -> Decimal:
+        """What the whole call counts as.
 
         Args:
             actual: what its last request cost; the ones before it count as reserved.
-
-        Returns:
-            what the whole call counts as.
         """
+        return sum((held.amount for held in self._held[:-1]), actual)
+
+    def settle(self, actual: Decimal) -> None:
+        """Replace what is reserved by what the call came to (`total`)."""
         *earlier, last = self._held
         for held in earlier:
             held.settle(held.amount)
         last.settle(actual)
-        return sum((held.amount for held in earlier), actual)
+
+
+def find_cost(
+    reply: Reply,
+    model: Model | None,
+    vendor: Vendor,
+    rate: Decimal | None,
+    took_s: float,
+    reserved: Decimal | None,
+) -> tuple[Decimal | None, CostSource]:
+    """What a call that worked was billed, from the best source there is, and which that is.
+
+    Args:
+        reply: what came of it.
+        model: that answered; none where it is not known.
+        vendor: whose it is.
+        rate: US dollars a second of the worker, at an endpoint of the caller's.
+        took_s: how long the call took.
+        reserved: what was reserved for it; none where nobody could say.
+    """
+    if reply.cost.reported_usd is not None:
+        return reply.cost.reported_usd, "reported"
+    metered = price(model, reply.cost.units) if model else None
+    if metered is not None:
+        return metered, "metered"
+    if rate is not None and vendor.endpoint_time is not None:
+        # A worker's time, and what it waits for more work afterwards.
+        seconds = reply.cost.units.get("gpu_seconds", took_s) + vendor.endpoint_time.idle_s
+        return (rate * Decimal(str(seconds))).quantize(BILLIONTH), "estimated"
+    return (reserved, "unknown" if reserved is None else "estimated")
 
 
 def may_be_billed(fault: VendorFault) -> bool:

@@ -17,7 +17,7 @@ from toolkit.contract.connections import Connection
 from toolkit.contract.errors import ErrorCode, ToolkitError, WorkError
 from toolkit.contract.jobs import Attempt, Candidate, Options
 from toolkit.engine.affordability import Money, explain_over_budget
-from toolkit.engine.bill import Bill, may_be_billed
+from toolkit.engine.bill import Bill, find_cost, may_be_billed
 from toolkit.engine.budget import NoRoomError, Reservation, reserve
 from toolkit.engine.core import Core
 from toolkit.engine.driver import Hooks, OutcomeUnknown
@@ -27,7 +27,6 @@ from toolkit.engine.offers import model_billed
 from toolkit.engine.router import route, soonest
 from toolkit.engine.work import Work
 from toolkit.plugins import Operation, Reply, Submitted, TextRequest, VendorFault
-from toolkit.plugins.pricing import price
 from toolkit.settings import Settings, Timeouts
 from toolkit.store import Update
 
@@ -78,6 +77,7 @@ class Calls:
             backends = await self._core.backends(work.account_id, work.capability)
             backends = backends.without(frozenset(search.over | search.resting))
             money = await self._money(work)
+            await self._core.load_rate(work.job.options.endpoint_id)
             routing = route(work.capability, work.job.options, operation, backends, money)
             if work.job.routing is None or not search.tries:
                 work.job.routing = routing
@@ -141,7 +141,7 @@ class Calls:
         known = candidate.reservation_usd
         bound = None if known is None else Decimal(str(known))
         bill = Bill(await self._reserve(work, bound), partial(self._reserve, work, bound))
-        attempt = self._begin(work, candidate)
+        attempt, priced = self._begin(work, candidate), bound is not None
         if candidate.max_tokens is not None and isinstance(operation, TextRequest):
             operation = replace(operation, max_tokens=candidate.max_tokens)
         vendor = self._core.registry.vendors[candidate.provider]
@@ -153,24 +153,27 @@ class Calls:
                 reply = await self._ask(work, candidate, connection, operation, bill)
             except VendorFault as fault:
                 lane.failed(fault, leave)
-                self._settle(work, attempt, bill, bill.amount if may_be_billed(fault) else NOTHING)
                 attempt.status = "failed"
                 attempt.vendor_request_id = fault.vendor_request_id
                 attempt.http_status = fault.status
                 attempt.error = ErrorInfo(code=fault.code.name, message=fault.message)
+                billed = may_be_billed(fault)
+                actual = bill.amount if billed else NOTHING
+                self._settle(work, attempt, bill, actual, known=priced or not billed)
                 raise
             except WorkError as error:
-                self._settle(work, attempt, bill, bill.amount)
                 attempt.status = "failed"
                 attempt.error = ErrorInfo.of(error)
+                self._settle(work, attempt, bill, bill.amount, known=priced)
                 raise
             except BaseException:
                 # Cancelled or killed in mid-call: the vendor may bill it, so it counts.
-                self._settle(work, attempt, bill, bill.amount)
                 attempt.status = "cancelled"
+                self._settle(work, attempt, bill, bill.amount, known=priced)
                 raise
-            lane.succeeded(candidate.model or "", (time.monotonic() - started) * 1000)
-            if self._account(work, attempt, candidate, bill, reply):
+            took_s = time.monotonic() - started
+            lane.succeeded(candidate.model or "", took_s * 1000)
+            if self._account(work, attempt, candidate, bill, reply, took_s):
                 lane.distrust(candidate.model or "")
             return reply
 
@@ -179,7 +182,11 @@ class Calls:
         if bound is not None and not all(budget.fits(bound) for budget in work.budgets):
             self._show(work, "waiting_budget")
         held = await reserve(work.budgets, bound)
-        await self._core.allowances.hold(work.lease.key_id, bound, held)
+        # The allowance is told what a call cost in the transaction that the record is.
+        record = partial(self._core.store.write, lease=work.lease)
+        await self._core.allowances.hold(
+            work.lease.key_id, bound, held, lambda spend: record([spend, *work.written()])
+        )
         return held
 
     def _begin(self, work: Work, candidate: Candidate) -> Attempt:
@@ -203,15 +210,30 @@ class Calls:
         job.attempts.append(attempt)
         return attempt
 
-    def _settle(self, work: Work, attempt: Attempt, bill: Bill, actual: Decimal) -> Decimal:
-        spent = bill.settle(actual)
+    def _settle(
+        self,
+        work: Work,
+        attempt: Attempt,
+        bill: Bill,
+        actual: Decimal,
+        *,
+        known: bool = True,
+    ) -> None:
+        """Count what a call came to; last of all, as its record may be written with that."""
+        spent = bill.total(actual)
         work.incurred(spent)
-        attempt.cost_usd = float(spent)
+        attempt.cost_usd = float(spent) if known else None
         attempt.ended_at = now()
-        return spent
+        bill.settle(actual)
 
     def _account(
-        self, work: Work, attempt: Attempt, candidate: Candidate, bill: Bill, reply: Reply
+        self,
+        work: Work,
+        attempt: Attempt,
+        candidate: Candidate,
+        bill: Bill,
+        reply: Reply,
+        took_s: float,
     ) -> bool:
         """Write down what a call that worked was billed, from the best source there is.
 
@@ -222,23 +244,19 @@ class Calls:
         kind = work.capability.operation.kind if work.capability.operation else ""
         mine = self._core.settings.vendors.get(vendor.id)
         model = model_billed(vendor, kind, mine, candidate.model or "", reply.model)
-        cost, source = reply.cost.reported_usd, "reported"
-        if cost is None:
-            cost, source = price(model, reply.cost.units) if model else None, "metered"
-        if cost is None:
-            known = candidate.reservation_usd
-            cost, source = (bill.amount, "estimated") if known is not None else (None, "unknown")
-        over = candidate.reservation_usd is not None and cost is not None and cost > bill.amount
-        spent = self._settle(work, attempt, bill, bill.amount if cost is None else cost)
+        rate = self._core.endpoint_rates.get(job.options.endpoint_id or "")
+        reserved = None if candidate.reservation_usd is None else bill.amount
+        cost, job.cost_source = find_cost(reply, model, vendor, rate, took_s, reserved)
+        actual = bill.amount if cost is None else cost
         attempt.status = "completed"
         attempt.model = job.model = reply.model
         attempt.vendor_request_id = reply.vendor_request_id
-        attempt.cost_usd = job.cost_usd = None if cost is None else float(spent)
-        job.cost_source = source  # type: ignore[assignment]  # one of the four literals above
+        job.cost_usd = None if cost is None else float(bill.total(actual))
         job.usage = {**reply.cost.units, **({"simulated": True} if work.simulated else {})}
         # The work is over at the vendor: a restart must not attach to it.
         work.vendor_job_id = None
-        return over
+        self._settle(work, attempt, bill, actual, known=cost is not None)
+        return reserved is not None and actual > reserved
 
     async def _ask(
         self,

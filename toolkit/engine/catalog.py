@@ -69,6 +69,14 @@ class Catalog:
         known = {offer.pool for offer in await self._offers_if_any(account_id) if offer.pool}
         _check("gpu_ids", pool, known)
 
+    async def find_pool_price(self, account_id: str, pool: str) -> float | None:
+        """The dearest list price of a serverless worker's hour in a pool; none if unknown."""
+        offers = await self._offers_if_any(account_id)
+        prices = [offer.usd_per_hour.get("serverless") for offer in offers if offer.pool == pool]
+        if not prices or None in prices:
+            return None
+        return float(max(price for price in prices if price is not None))
+
     async def _offers_if_any(self, account_id: str) -> tuple[GpuOffer, ...]:
         try:
             return await self._offers(account_id)

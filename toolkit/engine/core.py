@@ -1,6 +1,8 @@
 """What every part of the engine is given: one value, made once when the engine opens."""
 
+import json
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from functools import cached_property
 
 from toolkit.contract.connections import Connection
@@ -28,6 +30,7 @@ class Core(Reach):
             and how many failed is then not weighed.
         making: ids of what this process is having made or deleted at a GPU cloud.
         observer: who is told of workflows, jobs and calls.
+        endpoint_rates: US dollars a second of a worker at each endpoint that was looked at.
     """
 
     store: Store
@@ -40,6 +43,7 @@ class Core(Reach):
     reproducible: bool = False
     observer: Observer = field(default_factory=Unobserved)
     making: set[str] = field(default_factory=set)
+    endpoint_rates: dict[str, Decimal | None] = field(default_factory=dict)
 
     async def backends(self, account_id: str, capability: Capability) -> Backends:
         """What the router weighs for a capability and an account, as of now."""
@@ -53,6 +57,7 @@ class Core(Reach):
             models={vendor.id: self.models(vendor, kind) for vendor in vendors},
             pool=pool,
             states=states,
+            rates=self.endpoint_rates,
         ).without(frozenset())
 
     def _condition(self, connection: Connection) -> Condition:
@@ -72,6 +77,15 @@ class Core(Reach):
             self.lanes.of(connection, row["health"])
             found.setdefault(connection.provider, []).append(connection)
         return found
+
+    async def load_rate(self, endpoint_id: str | None) -> None:
+        """Have the price of an endpoint's worker at hand for the router."""
+        if endpoint_id is None or endpoint_id in self.endpoint_rates:
+            return
+        row = await self.store.get("endpoints", endpoint_id)
+        told = None if row is None else json.loads(str(row["doc"])).get("price_per_hour_usd")
+        rate = None if told is None else Decimal(str(told)) / 3600
+        self.endpoint_rates[endpoint_id] = rate
 
     async def cloud(self, account_id: str, kind: str) -> tuple[Vendor, Connection]:
         """The vendor that offers a kind of infrastructure, and the account's connection to it.

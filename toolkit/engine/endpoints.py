@@ -57,10 +57,12 @@ class Endpoints(Stock[Endpoint, EndpointState]):
         await self._core.cloud(account_id, self.creation.kind)
         if request.gpu_ids is not None:
             await self._catalog.check_pool(account_id, request.gpu_ids)
+        pool = request.gpu_ids or DEFAULT_POOL
         endpoint = Endpoint(
             id=new_id(Prefix.ENDPOINT),
             created_at=now(),
-            **{**request.model_dump(), "gpu_ids": request.gpu_ids or DEFAULT_POOL},
+            price_per_hour_usd=await self._catalog.find_pool_price(account_id, pool),
+            **{**request.model_dump(), "gpu_ids": pool},
         )
         creation = EndpointCreation(
             name=vendor_name(endpoint),

@@ -30,6 +30,7 @@ class Backends:
         failed: the connections that this job has tried in vain.
         pool: all connections by vendor, the newest first.
         states: how each of them is doing, by its id.
+        rates: US dollars a second of a worker at the endpoints that are known, by their id.
     """
 
     vendors: Sequence[Vendor]
@@ -39,6 +40,7 @@ class Backends:
     failed: frozenset[str] = frozenset()
     pool: Mapping[str, Sequence[Connection]] = field(default_factory=dict)
     states: Mapping[str, Condition] = field(default_factory=dict)
+    rates: Mapping[str, Decimal | None] = field(default_factory=dict)
 
     def without(self, failed: frozenset[str]) -> "Backends":
         """The same, for a job that has tried some connections in vain: others come next."""
@@ -297,7 +299,8 @@ def _candidate(
     connection = backends.connections.get(vendor.id)
     condition = backends.conditions.get(vendor.id) or Condition()
     estimate = _estimate(vendor, model, options, operation)
-    bounded = find_bound(vendor, model, options, operation, money)
+    rate = backends.rates.get(options.endpoint_id or "")
+    bounded = find_bound(vendor, model, options, operation, money, rate)
     latency = condition.latency.get(model.id if model else "")
     allowed = options.provider in (None, vendor.id)
     default = (backends.models.get(vendor.id) or (None,))[0]

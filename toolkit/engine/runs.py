@@ -86,6 +86,7 @@ class Runs:
             RequestError: whatever `create` refuses, but for a missing connection: that is shown.
         """
         capability, operation = self._asked(request)
+        await self._core.load_rate(request.options.endpoint_id)
         backends = await self._core.backends(account_id, capability)
         pin = request.options.provider
         if pin is not None and (backends.connections or is_id(pin, Prefix.CONNECTION)):

@@ -35,7 +35,7 @@ from toolkit.plugins.operations import (
     TextReply,
     TextRequest,
 )
-from toolkit.plugins.vendor import Access, Model, PriceTier, Vendor, VendorFault
+from toolkit.plugins.vendor import Access, Model, PriceTier, Vendor, VendorFault, WorkerTime
 
 __all__ = [
     "PUBLIC_ONLY",
@@ -71,6 +71,7 @@ __all__ = [
     "Upstream",
     "Vendor",
     "VendorFault",
+    "WorkerTime",
     "compute",
     "operate",
     "pause",

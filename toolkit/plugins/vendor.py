@@ -66,6 +66,28 @@ class Model:
         return self.ends is not None and today >= self.ends
 
 
+@dataclass(frozen=True, slots=True)
+class WorkerTime:
+    """The seconds that a worker at an endpoint is billed for one operation, at most.
+
+    Attributes:
+        source: where the vendor says what is billed.
+        limit_s: after which it ends the work.
+        start_s: for starting up.
+        idle_s: for waiting for more work, before it stops.
+    """
+
+    source: str
+    limit_s: float
+    start_s: float
+    idle_s: float
+
+    @property
+    def most_s(self) -> float:
+        """All of them together."""
+        return self.limit_s + self.start_s + self.idle_s
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Access:
     """What a flow needs to reach its vendor; made at call time and dropped after it.
@@ -121,6 +143,8 @@ class Vendor:
         on_endpoint: the kinds of operation that it carries out at an endpoint of the caller's
             alone; they need `provider` and `endpoint_id`.
         in_pod: the kinds of operation that it can also carry out in a pod of the caller's.
+        endpoint_time: the most seconds of a worker that one operation at an endpoint of the
+            caller's is billed; without it, none can be used under a budget.
         telemetry_name: what OpenTelemetry calls it, where that is not its id.
         probe: asks the vendor for something free, to find out whether it takes the key; answers
             the names of its models, where that is what it asked for.
@@ -138,6 +162,7 @@ class Vendor:
     infrastructure: Mapping[str, OperationFlow] = field(default_factory=dict)
     on_endpoint: frozenset[str] = frozenset()
     in_pod: frozenset[str] = frozenset()
+    endpoint_time: WorkerTime | None = None
     probe: ProbeFlow | None = None
     telemetry_name: str | None = None
     name_at: Callable[[str, str], str] | None = None

@@ -17,6 +17,7 @@ from toolkit.plugins import (
     TextRequest,
     Vendor,
     VendorFault,
+    WorkerTime,
     compute,
     pause,
     send,
@@ -71,6 +72,7 @@ from toolkit.vendors._runpod_worker import RESULTS, of_job, picture, seed_of, wo
 
 SERVED = "served-by-the-endpoint"
 POLICY = {"executionTimeout": 600_000}  # in milliseconds
+START_S = 300.0  # the most that a worker's start is taken to be billed
 POLL_S = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0)  # then as the last
 PATIENCE_S = 1200.0
 COLD_START_S = 60.0  # what waits longer than a worker takes to start waits for a free GPU
@@ -252,8 +254,12 @@ def _status(access: Access, endpoint: str, job: str) -> Flow[Json]:
 def _cost(operation: ImageRequest, access: Access, done: Json) -> Cost:
     """Public endpoints bill by the megapixel and say so; one's own by the second of its GPU."""
     if access.endpoint is not None:
-        ran_ms = number(done.get("executionTime"))
-        return Cost({} if ran_ms is None else {"gpu_seconds": ran_ms / 1000})
+        ran_ms, waited_ms = number(done.get("executionTime")), number(done.get("delayTime"))
+        if ran_ms is None:
+            return Cost()
+        # Nobody tells how much of the delay was a worker's start, and how much only waiting.
+        start_s = min((waited_ms or 0.0) / 1000, START_S)
+        return Cost({"gpu_seconds": ran_ms / 1000 + start_s})
     said = number(inner(done, "output").get("cost"))
     return Cost(operation.units(), None if said is None else Decimal(str(said)))
 
@@ -272,6 +278,13 @@ VENDOR = Vendor(
     operations={ImageRequest: image, TextRequest: text},
     on_endpoint=frozenset({"text"}),
     in_pod=frozenset({"image"}),
+    endpoint_time=WorkerTime(
+        "guide to serverless pricing: from a worker's start to its stop, by the second; the time"
+        " limit is ours, and how long a start takes nobody bounds: this is far beyond the usual",
+        limit_s=POLICY["executionTimeout"] / 1000,
+        start_s=START_S,
+        idle_s=5.0,
+    ),
     infrastructure={
         EndpointCreation.kind: create_endpoint,
         EndpointReading.kind: read_endpoint,
