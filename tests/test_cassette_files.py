@@ -154,7 +154,8 @@ def test_the_region_of_a_signing_secret_is_not_needed(
         first = ran(client, "aws")
     assert hosts == ["bedrock-runtime.eu-west-1.amazonaws.com"]
     with cut_off(monkeypatch), opened(tape, "b") as client:
-        assert ran(client, "aws") == first
+        # The price goes by the region, too: a replay takes the vendor's own.
+        assert ran(client, "aws")[1:] == first[1:]
         with pytest.raises(WorkError, match=r"POST bedrock-runtime\.\*\.amazonaws\.com/model/"):
             ran(client, "aws", system="Be brief.")
 

@@ -281,7 +281,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Asked:
         assert known, f"Add a row for `toolkit {name}` to LINES in {__file__}."
         service = Service()
 
-        def connected(where: object) -> Client:
+        def connected(where: object, *, makes: bool) -> Client:
             return Client("http://service.test", "k", transport=httpx.MockTransport(service))
 
         with pytest.MonkeyPatch.context() as patch:

@@ -34,12 +34,13 @@ def doctor(
 
     done = examiner.repair(data_dir) if repair else []
     found = examiner.examine(data_dir, deep=deep)
-    found += _of_prices()
+    prices = _review_prices()
     if vendors:
         found += _at_vendors(data_dir)
     serious = any(finding.serious for finding in found)
     if as_json:
-        _print_json({"done": done, "findings": [asdict(finding) for finding in found]})
+        findings = [asdict(finding) for finding in found]
+        _print_json({"done": done, "findings": findings, "prices": prices})
     else:
         for line in done:
             typer.echo(f"✓ {line}")
@@ -47,23 +48,23 @@ def doctor(
             typer.echo(f"{'✗' if finding.serious else '·'} {finding.what}")
             if finding.repair:
                 typer.echo(f"    --repair would {finding.repair}")
+        for line in prices:
+            typer.echo(f"· {line}")
         if not serious:
             typer.echo(f"✓ {data_dir} is sound.")
     if serious:
         raise typer.Exit(1)
 
 
-def _of_prices() -> "list[Finding]":
-    """Prices that were read long ago, and models that are announced to end."""
+def _review_prices() -> list[str]:
+    """Tell of prices that were read long ago, and of models that are announced to end."""
     from toolkit.contract.base import now
     from toolkit.engine.price_review import review_prices
     from toolkit.engine.registry import Registry
     from toolkit.settings import Settings
-    from toolkit.store.doctor import Finding
 
     vendors = Registry.load().vendors.values()
-    told = review_prices(vendors, Settings(), now().date())
-    return [Finding(line, serious=False) for line in told]
+    return list(review_prices(vendors, Settings(), now().date()))
 
 
 def _at_vendors(data_dir: Path) -> "list[Finding]":

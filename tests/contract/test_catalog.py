@@ -29,7 +29,22 @@ def test_models(bare: Client) -> None:
     assert (default.model, default.kind, default.default) == ("MiniMax-M3", "text", True)
     assert default.prices_usd["input_tokens"] == pytest.approx(0.30e-6)
     # What is not known is left out, never 0.
-    assert models["minimax/text/MiniMax-M2.7"].record.prices_usd == {}
+    assert models["minimax/clone/voice-clone"].record.prices_usd == {}
+
+
+def test_models_have_tiers_bounds_and_an_end(bare: Client) -> None:
+    """Given what vendors publish, then tiers, batch shares, bounds and announced ends are told."""
+    models = bare.catalog.models()
+    haiku = models["anthropic/text/claude-haiku-5-5"].record
+    (tier,) = haiku.price_tiers
+    assert tier.above_input_tokens == 100_000
+    assert tier.prices_usd["input_tokens"] == pytest.approx(0.50e-6)
+    assert haiku.prices_usd["cached_input_tokens"] == pytest.approx(0.01e-6)
+    assert haiku.batch_share == 0.5
+    assert "max_tokens" in (haiku.bound or "")
+    ending = models["google/text/gemini-2.5-flash"].record
+    assert (str(ending.ends), ending.successor) == ("2026-12-01", "gemini-3.5-flash-lite")
+    assert models["runpod/text/served-by-the-endpoint"].record.bound is None
 
 
 def test_gpus_without_a_connection(bare: Client) -> None:

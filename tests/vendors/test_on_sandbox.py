@@ -330,5 +330,5 @@ async def test_a_temperature_that_a_model_refuses(cloud: Cloud, temperature: flo
 async def test_a_prompt_that_is_too_long_for_minimax(cloud: Cloud) -> None:
     """Given a prompt beyond the context, then it is refused for good, and no limit of rate."""
     with pytest.raises(VendorFault, match=r"2013.*context") as caught:
-        await cloud.run("minimax", TextRequest(prompt="tide " * 200_000))
+        await cloud.run("minimax", TextRequest(prompt="tide " * 210_000))
     assert (caught.value.code, caught.value.retryable) == (ErrorCode.PROVIDER_REJECTED, False)

@@ -13,6 +13,8 @@ from toolkit.cassettes.scrubbing import Scrubber
 _OWN_ID = re.compile(rb"\b([a-z]{2,3})_[0-7][0-9a-hjkmnp-tv-z]{25}(?![0-9a-z])")
 # The region is told by the secret that signs, which nobody has when a cassette is replayed.
 _REGIONAL_HOST = re.compile(r"^(bedrock-runtime)\.[a-z0-9-]+\.(amazonaws\.com)$")
+# And with it the geography of the inference profile that is called.
+_PROFILE = re.compile(r"^/model/[a-z]+\.(?=(?:amazon|anthropic|openai|meta|mistral)\.)")
 _BOUNDARY = re.compile(rb'boundary="?([^";,\s]+)')
 
 
@@ -41,6 +43,8 @@ def key_of(request: httpx.Request, scrubber: Scrubber) -> RequestKey:
     host = _REGIONAL_HOST.sub(r"\1.*.\2", url.host)
     where = f"{url.scheme}://{host}{f':{url.port}' if url.port else ''}"
     path, _, query = url.raw_path.decode("ascii").partition("?")
+    if host != url.host:
+        path = _PROFILE.sub("/model/", path)
     where += path + ("?" + "&".join(sorted(query.split("&"))) if query else "")
     where = _anonymous(scrubber.text(where).encode()).decode()
     return RequestKey(request.method.upper(), where, _body(request, scrubber))

@@ -41,7 +41,7 @@ def expect_tokens(text: str) -> float:
     """The tokens that a text is expected to be, by its scripts.
 
     >>> round(expect_tokens("The tide turns twice a day.")), round(expect_tokens("潮は日に二度"))
-    (6, 5)
+    (7, 6)
     """
     if len(text) > SAMPLE:
         sample = text[:: len(text) // SAMPLE + 1]

@@ -157,7 +157,7 @@ class _Side:
 
 def _opened(settings: Settings, tape: Path | None, mode: Mode) -> Client:
     once = settings.model_copy(update={"retries": 0})  # a second try would be a second call
-    return Client.local(settings=once, cassette=tape, mode=mode)
+    return Client.local(settings=once, cassette=tape, mode=mode if tape else "replay")
 
 
 def _planned(client: Client, max_cost_usd: float, with_clone: bool) -> Iterator[Check]:

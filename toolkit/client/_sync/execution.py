@@ -63,6 +63,11 @@ class Execution(Waitable[J]):
         return self.record.estimated_cost_usd
 
     @property
+    def reservation_usd(self) -> float | None:
+        """US dollars that its last call could come to at most; none where nobody can say."""
+        return self.record.reservation_usd
+
+    @property
     def cost_incurred_usd(self) -> float:
         """US dollars that were paid in all, for failed attempts and retries too."""
         return self.record.cost_incurred_usd
