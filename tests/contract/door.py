@@ -16,6 +16,7 @@ from toolkit.settings import Settings
 
 Json = dict[str, Any]
 WITHIN_S = 30.0
+BETWEEN_POLLS_S = 0.01  # else the polls take the core from what they wait for
 
 # "Vendor connection ids and use", with the names and the variables that stand behind the labels.
 VENDORS = {
@@ -69,6 +70,7 @@ class Door:
             if body["status"] in states:
                 return body
             assert time.monotonic() < until, f"still {body['status']}: {body}"
+            time.sleep(BETWEEN_POLLS_S)
 
     def run(self, name: str, given: Json, **options: object) -> Json:
         """A run of a capability, polled until it has ended."""

@@ -96,20 +96,29 @@ def test_every_id_runs_and_is_shown(client: Client) -> None:
 
 
 def test_every_id_can_be_forked_and_retried(client: Client) -> None:
-    """Given a node of such an id, when forked from it or failed, then it is named in each."""
-    for node_id in IDS.values():
-        done = client.workflows.create(chain(["first", node_id])).wait(progress=False)
-        forked = client.workflows.fork(done.id, node_id, {node_id: {"topic": "Salt"}})
-        forked.wait(progress=False)
-        assert forked.nodes[1].input["topic"] == "Salt"
-        assert forked.nodes[0].job_id == done.nodes[0].job_id
-        lost = chain([node_id, "last"])
-        lost["nodes"][0].update(input={"topic": "zzzz qqqq xxyyzz"})
-        failed = client.workflows.create(lost).wait(progress=False, check=False)
-        assert failed.nodes[1].error is not None
-        assert f"`{node_id}`" in failed.nodes[1].error.message
-        again = client.workflows.retry(failed.id).wait(progress=False, check=False)
-        assert [node.id for node in again.nodes] == [node_id, "last"]
+    """Given nodes of such ids, when forked from one or all failed, then each is named."""
+    ids = list(IDS.values())
+    for some in (ids[i : i + 5] for i in range(0, len(ids), 5)):
+        star = chain(["first"])
+        star["nodes"] += [{**star["nodes"][0], "id": i, "depends_on": ["first"]} for i in some]
+        done = client.workflows.create(star).wait(progress=False)
+        before = {node.id: node.job_id for node in done.nodes}
+        for node_id in some:
+            forked = client.workflows.fork(done.id, node_id, {node_id: {"topic": "Salt"}})
+            forked.wait(progress=False)
+            assert [n.id for n in forked.nodes if n.input["topic"] == "Salt"] == [node_id]
+            assert [n.id for n in forked.nodes if n.job_id != before[n.id]] == [node_id]
+    lost: dict[str, Any] = {"name": "lost", "nodes": []}
+    for node_id in ids:
+        nodes = chain([node_id, f"{len(lost['nodes'])} last"])["nodes"]
+        nodes[0].update(input={"topic": "zzzz qqqq xxyyzz"})
+        lost["nodes"] += nodes
+    failed = client.workflows.create(lost).wait(progress=False, check=False)
+    for node_id, node in zip(ids, failed.nodes[1::2], strict=True):
+        assert node.error is not None
+        assert f"`{node_id}`" in node.error.message
+    again = client.workflows.retry(failed.id).wait(progress=False, check=False)
+    assert [node.id for node in again.nodes] == [node.id for node in failed.nodes]
 
 
 def test_what_is_no_id_is_refused(client: Client) -> None:
