@@ -75,19 +75,19 @@ def test_what_is_not_connected_has_no_known_cost(bare: Client) -> None:
 
 def test_only_where_nobody_is_left_a_budget_refuses(bare: Client) -> None:
     """Given a vendor without prices, then a budget drops it; alone, it is named in the refusal."""
-    bare.connections.create("runpod", "environment", "RUNPOD_API_KEY")
-    asked = ("image.generate", {"prompt": "A kettle", "steps": 4})
-    place = bare.endpoints.create("easel").id
+    bare.connections.create("minimax", "environment", "MINIMAX_API_KEY")
+    spoken = bare.runs.create("speech.generate", {"text": "The kettle sings. " * 20}).wait()
+    asked = ("voice.clone", {"name": "narrator", "reference_audio": spoken.artifact_id})
     unknown = bare.plans.create("An image of a kettle").estimated_cost_usd
     assert unknown.low is None or unknown.low > 0
     with pytest.raises(RequestError) as refused:
-        bare.runs.create(*asked, endpoint_id=place, provider="runpod", max_cost_usd=1.0)
+        bare.runs.create(*asked, max_cost_usd=1.0)
     assert refused.value.code.name == "BUDGET_EXCEEDED"
-    assert "runpod" in refused.value.message
-    wf = Workflow("images", max_cost_usd=1.0)
-    wf.add("image", asked[0], options={"endpoint_id": place, "provider": "runpod"}, **asked[1])
+    assert "minimax (voice-clone)" in refused.value.message
+    wf = Workflow("voices", max_cost_usd=1.0)
+    wf.add("voice", asked[0], **asked[1])
     with pytest.raises(RequestError) as refused:
         bare.workflows.submit(wf)
     assert refused.value.code.name == "BUDGET_EXCEEDED"
-    assert "`image`" in refused.value.message
-    assert "runpod" in refused.value.message
+    assert "`voice`" in refused.value.message
+    assert "minimax (voice-clone)" in refused.value.message

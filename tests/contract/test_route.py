@@ -106,7 +106,10 @@ def test_an_llm_at_an_endpoint_of_ones_own(client: Client) -> None:
     pinned = {"provider": "runpod", "endpoint_id": endpoint.id}
     run = client.runs.create("llm.generate", ASKED, **pinned).wait()
     assert (run.provider, run.output["text"] != "") == ("runpod", True)
-    assert run.cost_usd is None  # its GPU is billed by the second
+    # Its GPU is billed by the second: what the call took, and what a worker idles afterwards.
+    rate = endpoint.record.price_per_hour_usd / 3600
+    assert rate * 5 < run.cost_usd < rate * 60
+    assert run.record.cost_source == "estimated"
     unpinned = client.runs.create("llm.generate", ASKED, endpoint_id=endpoint.id).wait()
     assert unpinned.provider == "minimax"
     reasons = {c.provider: c.reason for c in unpinned.routing.candidates}
