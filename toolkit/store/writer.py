@@ -230,9 +230,9 @@ class Writer:
         run = self._connection.execute
         run("INSERT OR IGNORE INTO spending VALUES (?, ?, 0)", (spend.id, spend.key_id))
         counted = run(
-            "UPDATE spending SET nano = nano + ?1"
-            " WHERE id = ?2 AND (?3 IS NULL OR nano + ?1 <= ?3)",
-            (spend.nano, spend.id, spend.limit),
+            "UPDATE spending SET nano = nano + :nano"
+            " WHERE id = :id AND (:most IS NULL OR nano + :nano <= :most)",
+            {"nano": spend.nano, "id": spend.id, "most": spend.limit},
         )
         if not counted.rowcount:
             raise OverLimit(spend.id)
