@@ -17,7 +17,7 @@ IDS = {
     "dbt": "model.jaffle_shop.stg_customers.v2",
     "galaxy": "Select first lines on data 1 (tabular)",
     "snakemake": "rule map_reads: results/mapped/{sample}.bam",
-    "cwl": "file:///work/main.cwl#main/step 1/scatter[0]",
+    "cwl": "file:///flows/main.cwl#main/step 1/scatter[0]",
     "markup": "</text><script>alert(1)</script>",
     "quotes": "a\"b'c`d\\e",
     "entity": "&amp;&#60;$id",
