@@ -47,7 +47,7 @@ async def measure(shape: str, nodes: int) -> dict[str, float]:
     """What one workflow takes in this process: ms/node, its floor, and megabytes."""
     edges = fan(nodes) if shape == "fan" else shapes(nodes)[shape]
     with tempfile.TemporaryDirectory() as folder:
-        limits = {"max_nodes": nodes, "max_edges": 4 * nodes}
+        limits = {"max_nodes": nodes, "max_edges": 4 * nodes, "max_values": 50 * nodes}
         async with opened(Path(folder) / "data", **limits) as engine:
             account, _ = await engine.accounts.local()
             before = peak_mb()

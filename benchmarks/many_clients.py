@@ -12,6 +12,9 @@ followed by their events, 10 % runs that are sent twice at once under one idempo
 - `throughput` is the requests a second that all clients come to. Its floor is what they come to
   when all they ask for is `/v1/health`, for a few seconds in the same run; `read_p99` and
   `accept_p99` are held against the median of those.
+- `beside_the_worst` is the 99th percentile of what others wait for, eight clients who read and
+  accept now and then, while one tenant does its worst (`_worst.py`); its floor is the same without
+  that tenant, in the same run, and the figure is their ratio.
 """
 
 import asyncio
@@ -34,9 +37,12 @@ import httpx
 from benchmarks._cloud import hosts, served
 from benchmarks._process import MB, percentile
 from benchmarks._report import report
+from benchmarks._worst import do_its_worst
 from toolkit.sandbox import SANDBOX_KEYS
 
 CLIENTS, ACCOUNTS, SECONDS, FLOOR_S = 64, 16, 60.0, 5.0
+NEIGHBOURS, PAUSE_S = 8, 0.1
+MOST_TIMES_SLOWER = 3.0
 MOST_GROWTH = 1.10
 VARIABLES = {"minimax": "MINIMAX_API_KEY", "openai": "OPENAI_API_KEY"}
 READS = (
@@ -135,6 +141,24 @@ class Clients:
 
         await asyncio.gather(*(one(number) for number in range(CLIENTS)))
         return (self.ledger.requests - before) / (time.monotonic() - began)
+
+    async def now_and_then(self, seconds: float) -> float:
+        """The 99th percentile of what a few clients wait for who are in no hurry, in ms."""
+        took, until = list[float](), time.monotonic() + seconds
+
+        async def one(number: int) -> None:
+            chance = Random(number)
+            while time.monotonic() < until:
+                began = time.perf_counter()
+                if chance.random() < 0.5:
+                    await self._send(number, "", "GET", chance.choice(READS))
+                else:
+                    await self._run(number, "", {})
+                took.append((time.perf_counter() - began) * 1000)
+                await asyncio.sleep(PAUSE_S)
+
+        await asyncio.gather(*(one(number) for number in range(NEIGHBOURS)))
+        return percentile(took, 0.99)
 
     async def _send(self, number: int, kind: str, method: str, path: str, **options: object):  # type: ignore[no-untyped-def]
         started = time.perf_counter()
@@ -242,18 +266,32 @@ async def watched(pid: int, seconds: float) -> list[float]:
 
 async def main(seconds: float = SECONDS, floor_s: float = FLOOR_S) -> int:
     """Measure; exit code 1 if a limit is not kept."""
-    with tempfile.TemporaryDirectory() as folder, served() as cloud:
-        with server(cloud, Path(folder) / "data") as (url, pid):
-            clients = Clients(url, accounts(url, ACCOUNTS))
-            bare = await clients.all_of(clients.health, floor_s)
-            watching = asyncio.create_task(watched(pid, seconds))
-            rate = await clients.all_of(clients.anything, seconds)
-            memory = await watching
-            await clients.settle()
-            await clients.close()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        served() as cloud,
+        server(cloud, Path(folder) / "data") as (url, pid),
+    ):
+        *keys, worst = accounts(url, ACCOUNTS + 1)
+        clients = Clients(url, keys)
+        bare = await clients.all_of(clients.health, floor_s)
+        watching = asyncio.create_task(watched(pid, seconds))
+        rate = await clients.all_of(clients.anything, seconds)
+        memory = await watching
+        await clients.settle()
         async with httpx.AsyncClient(base_url=cloud, trust_env=False) as http:
             calls = (await http.get("/_sandbox/calls")).json()["calls"]
-    return 0 if tell(clients.ledger, rate, bare, memory, calls) else 1
+        kept = tell(clients.ledger, rate, bare, memory, calls)
+        quiet = await clients.now_and_then(seconds / 3)
+        tenant = asyncio.create_task(do_its_worst(url, worst))
+        beside = await clients.now_and_then(seconds / 3)
+        tenant.cancel()
+        await asyncio.wait([tenant])
+        await clients.close()
+    kept &= report(
+        "many_clients.beside_the_worst", beside / quiet, "of quiet", floor=1,
+        limit=MOST_TIMES_SLOWER, p99_ms=round(beside, 1), quiet_p99_ms=round(quiet, 1),
+    )  # fmt: skip
+    return 0 if kept else 1
 
 
 def tell(

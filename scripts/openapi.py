@@ -1,6 +1,6 @@
-"""Keep `docs/openapi.json`: the document that a server answers with at `/openapi.json`.
+"""Keep the document that a server answers with at `/openapi.json`, and its copy for readers.
 
-`python scripts/openapi.py` writes it, `--check` only says that it is stale and exits with 1.
+`python scripts/openapi.py` writes both, `--check` only says which is stale and exits with 1.
 """
 
 import json
@@ -9,18 +9,30 @@ from pathlib import Path
 
 from toolkit.server.app import document
 
-KEPT = Path(__file__).parent.parent / "docs" / "openapi.json"
+ROOT = Path(__file__).parent.parent
+KEPT = ROOT / "docs" / "openapi.json"
+# Made once for all: to make it takes half a second, which nobody's request shall wait for.
+SERVED = ROOT / "toolkit" / "server" / "openapi.json"
 
 
 def main() -> int:
-    """Write or check the document."""
-    wanted = json.dumps(document(), indent=1, ensure_ascii=False) + "\n"
-    if KEPT.exists() and KEPT.read_text(encoding="utf-8") == wanted:
-        return 0
-    if "--check" in sys.argv:
-        print("docs/openapi.json is stale, run scripts/fix")
+    """Write or check the documents."""
+    made = document()
+    wanted = {
+        KEPT: json.dumps(made, indent=1, ensure_ascii=False) + "\n",
+        # In lines, so that a change shows; without spaces, as it is sent.
+        SERVED: json.dumps(made, indent=0, ensure_ascii=False, separators=(",", ":")) + "\n",
+    }
+    stale = [
+        file
+        for file, text in wanted.items()
+        if not file.exists() or file.read_text(encoding="utf-8") != text
+    ]
+    if stale and "--check" in sys.argv:
+        print(f"{', '.join(file.name for file in stale)} is stale, run scripts/fix")
         return 1
-    KEPT.write_text(wanted, encoding="utf-8")
+    for file in stale:
+        file.write_text(wanted[file], encoding="utf-8")
     return 0
 
 

@@ -1,6 +1,7 @@
 """What every test may use: engines and servers on data directories of their own."""
 
 import asyncio
+import os
 import socket
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -22,7 +23,7 @@ from toolkit.settings import Settings
 SLOW = (
     "tests/browser/", "tests/crash/", "tests/notebooks/", "tests/server/test_conformance",
     "tests/test_benchmarks", "tests/batch/", "tests/engine/test_planner_properties",
-    "tests/engine/test_money", "tests/engine/test_clocks",
+    "tests/engine/test_money", "tests/engine/test_clocks", "tests/server/test_turns",
 )  # fmt: skip
 # Of two workers, one would else be busy with these at the end.
 FIRST = (*SLOW, "tests/engine/")
@@ -39,8 +40,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def clear_environment(patch: pytest.MonkeyPatch) -> None:
     """Take away what the machine's environment holds for us."""
-    import os
-
     for name in list(os.environ):
         # IPython has its own opinion of who runs it in another environment than the one it is of.
         if name.startswith("TOOLKIT_") or name.endswith("_API_KEY") or name == "VIRTUAL_ENV":
@@ -51,6 +50,8 @@ def clear_environment(patch: pytest.MonkeyPatch) -> None:
 def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     """Given whatever the machine's environment holds, a test starts without any of it."""
     clear_environment(monkeypatch)
+    # Whoever runs the tests may be logged in somewhere; nothing is made by looking there.
+    monkeypatch.setenv("TOOLKIT_CONFIG_DIR", os.devnull)
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -119,15 +120,18 @@ class Server:
         settings: Settings,
         faults: Faults | None = None,
         registry: Registry | None = None,
+        port: int = 0,
     ) -> None:
         from toolkit.server import create_app
         from toolkit.server.lines import PROTOCOL
 
         self.thread = EngineThread(settings, registry, faults)
         listener = socket.socket()
-        listener.bind(("127.0.0.1", 0))
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", port))
+        self.port: int = listener.getsockname()[1]
         listener.listen()  # who is early waits for the server
-        self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        self.url = f"http://127.0.0.1:{self.port}"
         # As `toolkit serve` has it: the body of an answer does not wait for its head.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         listener.listen()  # so that who calls before uvicorn listens is waited for

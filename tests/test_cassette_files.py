@@ -140,7 +140,7 @@ def test_a_packed_answer_is_recorded_as_what_is_in_it(
 def test_the_region_of_a_signing_secret_is_not_needed(
     tape: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given credentials that name a region, then a replay, which has none, asks the same."""
+    """Given credentials that name a region, then a replay, which has none, asks and costs alike."""
     hosts: list[str] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -154,8 +154,9 @@ def test_the_region_of_a_signing_secret_is_not_needed(
         first = ran(client, "aws")
     assert hosts == ["bedrock-runtime.eu-west-1.amazonaws.com"]
     with cut_off(monkeypatch), opened(tape, "b") as client:
-        # The price goes by the region, too: a replay takes the vendor's own.
-        assert ran(client, "aws")[1:] == first[1:]
+        assert ran(client, "aws") == first
+        job = client.jobs.list()[0].record
+        assert job.model == "eu.amazon.nova-2-lite-v1:0"
         with pytest.raises(WorkError, match=r"POST bedrock-runtime\.\*\.amazonaws\.com/model/"):
             ran(client, "aws", system="Be brief.")
 

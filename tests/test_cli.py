@@ -87,14 +87,14 @@ def test_a_script_of_faults_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(ToolkitError, match="colour"):
         runner.invoke(
             app,
-            ["serve", "--faults", str(path), "--data-dir", str(tmp_path)],
+            ["serve", "--faults", str(path), "--data-dir", str(tmp_path), "--log-format", "text"],
             catch_exceptions=False,
         )
 
 
 def test_an_origin_that_is_none_is_said(tmp_path: Path) -> None:
     """Given an origin that is not exact, then the server says so and does not start."""
-    given = ["serve", "--cors-origin", "*", "--data-dir", str(tmp_path)]
+    given = ["serve", "--cors-origin", "*", "--data-dir", str(tmp_path), "--log-format", "text"]
     with pytest.raises(ToolkitError, match="exact origin") as refused:
         runner.invoke(app, given, catch_exceptions=False)
     assert "\n" not in str(refused.value)

@@ -149,15 +149,16 @@ def blocks(language: str) -> list[str]:
 
 def test_the_guide_shows_the_package_as_it_is() -> None:
     """Given the guide, then its files are those of the package, to the letter."""
-    names = ["pyproject.toml", "toolkit_haiku/vendor.py", "toolkit_haiku/capability.py"]
-    shown = blocks("toml")[:1] + blocks("python")[:2]
+    modules = [f"toolkit_haiku/{name}.py" for name in ("vendor", "capability", "lines")]
+    names = ["pyproject.toml", *modules]
+    shown = blocks("toml")[:1] + blocks("python")[:3]
     for name, block in zip(names, shown, strict=True):
         assert block == (EXAMPLE / name).read_text(encoding="utf-8"), name
 
 
 def test_what_the_guide_tells_to_run_runs(installed: Path, club_url: str, tmp_path: Path) -> None:
     """Given the guide's own lines, when they are run where the package is, then they work."""
-    _, _, use, test = blocks("python")
+    *_, use, test = blocks("python")
     env = f"import os; os.environ['TOOLKIT_VENDORS__VERSE_CLUB__BASE_URLS__API'] = {club_url!r}\n"
     env += f"os.chdir({str(tmp_path)!r})\n"
     for block in (env + use, test):

@@ -124,4 +124,8 @@ def test_no_module_runs_what_it_was_given() -> None:
     assert [line.partition(": ")[2] for line in found.pop("toolkit/batch/_zygote.py")] == [
         "import_module() of what is no constant"
     ] * 2
+    # What a worker process calls is named by its parent, of the functions that the parent has.
+    assert [line.partition(": ")[2] for line in found.pop("toolkit/workers/plain.py")] == [
+        "import_module() of what is no constant"
+    ]
     assert found == {}

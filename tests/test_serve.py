@@ -18,7 +18,7 @@ from tests.waiting import Watch
 from toolkit.contract.errors import RequestError
 from toolkit.local import open_engine
 from toolkit.observability import Watching, watching
-from toolkit.server.serve import serve
+from toolkit.server.serve import bind, serve
 from toolkit.settings import Settings
 
 
@@ -40,7 +40,8 @@ async def test_answers_are_sent_at_once(tmp_path: Path) -> None:
     """
     engine = await open_engine(Settings(data_dir=tmp_path / "data", sandbox=True))
     ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    serving = asyncio.create_task(serve(engine, "127.0.0.1", 0, on_ready=ready.set_result))
+    listener = bind("127.0.0.1", 0)
+    serving = asyncio.create_task(serve(engine, "127.0.0.1", listener, on_ready=ready.set_result))
     took = []
     async with httpx.AsyncClient(base_url=await ready, trust_env=False) as client:
         for _ in range(15):

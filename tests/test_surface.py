@@ -88,9 +88,13 @@ LINES: dict[str, list[str]] = {
 # The commands that ask nothing of a service.
 HERE = {
     "account create": "makes an account on a data directory, as its operator",
+    "account limit": "limits an account on a data directory, as its operator",
     "backup": "copies a data directory",
     "batch": "runs notebooks",
     "demo": "runs a notebook",
+    "login": "asks a server that it names itself, and keeps a profile",
+    "logout": "deletes a profile",
+    "profiles": "lists profiles",
     "doctor": "examines a data directory",
     "verify": "makes one call of each kind through a client of its own",
     "prune": "takes old work out of a data directory",
@@ -281,7 +285,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Asked:
         assert known, f"Add a row for `toolkit {name}` to LINES in {__file__}."
         service = Service()
 
-        def connected(where: object, *, makes: bool) -> Client:
+        def connected(where: object, makes: str) -> Client:
             return Client("http://service.test", "k", transport=httpx.MockTransport(service))
 
         with pytest.MonkeyPatch.context() as patch:

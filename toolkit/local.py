@@ -9,6 +9,7 @@ import threading
 import weakref
 from collections.abc import Coroutine
 from concurrent.futures import Future
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -38,6 +39,19 @@ CLOSING_S = 5.0  # the longest that closing one takes beyond that
 LOCAL_URL = "http://engine.invalid"  # never leaves the process (RFC 6761 keeps the name free)
 
 
+@dataclass(frozen=True, slots=True)
+class OpenedFor:
+    """What a data directory is opened for, beside new work.
+
+    Attributes:
+        take_up: whether what was left lying is taken up: true even in a copy, false nowhere.
+        read_only: only to look at what is there, of all accounts.
+    """
+
+    take_up: bool | None = None
+    read_only: bool = False
+
+
 class EngineThread:
     """An engine and its `/v1` app on a daemon thread with an event loop of its own.
 
@@ -52,6 +66,7 @@ class EngineThread:
         faults: "Faults | None" = None,
         cassette: str | Path | None = None,
         mode: Mode = "replay",
+        opened_for: OpenedFor = OpenedFor(),
     ) -> None:
         self._closed = False
         self._process = os.getpid()
@@ -59,7 +74,8 @@ class EngineThread:
         self._thread = threading.Thread(target=self._run, name="toolkit-engine", daemon=True)
         self._thread.start()
         try:
-            self.engine, app = self.call(self._open(settings, registry, faults, cassette, mode))
+            opening = self._open(settings, registry, faults, cassette, mode, opened_for)
+            self.engine, app = self.call(opening)
         except BaseException:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(timeout=2)
@@ -74,10 +90,17 @@ class EngineThread:
         faults: "Faults | None",
         cassette: str | Path | None,
         mode: Mode,
+        opened_for: OpenedFor,
     ) -> tuple[Engine, "FastAPI"]:
         """Open the engine, and make its app on the thread that will run both."""
         engine = await open_engine(
-            settings, registry=registry, faults=faults, cassette=cassette, mode=mode
+            settings,
+            registry=registry,
+            faults=faults,
+            cassette=cassette,
+            mode=mode,
+            take_up=opened_for.take_up,
+            read_only=opened_for.read_only,
         )
         # Not on the caller's: FastAPI silences warnings meanwhile, which two threads must not.
         return engine, create_app(engine)
@@ -248,13 +271,21 @@ def _opened(
     faults: "Faults | None",
     cassette: str | Path | None,
     mode: Mode,
+    opened_for: OpenedFor,
 ) -> tuple[EngineThread, str]:
     """Start an engine thread and sign its owner in; in the sandbox every vendor is connected."""
     settings = settings or Settings()
     update: dict[str, object] = {"sandbox": sandbox or settings.sandbox or faults is not None}
     if data_dir is not None:
         update["data_dir"] = Path(data_dir)
-    thread = EngineThread(settings.model_copy(update=update), registry, faults, cassette, mode)
+    settings = settings.model_copy(update=update)
+    thread = EngineThread(settings, registry, faults, cassette, mode, opened_for)
+    if thread.engine.is_held and opened_for == OpenedFor():
+        log.warning(
+            "%s is a copy of another data directory: what was left lying in it is not taken up;"
+            " take_up=True goes on with it.",
+            settings.data_dir,
+        )
     try:
         return thread, thread.call(_sign_in(thread.engine))
     except BaseException:
@@ -263,6 +294,8 @@ def _opened(
 
 
 async def _sign_in(engine: Engine) -> str:
+    if engine.is_read_only:
+        return engine.accounts.look()
     account, key = await engine.accounts.local()
     if engine.settings.sandbox:
         for provider in await engine.providers.list(account.id):
@@ -272,7 +305,7 @@ async def _sign_in(engine: Engine) -> str:
                     connection_type="environment",
                     secret_ref=provider.conventional_variable,
                 )
-                await engine.connections.create(account.id, pointer)
+                await engine.connections.create(account.id, pointer, tested=False)
     return key
 
 
@@ -280,6 +313,20 @@ class _Embedded:
     """A client whose engine is its own."""
 
     _place = ""
+    _thread: EngineThread | None = None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the directory is a copy, so that what was left lying in it is not taken up."""
+        return self._thread is not None and self._thread.engine.is_held
+
+    def take_up(self, id: str) -> None:  # noqa: A002 - the contract's word
+        """Go on with one run, workflow or task that another process left lying.
+
+        Nothing is done where it is being worked on, or where the directory is a copy.
+        """
+        if self._thread is not None:
+            self._thread.call(self._thread.engine.take_up(id))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._place}>" if self._place else super().__repr__()
@@ -290,10 +337,13 @@ C = TypeVar("C", bound="Client | AsyncClient")
 
 def _joined(client: C, thread: EngineThread) -> C:
     """A client and the engine that is its own."""
+    client._thread = thread
     for name in thread.engine.capabilities.names():
         client.capabilities._meet(name)  # so that they complete before any was read
+    folder = thread.engine.settings.data_dir
+    client._http.access = replace(client.access, data_dir=folder)
     world = "in the sandbox" if thread.engine.settings.sandbox else "embedded"
-    client._place = f"{world}, data in {thread.engine.settings.data_dir}"
+    client._place = f"{world}, data in {folder}"
     # A cell that is run again drops its client: the engine goes with it.
     weakref.finalize(client, thread.close).atexit = False
     return client
@@ -314,6 +364,8 @@ class Client(_Embedded, clients.Client):
         cache: bool | None = None,
         cassette: str | Path | None = None,
         mode: Mode = "replay",
+        take_up: bool | None = None,
+        read_only: bool = False,
     ) -> Self:
         """Open the embedded engine, with nothing to set up.
 
@@ -327,6 +379,10 @@ class Client(_Embedded, clients.Client):
             cassette: the YAML file that vendors' answers are written to or played from.
             mode: of the cassette. `replay` answers from the file alone, without network and keys;
                 `record` makes it anew; `auto` replays what is known and records what is new.
+            take_up: whether work that another process left lying is gone on with: as far as its
+                secrets are there, unless told otherwise, and not in a copy of a directory; true
+                makes a copy a directory of its own and goes on; false goes on with nothing.
+            read_only: only look at what is there, of all accounts; nothing is written.
 
         Raises:
             ServiceError: `UNAVAILABLE` when the data directory or the cassette cannot be used.
@@ -337,7 +393,10 @@ class Client(_Embedded, clients.Client):
         ...     client.capabilities.get("llm.generate").title
         'Generate text'
         """
-        thread, key = _opened(data_dir, sandbox, settings, registry, faults, cassette, mode)
+        opened_for = OpenedFor(take_up, read_only)
+        thread, key = _opened(
+            data_dir, sandbox, settings, registry, faults, cassette, mode, opened_for
+        )
         client = cls(
             base_url=LOCAL_URL,
             api_key=key,
@@ -363,9 +422,14 @@ class AsyncClient(_Embedded, clients.AsyncClient):
         cache: bool | None = None,
         cassette: str | Path | None = None,
         mode: Mode = "replay",
+        take_up: bool | None = None,
+        read_only: bool = False,
     ) -> Self:
         """Open the embedded engine; arguments and errors as in `Client.local`."""
-        thread, key = _opened(data_dir, sandbox, settings, registry, faults, cassette, mode)
+        opened_for = OpenedFor(take_up, read_only)
+        thread, key = _opened(
+            data_dir, sandbox, settings, registry, faults, cassette, mode, opened_for
+        )
         client = cls(
             base_url=LOCAL_URL,
             api_key=key,

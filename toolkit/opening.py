@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ import httpx
 from toolkit.cassettes import PLACEHOLDER, Cassette, CassetteTransport, Mode
 from toolkit.engine import Engine, Registry
 from toolkit.engine.driver import Driver
+from toolkit.engine.executor import WorkerPool
 from toolkit.engine.network import Network
 from toolkit.engine.reach import Reach
 from toolkit.engine.survey import survey
@@ -41,6 +41,8 @@ async def open_engine(
     cassette: str | Path | None = None,
     mode: Mode = "replay",
     observer: Observer | None = None,
+    take_up: bool | None = None,
+    read_only: bool = False,
 ) -> Engine:
     """Open an engine, on the simulated vendor cloud where the settings ask for the sandbox.
 
@@ -53,6 +55,8 @@ async def open_engine(
         cassette: the file that answers are written to or played from; none means neither.
         mode: of the cassette: `replay`, `record` or `auto`.
         observer: who is told of workflows, jobs, calls and commits; nobody by default.
+        take_up: whether what was left lying is taken up: true even in a copy, false nowhere.
+        read_only: only look at what is there, of all accounts.
 
     Raises:
         ServiceError: `UNAVAILABLE` when the data directory or the cassette cannot be used.
@@ -90,6 +94,8 @@ async def open_engine(
         # A replay has to ask whom the recording asked, and nothing takes as long in it.
         reproducible=tape is not None,
         observer=observer,
+        take_up=take_up,
+        read_only=read_only,
     )
 
 
@@ -105,17 +111,16 @@ async def look(settings: Settings, kept: Mapping[str, Sequence[Row]]) -> list[Fi
     """
     registry = Registry.load()
     usual = {v.variable for v in registry.vendors.values() if v.infrastructure}
-    with ThreadPoolExecutor(1) as pool:
-        driver = Driver(Network, pool, settings.reply_limit_bytes)
-        resolver = ChainResolver(
-            EnvironmentResolver(settings.allow_env | usual),
-            SecretsManagerResolver(settings.allow_secrets),
-        )
-        reach = Reach(settings=settings, registry=registry, driver=driver, resolver=resolver)
-        try:
-            return await survey(reach, kept)
-        finally:
-            await driver.aclose()
+    driver = Driver(Network, WorkerPool.of(settings), settings.reply_limit_bytes)
+    resolver = ChainResolver(
+        EnvironmentResolver(settings.allow_env | usual),
+        SecretsManagerResolver(settings.allow_secrets),
+    )
+    reach = Reach(settings=settings, registry=registry, driver=driver, resolver=resolver)
+    try:
+        return await survey(reach, kept)
+    finally:
+        await driver.aclose()
 
 
 def _taped(tape: Cassette, inner: httpx.AsyncBaseTransport | None) -> CassetteTransport:

@@ -1,5 +1,6 @@
 """What an operator may set: `TOOLKIT_…` variables and `toolkit.toml`, read when an engine opens."""
 
+import ipaddress
 import re
 import tomllib
 from decimal import Decimal
@@ -28,6 +29,15 @@ def _exact(text: str) -> str:
     return text
 
 
+def _is_network(text: str) -> str:
+    try:
+        ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        raise ValueError("is no address or network such as 127.0.0.1 or 10.0.0.0/8") from None
+    return text
+
+
+Network = Annotated[str, AfterValidator(_is_network)]
 Origin = Annotated[str, AfterValidator(_exact)]
 
 
@@ -155,6 +165,9 @@ class Settings(BaseSettings):
     )
     encyclopedia_url: str = "https://en.wikipedia.org"
     zim_path: Path | None = None
+    take_up: bool | None = Field(
+        default=None, description="false takes up nothing that was left; true even what is a copy's"
+    )
     contact: str = Field(
         default="", max_length=200, description="email or page of the operator, for public services"
     )
@@ -167,7 +180,7 @@ class Settings(BaseSettings):
 
     closed_signup: bool = Field(default=False, description="accounts are the operator's to make")
     signups_per_hour: int = Field(default=10, ge=1, description="from one address")
-    trust_proxy: frozenset[str] = Field(
+    trust_proxy: frozenset[Network] = Field(
         default=frozenset(),
         description="addresses or networks of proxies that are believed whom they speak for",
     )
@@ -181,7 +194,7 @@ class Settings(BaseSettings):
         default=10_000, ge=1, description="runs, jobs, workflows and tasks of one account, not done"
     )
     max_stored_bytes: int = Field(
-        default=50 * 1024**3, ge=1, description="of all artifacts of one account"
+        default=50 * 1024**3, ge=1, description="of all artifacts and records of one account"
     )
 
     max_nodes: int = Field(default=1_000, ge=1)
@@ -193,6 +206,9 @@ class Settings(BaseSettings):
     max_text: int = Field(default=500_000, ge=1, description="characters of a text in a body")
     max_items: int = Field(default=50_000, ge=1, description="items of a list in a body")
     max_members: int = Field(default=1_000, ge=1, description="members of an object in a body")
+    max_values: int = Field(
+        default=30_000, ge=1, description="of all lists and objects in a body together"
+    )
     target_limit_bytes: int = Field(
         default=8 * 1024, ge=256, description="of a path with its query"
     )
@@ -206,12 +222,22 @@ class Settings(BaseSettings):
     lease_s: float = Field(default=15.0, gt=0)
     max_concurrent_jobs: int = Field(default=256, ge=1)
     max_concurrent_jobs_per_account: int = Field(default=128, ge=1)
+    cpu_workers: int | None = Field(
+        default=None, ge=1, description="worker processes; as many as cores, and at least 2"
+    )
+    cpu_timeout_s: float = Field(default=60.0, gt=0, description="of one step in a worker process")
+    cpu_memory_bytes: int | None = Field(
+        default=4 * 1024**3, ge=256 * 1024**2, description="that a worker process may allocate"
+    )
     timeout_s: float = Field(default=120.0, gt=0, description="of one vendor call")
     first_byte_timeout_s: float = Field(default=120.0, gt=0)
     connect_timeout_s: float = Field(default=5.0, gt=0)
     retries: int = Field(default=2, ge=0, le=5, description="of one vendor call, inside a job")
     retry_base_s: float = Field(default=0.5, ge=0)
     retry_cap_s: float = Field(default=30.0, ge=0)
+    connection_test_s: float = Field(
+        default=3.0, ge=0, description="that a new connection is tested for; 0 tests none"
+    )
     breaker_failures: int = Field(default=5, ge=1, description="in a row, that open a breaker")
     breaker_cooldown_s: float = Field(default=5.0, gt=0)
     patience_s: float = Field(
@@ -244,6 +270,10 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Where settings come from, the first that has one wins."""
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
+
+    def names_engine(self) -> bool:
+        """Tell whether an engine right here was named: its folder was set, or the sandbox."""
+        return self.sandbox or "data_dir" in self.model_fields_set
 
     def calls_at_once(self, vendor_id: str) -> int:
         """How many calls one connection to a vendor may have under way."""

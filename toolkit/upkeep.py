@@ -57,7 +57,7 @@ def doctor(
 
 
 def _review_prices() -> list[str]:
-    """Tell of prices that were read long ago, and of models that are announced to end."""
+    """Tell of prices that are old or the operator's own, and of models that are to end."""
     from toolkit.contract.base import now
     from toolkit.engine.price_review import review_prices
     from toolkit.engine.registry import Registry
@@ -141,6 +141,9 @@ def create_account(
         list[str] | None,
         typer.Option(help="A variable that its `environment` pointers may name; repeatable."),
     ] = None,
+    max_cost_usd_per_day: Annotated[
+        float | None, typer.Option(min=0, help="What all its work may cost in a day, by UTC.")
+    ] = None,
     data_dir: DataDir = Path(".toolkit"),
     as_json: AsJson = False,
 ) -> None:
@@ -154,7 +157,9 @@ def create_account(
     from toolkit.engine.accounts import Accounts
     from toolkit.settings import Settings
     from toolkit.store import Store
+    from toolkit.store.directory import find_database
 
+    find_database(data_dir)  # a key of a directory that no server has is no use
     try:
         request = AccountCreate(email=email)
     except ValueError:
@@ -167,7 +172,9 @@ def create_account(
             settings.data_dir, durability=settings.durability, artifact_url=settings.artifact_url
         )
         try:
-            return await Accounts(store, settings).create(request, allow_env=allow_env or ())
+            return await Accounts(store, settings).create(
+                request, allow_env=allow_env or (), max_cost_usd_per_day=max_cost_usd_per_day
+            )
         finally:
             await store.close()
 
@@ -176,6 +183,45 @@ def create_account(
         _print_json(account.model_dump(mode="json"))
     else:
         typer.echo(f"✓ {account.id} {account.email}\n{account.api_key}")
+
+
+def limit_account(
+    account: Annotated[str, typer.Argument(help="Its address or id.")],
+    max_cost_usd_per_day: Annotated[
+        float | None, typer.Option(min=0, help="What all its work may cost in a day, by UTC.")
+    ] = None,
+    unlimited: Annotated[bool, typer.Option("--unlimited", help="End its limit.")] = False,
+    data_dir: DataDir = Path(".toolkit"),
+    as_json: AsJson = False,
+) -> None:
+    """Set what an account may spend in a day, whichever key it uses; a server may be running."""
+    import asyncio
+
+    from toolkit.contract.account import Account
+    from toolkit.engine.accounts import Accounts
+    from toolkit.settings import Settings
+    from toolkit.store import Store
+    from toolkit.store.directory import find_database
+
+    if (max_cost_usd_per_day is None) != unlimited:
+        raise typer.BadParameter("give either --max-cost-usd-per-day or --unlimited")
+    find_database(data_dir)
+
+    async def limited() -> Account:
+        settings = Settings(data_dir=data_dir)
+        store = await Store.open(settings.data_dir, durability=settings.durability)
+        try:
+            return await Accounts(store, settings).limit(account, max_cost_usd_per_day)
+        finally:
+            await store.close()
+
+    found = asyncio.run(limited())
+    if as_json:
+        _print_json(found.model_dump(mode="json"))
+    elif found.max_cost_usd_per_day is None:
+        typer.echo(f"✓ {found.email} may spend without a daily limit.")
+    else:
+        typer.echo(f"✓ {found.email} may spend ${found.max_cost_usd_per_day:g} a day.")
 
 
 def _print_json(value: object) -> None:

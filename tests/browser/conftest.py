@@ -51,6 +51,7 @@ class Lab:
 
     url: str
     folder: Path
+    log: Path
 
 
 @pytest.fixture(scope="module")
@@ -89,12 +90,12 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         f"--ServerApp.root_dir={folder}", "--LabApp.expose_app_in_browser=True",
         "--JupyterNotebookApp.expose_app_in_browser=True",
     ]  # fmt: skip
-    with (home / "log.txt").open("w") as log:
+    with (told := home / "log.txt").open("w") as log:
         server = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=folder)
         try:
             url = f"http://127.0.0.1:{port}"
             _until_it_answers(f"{url}/api?token={TOKEN}", server)
-            yield Lab(url, folder)
+            yield Lab(url, folder, told)
         finally:
             server.terminate()  # its kernels end by themselves when it is gone
             try:

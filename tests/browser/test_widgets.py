@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.conftest import TOKEN, Tab, playwright
+from tests.browser.conftest import TIMEOUT_MS, TOKEN, Tab, playwright
 
 pytestmark = pytest.mark.browser
 expect: Any = playwright.expect
@@ -155,5 +155,6 @@ def test_the_service_beside_the_notebooks(tab: Tab) -> None:
     """Given a person logged in to the notebook server, then `toolkit/v1` beside it is a server."""
     pytest.importorskip("jupyter_server_proxy")
     tab.page.goto(f"{tab.lab.url}/api?token={TOKEN}")
-    answer = tab.page.request.get(f"{tab.lab.url}/toolkit/v1/health")
+    answer = tab.page.request.get(f"{tab.lab.url}/toolkit/v1/health", timeout=2 * TIMEOUT_MS)
+    assert answer.ok, f"{answer.status}: {tab.lab.log.read_text()[-2000:]}"
     assert answer.json()["data"]["status"] == "ok"

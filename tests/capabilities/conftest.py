@@ -13,11 +13,12 @@ from toolkit.plugins import (
     Blob,
     Call,
     Capability,
-    Compute,
     Operation,
     Pause,
     Reply,
     Result,
+    RunInProcess,
+    RunInThread,
     Upstream,
 )
 
@@ -77,8 +78,8 @@ class Drive:
                 response = self.handler(step)
                 response.request = step
                 return response
-            case Compute(work):
-                return work()
+            case RunInProcess() | RunInThread():
+                return step.run()
             case Pause():
                 self.pauses.append(step)
                 return None

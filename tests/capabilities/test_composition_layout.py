@@ -10,16 +10,14 @@ from PIL import Image
 
 from tests.capabilities.conftest import ARTIFACT, Drive, picture
 from toolkit.capabilities._card import TEMPLATES, THEMES
+from toolkit.capabilities._card_drawing import BODY_CHARACTERS, body_text
 from toolkit.capabilities.composition_layout import (
-    BODY_CHARACTERS,
     CAPABILITY,
-    LayoutInput,
     Template,
     Theme,
-    body_text,
 )
 from toolkit.contract.errors import ErrorCode
-from toolkit.plugins import Blob, Call, Upstream, VendorFault
+from toolkit.plugins import Blob, Upstream, VendorFault
 
 FACTS = {
     "title": "Tidal power",
@@ -41,7 +39,7 @@ def json_node(value: object) -> Upstream:
 def filled(*upstream: Upstream) -> str:
     """The body that the card gets when upstream alone fills it, as the engine joins it."""
     joined = "\n\n".join(text for item in upstream if (text := item.text))[:20_000]
-    return body_text(Call(LayoutInput(title="Tides", body=joined), upstream=upstream))
+    return body_text(joined, [(item.blob.media_type, item.blob.data) for item in upstream])
 
 
 def test_names_match_the_card() -> None:
@@ -103,8 +101,7 @@ def test_title_of_nothing(drive: Drive, title: str) -> None:
 def test_own_body_is_kept() -> None:
     """Given the caller's own body beside an upstream one, it is kept as it is."""
     own = "# Mine. " * 90
-    call = Call(LayoutInput(title="Tides", body=own), upstream=(text_node("Theirs."),))
-    assert body_text(call) == own.strip()
+    assert body_text(own, [("text/plain", b"Theirs.")]) == own.strip()
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """`toolkit verify`: one cheapest call of each kind, and what is expected of its answer."""
 
 import json
+import wave
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -63,11 +64,52 @@ def test_the_sandbox_answers_as_expected() -> None:
     results = {(c["provider"], c["kind"]): c["result"] for c in report["checks"]}
     asked = {what for what, result in results.items() if result == "ok"}
     texts = {(vendor, "text") for vendor in ("openai", "anthropic", "google", "minimax", "aws")}
-    assert texts | {("minimax", "speech"), ("elevenlabs", "speech"), ("runpod", "image")} == asked
+    texts |= {("runpod", "text"), ("runpod", "image")}
+    assert texts | {("minimax", "speech"), ("elevenlabs", "speech")} == asked
     assert (done.exit_code, report["sound"]) == (0, True)
     paid = [c["paid_usd"] for c in report["checks"] if c["result"] == "ok"]
     assert report["paid_usd"] == pytest.approx(sum(paid))
     assert all(c["paid_usd"] <= c["bound_usd"] for c in report["checks"] if c["result"] == "ok")
+
+
+def test_a_voice_is_cloned_where_a_file_is_named(tmp_path: Path) -> None:
+    """Given `--clone` and a recording, then both voice vendors are asked, and it is all kept."""
+    with wave.open(str(tmp_path / "me.wav"), "wb") as sound:
+        sound.setnchannels(1)
+        sound.setsampwidth(2)
+        sound.setframerate(8000)
+        sound.writeframes(b"\x00\x10" * 8000 * 12)
+    named = ("--sandbox", "--clone", "me.wav", "--max-cost", "0.2", "--json")
+    planned = {c["provider"]: c for c in json.loads(invoke(*named).stdout)["checks"] if clones(c)}
+    assert {c["result"] for c in planned.values()} == {"planned"}
+    assert all("on top of --max-cost" in c["notes"][0] for c in planned.values())
+    done = invoke(*named, "--live", "--cassette", "kept.yaml")
+    report = json.loads(done.stdout)
+    asked = {c["provider"]: c for c in report["checks"] if clones(c)}
+    assert {name: c["result"] for name, c in asked.items()} == {
+        "minimax": "ok",
+        "elevenlabs": "ok",
+    }
+    assert all("on top of --max-cost" in " ".join(c["notes"]) for c in asked.values())
+    assert report["paid_usd"] <= 0.2
+    kept = {exchange.key.url for exchange in read(tmp_path / "kept.yaml")}
+    for path in ("/v1/voice_clone", "/v1/voices/add"):
+        assert any(url.endswith(path) for url in kept), kept
+    skipped = json.loads(invoke("--sandbox", "--json").stdout)["checks"]
+    assert all("--clone FILE" in c["notes"][0] for c in skipped if clones(c))
+
+
+def test_a_recording_that_is_not_there_is_told(tmp_path: Path) -> None:
+    """Given `--clone` and no such file, then one line says so before anything is asked."""
+    done = CliRunner().invoke(app, ["verify", "--sandbox", "--live", "--clone", "none.wav"])
+    assert done.exit_code == 2
+    assert "none.wav" in done.output
+    assert "Traceback" not in done.output
+
+
+def clones(check: dict[str, Any]) -> bool:
+    """Whether a check is of a clone."""
+    return bool(check["kind"] == "clone")
 
 
 def test_no_call_is_made_that_could_pass_the_budget() -> None:

@@ -107,9 +107,13 @@ def test_a_run_is_asked_for_as_the_contract_has_it() -> None:
     ],
 )
 def test_errors_are_exceptions_of_one_line(
-    answer: httpx.Response | Exception, kind: type[Exception], code: str
+    monkeypatch: pytest.MonkeyPatch,
+    answer: httpx.Response | Exception,
+    kind: type[Exception],
+    code: str,
 ) -> None:
     """Given an answer that is none, then the exception has the code and says what to do."""
+    monkeypatch.setenv("TOOLKIT_MAX_WAIT_S", "0")
     with pytest.raises(kind) as failed:
         Service(*[answer] * 4).client().runs.create("llm.generate", {})
     error = failed.value

@@ -18,6 +18,7 @@ KEY = "sk_live_" + "c4nary" * 7
 def _bare(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TOOLKIT_BASE_URL", raising=False)
     monkeypatch.delenv("TOOLKIT_API_KEY", raising=False)
+    monkeypatch.setenv("TOOLKIT_MAX_WAIT_S", "0")
 
 
 def said(error: ToolkitError) -> str:

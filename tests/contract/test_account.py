@@ -57,6 +57,20 @@ def test_a_rotated_key_is_good_for_a_while(bare: Client, monkeypatch: pytest.Mon
     assert refusal(bare, new.api_key) is None
 
 
+def test_a_caller_is_told_which_key_was_sent(bare: Client) -> None:
+    """Given a key that may only read, then its holder is told of it, and not itself."""
+    made = bare.account.create_key(name="ci", scopes=["read"], max_cost_usd_per_day=2.0)
+    with with_key(bare, made.api_key) as caller:
+        account = caller.account.get()
+    assert account.id == bare.account.get().id
+    assert account.key is not None
+    assert account.key.model_dump() == made.model_dump(include=set(type(account.key).model_fields))
+    assert made.api_key not in account.model_dump_json()
+    own = bare.account.get().key
+    assert own is not None
+    assert own.scopes == ["read", "write", "admin"]
+
+
 def test_a_rotation_without_overlap_and_a_revocation_are_at_once(bare: Client) -> None:
     """Given no overlap, then the old key is refused in the very next request."""
     made = bare.account.create_key(scopes=["read"])

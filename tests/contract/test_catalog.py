@@ -44,7 +44,9 @@ def test_models_have_tiers_bounds_and_an_end(bare: Client) -> None:
     assert "max_tokens" in (haiku.bound or "")
     ending = models["google/text/gemini-2.5-flash"].record
     assert (str(ending.ends), ending.successor) == ("2026-12-01", "gemini-3.5-flash-lite")
-    assert models["runpod/text/served-by-the-endpoint"].record.bound is None
+    # By tokens at the vendor's own endpoint, by a worker's time at one of the caller's.
+    assert "max_tokens" in (models["runpod/text/qwen3-32b-awq"].record.bound or "")
+    assert "second" in (models["runpod/text/served-by-the-endpoint"].record.bound or "")
 
 
 def test_gpus_without_a_connection(bare: Client) -> None:

@@ -50,6 +50,39 @@ def test_where_an_image_is_made(client: Client) -> None:
         client.runs.create("image.generate", ASKED, **places)
 
 
+@pytest.mark.parametrize("table", ["compute", "endpoints"])
+def test_a_place_is_used_by_the_connection_that_rented_it(client: Client, table: str) -> None:
+    """Given a newer connection, then work at a place goes by the one that made it, while it lasts.
+
+    Another key may be another account's at the vendor, where the place is not there.
+    """
+    (renter,) = [one.id for one in client.connections.list() if one.record.provider == "runpod"]
+    if table == "compute":
+        place = {"compute_id": client.compute.create("easel", GPU).id}
+    else:
+        place = {"endpoint_id": client.endpoints.create(name="studio").id}
+    newer = client.connections.create("runpod", "environment", "OPENAI_API_KEY").id
+    run = client.runs.create("image.generate", ASKED, **place).wait()
+    assert run.record.connection_id == renter
+    assert client.route("image.generate", ASKED, **place).record.connection_id == renter
+    if table == "compute":
+        job = client.jobs.create("image", place["compute_id"], ASKED, deadline_s=60).wait()
+        assert job.record.connection_id == renter
+        assert (job.record.options.provider, job.record.options.deadline_s) == ("runpod", 60)
+        job = client.jobs.create("image", place["compute_id"], ASKED, provider=newer).wait()
+        assert job.record.connection_id == newer  # who pins one is taken at their word
+        with pytest.raises(RequestError, match="which alone can use it") as refused:
+            client.jobs.create("image", place["compute_id"], ASKED, provider="openai")
+        assert refused.value.code.name == "PROVIDER_NOT_ALLOWED"
+    client.connections.delete(renter)
+    with pytest.raises(RequestError) as missing:
+        client.runs.create("image.generate", ASKED, **place)
+    assert missing.value.code.name == "CREDENTIALS_MISSING"
+    equal = client.connections.create("runpod", "environment", "RUNPOD_API_KEY").id
+    run = client.runs.create("image.generate", ASKED, **place).wait()
+    assert run.record.connection_id == equal
+
+
 def test_a_workflow_on_a_pod(client: Client) -> None:
     """Given a workflow with a compute, then its image is made there and its text as ever."""
     compute = client.compute.create("easel", GPU)

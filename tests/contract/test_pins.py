@@ -5,6 +5,7 @@ import inspect
 import pytest
 
 from toolkit import Client, RequestError, Workflow
+from toolkit.cli.areas.jobs import create as job_command
 from toolkit.cli.areas.runs import run as run_command
 from toolkit.contract.jobs import Options
 from toolkit.contract.workflows import WorkflowCreate
@@ -90,11 +91,14 @@ def test_a_workflow_keeps_every_option() -> None:
 
 
 def test_every_door_takes_every_option(client: Client) -> None:
-    """Given each option of the contract, then runs, routes, the command and the magic take it."""
+    """Given each option of the contract, then every way to ask for a capability takes it."""
     names = set(Options.model_fields)
     doors = (client.runs.create, client.route, Workflow, run_command)
     for door in doors:
         assert names <= set(inspect.signature(door).parameters), door
+    # A compute is where the work is: there is no endpoint beside it.
+    for door in (client.jobs.create, job_command):
+        assert names - {"endpoint_id"} <= set(inspect.signature(door).parameters), door
     magic = {action.dest for action in ToolkitMagics.run.parser._actions}
     assert names <= magic
 

@@ -46,7 +46,7 @@ def vendor_calls(faults: Faults) -> int:
 
 def failed(stormy: Client, faults: Faults) -> Workflow:
     """A workflow of which `two` failed, and `card` was never begun."""
-    for vendor in ("minimax", "openai", "anthropic", "google", "aws"):
+    for vendor in ("minimax", "openai", "anthropic", "google", "aws", "runpod"):
         faults.fail(vendor, status=503, times=None)
     flow = Workflow("poster")
     facts = flow.add("facts", "research.gather", topic="Tides")

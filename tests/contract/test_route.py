@@ -99,9 +99,6 @@ def test_what_is_set_here_is_discovered(bare: Client, monkeypatch: pytest.Monkey
 
 def test_an_llm_at_an_endpoint_of_ones_own(client: Client) -> None:
     """Given an endpoint, then text is generated there when it is pinned, and never by itself."""
-    with pytest.raises(RequestError) as refused:
-        client.runs.create("llm.generate", ASKED, provider="runpod")
-    assert refused.value.details[0].path == "options.endpoint_id"
     endpoint = client.endpoints.create(name="llm")
     pinned = {"provider": "runpod", "endpoint_id": endpoint.id}
     run = client.runs.create("llm.generate", ASKED, **pinned).wait()
@@ -110,7 +107,37 @@ def test_an_llm_at_an_endpoint_of_ones_own(client: Client) -> None:
     rate = endpoint.record.price_per_hour_usd / 3600
     assert rate * 5 < run.cost_usd < rate * 60
     assert run.record.cost_source == "estimated"
+    assert {c.reason for c in run.routing.candidates if c.model == "qwen3-32b-awq"} == {
+        "runs at its vendor's public endpoint alone"
+    }
     unpinned = client.runs.create("llm.generate", ASKED, endpoint_id=endpoint.id).wait()
     assert unpinned.provider == "minimax"
-    reasons = {c.provider: c.reason for c in unpinned.routing.candidates}
-    assert reasons["runpod"].startswith("needs an endpoint of yours")
+    reasons = {c.model: c.reason for c in unpinned.routing.candidates if c.provider == "runpod"}
+    assert reasons["served-by-the-endpoint"].startswith("needs an endpoint of yours")
+
+
+@pytest.mark.parametrize("place", ["", "endpoint_id", "compute_id"])
+def test_a_gpu_cloud_is_an_llm_by_itself(bare: Client, place: str) -> None:
+    """Given the GPU cloud alone, then text comes from its public endpoint, billed by the token.
+
+    A place that is named beside it is for images: it neither helps nor hinders.
+    """
+    bare.connections.connect("runpod")
+    places = {
+        "": dict,
+        "endpoint_id": lambda: {"endpoint_id": bare.endpoints.create(name="e").id},
+        "compute_id": lambda: {
+            "compute_id": bare.compute.create(name="p", gpu_type="NVIDIA A40").id
+        },
+    }
+    where = places[place]()
+    route = bare.route("llm.generate", ASKED, **where)
+    assert (route.provider, route.model) == ("runpod", "qwen3-32b-awq")
+    run = bare.runs.create("llm.generate", ASKED, max_cost_usd=0.05, **where).wait()
+    assert (run.provider, run.record.cost_source) == ("runpod", "metered")
+    tokens = run.record.usage["input_tokens"] + run.record.usage["output_tokens"]
+    assert run.cost_usd == pytest.approx(tokens * 10e-6)
+    assert run.cost_usd <= run.record.reservation_usd <= 0.05
+    with pytest.raises(RequestError) as refused:
+        bare.runs.create("llm.generate", ASKED, max_cost_usd=0.001, **where)
+    assert refused.value.code.name == "BUDGET_EXCEEDED"

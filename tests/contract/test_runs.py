@@ -95,7 +95,7 @@ def test_a_voice_is_cloned_and_then_speaks(client: Client) -> None:
     ("name", "given", "options", "code"),
     [
         ("llm.generate", {"objective": "x"}, {}, "CREDENTIALS_MISSING"),
-        ("llm.generate", {"objective": "x"}, {"provider": "runpod"}, "PROVIDER_NOT_ALLOWED"),
+        ("llm.generate", {"objective": "x"}, {"provider": "elevenlabs"}, "PROVIDER_NOT_ALLOWED"),
         ("llm.generate", {}, {}, "INVALID_REQUEST"),
         ("llm.generate@9", {"objective": "x"}, {}, "NOT_FOUND"),
         ("no.such", {}, {}, "NOT_FOUND"),

@@ -301,7 +301,7 @@ def test_no_connection_is_required(stranger: Door, name: str) -> None:
 
 
 @section(f"{RESOURCES} > Registered capabilities")
-@pytest.mark.parametrize("label", LLM[:-1])
+@pytest.mark.parametrize("label", LLM)
 def test_research_is_synthesized_when_an_llm_is_connected(service: Door, label: str) -> None:
     """Given an LLM connection, then the research has a synthesis that it lacks without one."""
     alone = service.sign_up(NAMES[label])
@@ -351,8 +351,6 @@ def test_a_voice_clone_needs_reference_audio(caller: Door) -> None:
 
 # --- Routing rules ---
 
-# V7's LLM is optional: it runs at a serverless endpoint of the caller's, and so is named with it.
-AT_AN_ENDPOINT = (("llm.generate", "V7"), ("text.generate", "V7"))
 ALLOWED = {
     "llm.generate": LLM,
     "text.generate": LLM,
@@ -365,11 +363,7 @@ ALLOWED = {
 @section(f"{RESOURCES} > Registered capabilities")
 @pytest.mark.parametrize(
     ("name", "label"),
-    [
-        pair
-        for pair in product(ALLOWED, VENDORS)
-        if pair[1] in ALLOWED[pair[0]] and pair not in AT_AN_ENDPOINT
-    ],
+    [pair for pair in product(ALLOWED, VENDORS) if pair[1] in ALLOWED[pair[0]]],
 )
 def test_any_allowed_connection_serves_alone(service: Door, name: str, label: str) -> None:
     """Given one allowed connection and no other, then it does the work, pinned or not."""
@@ -380,13 +374,18 @@ def test_any_allowed_connection_serves_alone(service: Door, name: str, label: st
 
 
 @section(f"{RESOURCES} > Registered capabilities")
-@pytest.mark.parametrize(("name", "label"), AT_AN_ENDPOINT)
-def test_the_optional_llm_serves_at_an_endpoint(service: Door, name: str, label: str) -> None:
-    """Given V7 alone and an endpoint, then the pinned text is written there."""
-    alone = service.sign_up(NAMES[label])
-    options = {"provider": NAMES[label], "endpoint_id": alone.create("/v1/endpoints", {})["id"]}
+@pytest.mark.parametrize("name", ["llm.generate", "text.generate"])
+@pytest.mark.parametrize("pinned", [True, False])
+def test_the_gpu_cloud_s_llm_serves_with_an_endpoint(
+    service: Door, name: str, pinned: bool
+) -> None:
+    """Given V7 alone and an endpoint, then text is written: there, where V7 is pinned to it."""
+    alone = service.sign_up(NAMES["V7"])
+    options = {"endpoint_id": alone.create("/v1/endpoints", {})["id"]}
+    if pinned:
+        options["provider"] = NAMES["V7"]
     ended = alone.run(name, input_of(alone, name), **options)
-    assert (ended["status"], ended["data"]["provider"]) == ("completed", NAMES[label])
+    assert (ended["status"], ended["data"]["provider"]) == ("completed", NAMES["V7"])
 
 
 @section(f"{RESOURCES} > Registered capabilities")

@@ -14,7 +14,10 @@ TEA = {"objective": "One line on tea"}
 def lines(client: Client, *group_by: str) -> dict[tuple[object, ...], dict[str, object]]:
     """Usage lines by what they are grouped by."""
     found = [line.to_dict() for line in client.usage.list(group_by)]
-    columns = [{"connection": "connection_id", "agent": "agent_id"}.get(g, g) for g in group_by]
+    columns = [
+        {"connection": "connection_id", "agent": "agent_id", "key": "key_id"}.get(g, g)
+        for g in group_by
+    ]
     return {tuple(line[column] for column in columns): line for line in found}
 
 

@@ -16,6 +16,7 @@ async def die(engine: Engine) -> None:
 
     store._writer._transaction = nothing_more  # type: ignore[method-assign]
     engine.drain()
+    roots._heartbeat.close()
     kept = [task for task in (roots._keeper, engine._sweeper, engine._settling) if task is not None]
     tasks = [*roots._running.values(), *kept]
     for task in tasks:
@@ -25,7 +26,8 @@ async def die(engine: Engine) -> None:
         await engine._core.driver.aclose()
     with contextlib.suppress(Exception):
         await store._writer.drain()
-    engine._pool.shutdown(wait=False, cancel_futures=True)
+    if store._changing:  # threads that have a connection, which nobody would close after them
+        await asyncio.wait(store._changing)
     store._checkpoints.close()
     store._write_connection.close()
     store._read_connection.close()

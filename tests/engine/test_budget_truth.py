@@ -76,6 +76,32 @@ async def test_a_model_that_bills_more_is_not_used_under_a_budget_until_somebody
         await engine.close(0)
 
 
+async def test_what_is_trusted_is_known_to_every_engine_at_once(tmp_path: Path) -> None:
+    """Given two engines on one directory, then what one learns or is told, the other goes by."""
+    first, account_id = await open_engine(tmp_path, Billing(COUNT, Rule(template=9_000)))
+    second, _ = await open_engine_again(tmp_path)
+    try:
+        assert (await ask(second, account_id, 0.05)).status == "completed"
+        await ask(first, account_id, 0.05)
+        for engine in (first, second):
+            with pytest.raises(RequestError, match="billed more"):
+                await ask(engine, account_id, 0.05)
+        # What the other writes of the connection's health does not bring back what was judged.
+        assert (await ask(second, account_id, None)).status == "completed"
+        with pytest.raises(RequestError, match="billed more"):
+            await ask(second, account_id, 0.05)
+        (connection,) = [
+            c for c in await second.connections.list(account_id, 50, None)
+            if c.provider == "openai"
+        ]  # fmt: skip
+        await second.connections.trust(account_id, connection.id)
+        for engine in (second, first):
+            assert (await ask(engine, account_id, 0.05)).status == "completed"
+    finally:
+        await second.close(0)
+        await first.close(0)
+
+
 async def open_engine_again(folder: Path) -> tuple[Engine, str]:
     """The same data directory, at vendors that bill as agreed; nothing is connected anew."""
     return await open_engine(folder, Billing(COUNT, RULES["plain"]), connect=False)

@@ -177,3 +177,14 @@ def test_retries_never_pass_their_budget(works: list[bool]) -> None:
         elif budget.take():
             retries += 1
         assert retries <= 20 + worked / 2
+
+
+def test_a_test_of_the_key_counts() -> None:
+    """Given a refused key, when a free test tells of it, then what failed before is forgotten."""
+    health = Health(failures=5, cooldown_s=5.0)
+    health.note_test(ErrorCode.PROVIDER_AUTH_FAILED)
+    assert health.condition().error_rate == 1.0
+    health.note_test(ErrorCode.SECRET_UNRESOLVED)
+    assert health.condition().unresolved
+    health.note_test(None)
+    assert (health.condition().error_rate, health.condition().unresolved) == (None, False)

@@ -1,5 +1,6 @@
 """The router, as a pure function of what it is told."""
 
+from dataclasses import replace
 from decimal import Decimal
 from types import MappingProxyType
 
@@ -11,8 +12,9 @@ from toolkit.contract.base import now
 from toolkit.contract.connections import Connection
 from toolkit.contract.jobs import Candidate, Options, Routing
 from toolkit.engine import Registry
+from toolkit.engine.backends import MAX_CONSIDERED, Backends
 from toolkit.engine.health import Condition, Latency
-from toolkit.engine.router import Backends, route, soonest
+from toolkit.engine.router import route, soonest
 from toolkit.plugins import Model, TextRequest, Vendor
 
 REGISTRY = Registry.load()
@@ -33,10 +35,10 @@ def model(name: str, price: float | None, quality: int = 1) -> Model:
     return Model(name, "text", prices, quality=quality)
 
 
-def connection(name: str) -> Connection:
+def connection(name: str, suffix: str = "") -> Connection:
     """A connection to a vendor."""
     return Connection(
-        id=f"con_{name}",
+        id=f"con_{name}{suffix}",
         provider=name,
         connection_type="environment",
         secret_ref="X_KEY",
@@ -73,9 +75,9 @@ def worlds(draw: st.DrawFn) -> Backends:
     failed = [f"con_{name}" for name in connected if draw(st.integers(0, 5)) == 0]
     return Backends(
         vendors=[vendor(name) for name in names],
-        connections={name: connection(name) for name in connected},
         models=models,
-        conditions={name: draw(condition) for name in connected},
+        pool={name: [connection(name)] for name in connected},
+        states={f"con_{name}": draw(condition) for name in connected},
         failed=frozenset(failed),
     )
 
@@ -98,11 +100,11 @@ def test_what_is_always_true(world: Backends, policy: str | None, pin: str | Non
         assert 0 <= (candidate.score or 0) <= 1
     for candidate in kept:
         assert pin in (None, candidate.provider)
-        assert candidate.provider in world.connections
+        assert world.is_connected(candidate.provider)
         assert candidate.connection_id not in world.failed
-        assert world.conditions[candidate.provider].wait_s == 0
+        assert world.states[candidate.connection_id or ""].wait_s == 0
     if policy is not None:
-        scores = [c.score for c in kept]
+        scores = [c.score or 0.0 for c in kept]
         assert scores == sorted(scores, reverse=True)
     wait_s = soonest(routing, world)
     assert wait_s is None or wait_s > 0
@@ -148,8 +150,8 @@ def world_of(**models: Model) -> Backends:
     """Connected vendors with one model each."""
     return Backends(
         vendors=[vendor(name) for name in models],
-        connections={name: connection(name) for name in models},
         models={name: [one] for name, one in models.items()},
+        pool={name: [connection(name)] for name in models},
     )
 
 
@@ -185,3 +187,85 @@ def test_a_wish_looks_at_every_model() -> None:
     best = chosen(route(CAPABILITY, Options(optimize_for="quality"), ASKED, world))
     assert best is not None
     assert (best.model, best.reason) == ("best", "connected; the highest quality tier")
+
+
+def world_with(**states: Condition) -> Backends:
+    """One vendor with as many connections, the newest first, beside a vendor that costs more."""
+    world = world_of(minimax=model("m", 1e-6), other=model("m", 1e-3))
+    pool = [connection("minimax", suffix) for suffix in states]
+    known = {f"con_minimax{suffix}": state for suffix, state in states.items()}
+    return replace(world, pool={**world.pool, "minimax": pool}, states=known)
+
+
+WELL = Condition()
+FAILING = Condition(error_rate=1.0)
+REJECTED = replace(WELL, wait_s=3.0, why="left alone")
+
+
+@pytest.mark.parametrize(
+    ("states", "order"),
+    [
+        pytest.param({"_new": WELL, "_old": WELL}, ["_new", "_old"], id="newest-of-equals"),
+        pytest.param({"_new": FAILING, "_old": WELL}, ["_old", "_new"], id="healthiest"),
+        pytest.param({"_new": REJECTED, "_old": FAILING}, ["_old", "_new"], id="may-be-called"),
+        pytest.param(
+            {"_new": Condition(unresolved=True), "_old": WELL}, ["_old", "_new"], id="has-a-secret"
+        ),
+        pytest.param(
+            {"_new": Condition(state="half_open"), "_old": Condition(error_rate=0.4)},
+            ["_old", "_new"],
+            id="breaker-closed",
+        ),
+    ],
+)
+@pytest.mark.parametrize("policy", [None, *POLICIES])
+def test_every_connection_of_a_vendor_is_weighed(
+    states: dict[str, Condition], order: list[str], policy: str | None
+) -> None:
+    """Given several connections of a vendor, then all are shown, in the order they are used."""
+    world = world_with(**states)
+    options = Options.model_validate({"optimize_for": policy})
+    shown = route(CAPABILITY, options, ASKED, world).candidates
+    mine = [c for c in shown if c.provider == "minimax"]
+    assert {c.connection_id for c in mine} == {f"con_minimax{suffix}" for suffix in order}
+    kept = [c.connection_id for c in shown if not c.excluded and c.provider == "minimax"]
+    expected = [f"con_minimax{suffix}" for suffix in order]
+    assert kept == [name for name in expected if world.states[name].wait_s == 0]
+    assert all(c.reason for c in mine)
+    assert len({c.reason for c in mine}) == len(mine), "each says what is said of it alone"
+
+
+def test_another_connection_comes_before_another_vendor() -> None:
+    """Given a connection that failed this job, then the vendor's other one is next, then others."""
+    world = world_with(_new=WELL, _old=FAILING).without(frozenset({"con_minimax_new"}))
+    for policy in (None, *POLICIES):
+        options = Options.model_validate({"optimize_for": policy})
+        first, second, *_ = route(CAPABILITY, options, ASKED, world).candidates
+        assert first.connection_id == "con_minimax_old"
+        assert second.provider == "other"
+
+
+def test_a_pinned_connection_leaves_no_choice() -> None:
+    """Given the pin of one connection, then the others of its vendor say why they are dropped."""
+    world = world_with(_new=WELL, _old=FAILING)
+    options = Options(provider="con_minimax_old")
+    kept, *dropped = route(CAPABILITY, options, ASKED, world).candidates
+    assert (kept.connection_id, kept.reason) == ("con_minimax_old", "pinned by the request")
+    reasons = {c.provider: c.reason for c in dropped if c.excluded}
+    assert reasons == {
+        "minimax": "another connection is pinned",
+        "other": "another provider is pinned",
+    }
+
+
+def test_a_record_shows_so_many_connections_at_most() -> None:
+    """Given more connections than a record is to hold, then the healthiest are considered."""
+    states = {f"_{i:02}": FAILING if i % 2 else WELL for i in range(3 * MAX_CONSIDERED)}
+    shown = route(CAPABILITY, Options(), ASKED, world_with(**states)).candidates
+    mine = [c for c in shown if c.provider == "minimax"]
+    assert len(mine) == MAX_CONSIDERED
+    assert {c.error_rate for c in mine} == {None}
+    pinned = Options(provider="con_minimax_59")
+    first = chosen(route(CAPABILITY, pinned, ASKED, world_with(**states)))
+    assert first is not None
+    assert first.connection_id == "con_minimax_59"

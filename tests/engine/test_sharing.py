@@ -123,6 +123,7 @@ async def test_one_that_hung_past_its_lease_commits_nothing(
         # It does not renew, and to the others its lock file looks like that of a dead process.
         assert other._roots._keeper is not None
         other._roots._keeper.cancel()
+        other._roots._heartbeat.close()
         writes: list[object] = []
         held = other._core.store._writer._pending
         other._core.store._writer.submit = (  # type: ignore[method-assign]

@@ -9,6 +9,7 @@ import pytest
 from IPython.core.completer import provisionalcompleter
 from IPython.core.interactiveshell import InteractiveShell
 
+from tests.conftest import clear_environment
 from toolkit import Client
 from toolkit.client import Workflow
 from toolkit.contract.errors import ToolkitError
@@ -48,11 +49,10 @@ class Shell:
 def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     """A shell with a sandbox engine, made by the first magic that needs one."""
     with pytest.MonkeyPatch.context() as patch:
+        clear_environment(patch)
         patch.setenv("TOOLKIT_SANDBOX", "true")
         patch.setenv("TOOLKIT_DATA_DIR", str(tmp_path_factory.mktemp("magics")))
         patch.setenv("IPYTHONDIR", str(tmp_path_factory.mktemp("ipython")))
-        patch.delenv("TOOLKIT_BASE_URL", raising=False)
-        patch.delenv("TOOLKIT_API_KEY", raising=False)
         shell = Shell()
         shell("%capabilities")
         yield shell

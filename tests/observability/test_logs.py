@@ -6,6 +6,7 @@ import logging
 import subprocess
 import sys
 
+import httpx
 import pytest
 
 from tests.observability.conftest import SECRET_WORDS, Watched
@@ -39,6 +40,47 @@ async def test_a_request_is_one_line(watched: Watched) -> None:
     assert lines[0]["account_id"].startswith("acc_")
     assert lines[0]["key_id"].startswith("key_")
     assert "account_id" not in lines[-1]
+
+
+async def test_a_refusal_says_by_which_code_and_who_was_not_let_in(watched: Watched) -> None:
+    """Given a key that is unknown, then its line leads to the caller, and never has the key."""
+    key = "sk_live_" + "A" * 39 + "wxyz"
+    await watched.http.get("/v1/runs", headers={"Authorization": f"Bearer {key}"})
+    await watched.http.get("/v1/runs", headers={"Authorization": "Bearer sk-another-vendors-key1"})
+    await watched.send("GET", "/v1/runs/run_01m7zbdfb0f6pwzs6wqy6wy62s")
+    unknown, foreign, missing = watched.lines("request")[-3:]
+    assert (unknown["status"], unknown["error_code"]) == (401, "UNAUTHENTICATED")
+    assert unknown["key_last4"] == "wxyz"
+    assert unknown["peer"] == "127.0.0.1"
+    assert key not in watched.stream.getvalue()
+    assert "key_last4" not in foreign
+    assert missing["error_code"] == "NOT_FOUND"
+    assert "peer" not in missing
+    assert "error_code" not in watched.lines("request")[0]
+
+
+async def test_an_upload_that_breaks_off_is_no_fault_of_ours(watched: Watched) -> None:
+    """Given a caller who hangs up in mid-body, then it is one line, and not an error."""
+    before = len(watched.stream.getvalue().splitlines())
+    sent = iter([{"type": "http.request", "body": b"{", "more_body": True}])
+
+    async def receive() -> dict[str, object]:
+        return next(sent, {"type": "http.disconnect"})  # type: ignore[arg-type]
+
+    async def send(_message: object) -> None:
+        return None
+
+    headers = {"host": "service.test", "content-type": "application/json", **watched.headers}
+    scope = {
+        "type": "http", "http_version": "1.1", "method": "POST", "path": "/v1/runs",
+        "raw_path": b"/v1/runs", "query_string": b"", "scheme": "http", "client": ("127.0.0.1", 1),
+        "headers": [(k.lower().encode(), v.encode()) for k, v in headers.items()],
+    }  # fmt: skip
+    transport = watched.http._transport
+    assert isinstance(transport, httpx.ASGITransport)
+    await transport.app(scope, receive, send)  # type: ignore[arg-type]
+    (line,) = [json.loads(one) for one in watched.stream.getvalue().splitlines()[before:]]
+    assert (line["level"], line["status"]) == ("info", 400)
 
 
 async def test_a_replayed_answer_has_its_line(watched: Watched) -> None:

@@ -12,7 +12,7 @@ import pytest
 from toolkit.engine import Engine
 from toolkit.local import open_engine
 from toolkit.server import create_app
-from toolkit.server.serve import serve
+from toolkit.server.serve import bind, serve
 from toolkit.settings import Settings
 
 TABLES = (
@@ -50,7 +50,9 @@ async def served(settings: Settings) -> AsyncIterator[httpx.AsyncClient]:
     """A caller of `toolkit serve`."""
     engine = await open_engine(settings)
     ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    serving = asyncio.create_task(serve(engine, "127.0.0.1", 0, on_ready=ready.set_result))
+    serving = asyncio.create_task(
+        serve(engine, "127.0.0.1", bind("127.0.0.1", 0), on_ready=ready.set_result)
+    )
     try:
         async with httpx.AsyncClient(base_url=await ready, trust_env=False) as http:
             yield http

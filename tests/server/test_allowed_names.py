@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.server.conftest import Wire
+from toolkit import Client
 from toolkit.cli import app
 from toolkit.contract.errors import ToolkitError
 from toolkit.local import open_engine
@@ -96,12 +97,14 @@ async def test_no_answer_tells_whether_a_name_is_there(
 @pytest.mark.parametrize("name", ["TOOLKIT_DATA_DIR", "toolkit_x", "two words", "1ST", ""])
 def test_names_that_no_account_can_have(settings: Settings, name: str) -> None:
     """Given our own settings, or what no variable is called, then the operator is told."""
+    Client.local(settings=settings).close()
     with pytest.raises(ToolkitError, match="variable"):
         made(settings, "team@example.org", "--allow-env", name)
 
 
 def test_an_address_has_one_account_here_too(settings: Settings) -> None:
     """Given an account, when the operator makes it again, then it is a conflict."""
+    Client.local(settings=settings).close()
     where = ["--data-dir", str(settings.data_dir)]
     shown = runner.invoke(app, ["account", "create", "ada@example.org", *where])
     assert shown.stdout.splitlines()[1].startswith("sk_live_")

@@ -15,7 +15,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 HOOKS = "tests.server.conformance"
 ST = "from schemathesis.cli import schemathesis; schemathesis()"
-EXAMPLES = os.environ.get("CONFORMANCE_EXAMPLES", "8")
+EXAMPLES = os.environ.get("CONFORMANCE_EXAMPLES", "5")
 
 
 def test_the_server_is_as_its_document_says(server: Server, tmp_path: Path) -> None:

@@ -9,8 +9,11 @@ import pytest
 
 from tests.conftest import Server
 from tests.contract.conftest import signed_up
+from tests.naps import registry
 from tests.waiting import PATIENCE_S
 from toolkit import Client, Workflow
+from toolkit.local import EngineThread
+from toolkit.settings import Settings
 
 STREAM = {"Accept": "text/event-stream"}
 
@@ -108,3 +111,27 @@ def test_refusals_come_before_the_stream(
     sent = {"Authorization": client._http._client.headers["authorization"], **STREAM, **headers}
     answer = httpx.get(url, headers=sent)
     assert (answer.status_code, answer.headers["content-type"]) == (status, "application/json")
+
+
+def test_a_stream_ends_with_its_key(settings: Settings) -> None:
+    """Given a stream under way, when another process revokes its key, then it ends."""
+    served = Server(settings, registry=registry())
+    other = EngineThread(settings, registry())
+    try:
+        with signed_up(served.url) as client:
+            run = client.runs.create("test.nap", {"seconds": 60})
+            path = f"{served.url}/v1/runs/{run.id}/events"
+            key = str(client._http._client.headers["authorization"])
+            with httpx.stream(
+                "GET", path, headers={"Authorization": key, **STREAM}, timeout=PATIENCE_S
+            ) as response:
+                lines = response.iter_lines()
+                assert next(lines) == "id: 1"
+                me = client.account.get()
+                (record,) = other.call(other.engine.keys.list(me.id, 10, None))
+                other.call(other.engine.keys.revoke(me.id, record.id))
+                assert not any("run.completed" in line for line in lines)  # it ends, so this does
+        assert httpx.get(path, headers={"Authorization": key}).status_code == 401
+    finally:
+        other.close(0)
+        served.close()

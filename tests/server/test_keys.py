@@ -79,7 +79,9 @@ async def test_a_key_without_the_scope(wire: Wire, route: Route) -> None:
             hint = f"{route.name} does not ask for `{needed}`: is it a post that changes nothing?"
             assert answer.status_code not in (401, 403), hint
         else:
-            assert (answer.status_code, answer.json()["error"]["code"]) == (403, "FORBIDDEN")
+            error = answer.json()["error"]
+            assert (answer.status_code, error["code"]) == (403, "FORBIDDEN")
+            assert f"scope `{needed}`" in error["message"]
 
 
 @pytest.mark.parametrize("route", named([r for r in KEYED_ROUTES if r.method == "POST"]))

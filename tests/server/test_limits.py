@@ -1,22 +1,26 @@
 """What one caller may ask for, and what is answered beyond it."""
 
 import asyncio
+import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, closing
 from typing import Any
 
 import httpx
 import pytest
+from typer.testing import CliRunner
 
 from tests.server.conftest import Wire
 from tests.waiting import PATIENCE_S
 from toolkit import Client
+from toolkit.cli import app
 from toolkit.engine.rates import KEPT, Rates
 from toolkit.local import open_engine
 from toolkit.sandbox import Fault, Faults
 from toolkit.server import create_app
 from toolkit.settings import Settings
+from toolkit.store.accounting import find_miscounted
 
 CARD = {"target": "capability", "name": "composition.layout", "input": {"title": "Tea"}}
 LINE = {"target": "capability", "name": "llm.generate", "input": {"objective": "One line on tea"}}
@@ -128,25 +132,78 @@ async def test_so_much_is_not_done_yet(opened: Opened, kind: str) -> None:
 
 async def test_so_many_bytes_are_kept(opened: Opened) -> None:
     """Given room for one upload, then the next is 413, and work is refused where nothing fits."""
-    wire = await opened(max_stored_bytes=100)
+    wire = await opened(max_stored_bytes=20_000)
 
     async def upload(size: int, **options: Any) -> httpx.Response:
         files = {"file": ("a.txt", b"x" * size)}
         return await wire.send("POST", "/v1/artifacts", files=files, **options)
 
-    assert (await upload(60)).status_code == 201
+    large = await upload(15_000)
+    assert large.status_code == 201
     before = await wire.rows()
-    assert told(await upload(41)) == (413, "PAYLOAD_TOO_LARGE")
+    refused = await upload(6_000)
+    assert told(refused) == (413, "PAYLOAD_TOO_LARGE")
+    assert "MB of artifacts and" in refused.json()["error"]["message"]
     assert await wire.rows() == before
-    assert (await upload(60, headers=await wire.sign_up("bob@example.org"))).status_code == 201
+    assert (await upload(15_000, headers=await wire.sign_up("bob@example.org"))).status_code == 201
     job = await wire.send("POST", "/v1/runs", json=CARD, headers=WAIT)
     assert (job.json()["status"], job.json()["error"]["code"]) == ("failed", "PAYLOAD_TOO_LARGE")
     assert "operator" in job.json()["error"]["message"]
-    full = await upload(40)
-    assert full.status_code == 201
-    assert told(await wire.send("POST", "/v1/runs", json=CARD)) == (413, "PAYLOAD_TOO_LARGE")
-    await wire.send("DELETE", f"/v1/artifacts/{full.json()['id']}")
-    assert (await upload(40)).status_code == 201
+    while (await upload(300)).status_code == 201:
+        pass
+    await wire.send("DELETE", f"/v1/artifacts/{large.json()['id']}")
+    assert (await upload(10_000)).status_code == 201
+
+
+def sums(wire: Wire) -> list[str]:
+    """The accounts whose sums are not what they keep."""
+    with closing(sqlite3.connect(wire.engine.settings.data_dir / "state.db")) as database:
+        return find_miscounted(database)
+
+
+async def test_records_count(opened: Opened) -> None:
+    """Given an account without artifacts, then its records fill it, and the refusal says so."""
+    wire = await opened(max_stored_bytes=100_000)
+    text = "tea " * 2_000
+    agent = {"name": "reader", "objective": text}
+    made = 0
+    while True:
+        answer = await wire.send("POST", "/v1/agents", json={**agent, "version": str(made + 1)})
+        if answer.status_code != 201:
+            break
+        made += 1
+    assert told(answer) == (413, "PAYLOAD_TOO_LARGE")
+    assert 5 < made < 100_000 / len(text)
+    assert "have the operator take out old work" in answer.json()["error"]["message"]
+    assert sums(wire) == []
+
+
+async def test_pruned_records_give_room_back(opened: Opened, settings: Settings) -> None:
+    """Given workflows that fill an account, when they are pruned, then there is room again."""
+    wire = await opened(max_stored_bytes=400_000)
+    flow = {
+        "name": "w",
+        "nodes": [
+            {"id": i, "capability": "llm.generate", "input": {"objective": "tea " * 4_000}}
+            for i in ("a", "b", "c")
+        ],
+    }
+    pointer = {
+        "provider": "minimax", "connection_type": "environment", "secret_ref": "MINIMAX_API_KEY",
+    }  # fmt: skip
+    await wire.send("POST", "/v1/providers/connections", json=pointer)
+    answer = await wire.send("POST", "/v1/workflows", json=flow, headers=WAIT)
+    while answer.status_code == 202:
+        answer = await wire.send("POST", "/v1/workflows", json=flow, headers=WAIT)
+    assert told(answer) == (413, "PAYLOAD_TOO_LARGE")
+    assert sums(wire) == []
+    gone = CliRunner().invoke(
+        app, ["prune", "--older-than", "0h", "--data-dir", str(settings.data_dir)]
+    )
+    assert gone.exit_code == 0, gone.output
+    assert sums(wire) == []
+    again = await wire.send("POST", "/v1/workflows", json=flow)
+    assert again.status_code == 202
 
 
 async def test_an_account_has_so_many_jobs_under_way(opened: Opened) -> None:
@@ -262,3 +319,26 @@ def test_origins_are_exact(origin: str) -> None:
     """Given what is no exact origin, then it is no setting."""
     with pytest.raises(ValueError, match="exact origin"):
         Settings(cors_origins=frozenset({origin}))
+
+
+@pytest.mark.parametrize("hosts", [[], ["a.test", "b.test"]], ids=["none", "two"])
+async def test_a_request_names_one_host(opened: Opened, hosts: list[str]) -> None:
+    """Given no Host or two, then 400: who takes the one, and who the other, would be fooled."""
+    wire = await opened()
+    scope: dict[str, object] = {
+        "type": "http", "http_version": "1.1", "method": "GET", "path": "/v1/health",
+        "raw_path": b"/v1/health", "query_string": b"", "scheme": "http", "client": ("::1", 1),
+        "headers": [(b"host", host.encode()) for host in hosts],
+    }  # fmt: skip
+    sent: list[dict[str, object]] = []
+
+    async def receive() -> dict[str, object]:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: dict[str, object]) -> None:
+        sent.append(message)
+
+    transport = wire.http._transport
+    assert isinstance(transport, httpx.ASGITransport)
+    await transport.app(scope, receive, send)  # type: ignore[arg-type]
+    assert sent[0]["status"] == 400

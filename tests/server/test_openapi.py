@@ -53,9 +53,20 @@ def test_it_is_valid() -> None:
 
 
 def test_the_one_checked_in_is_current() -> None:
-    """Given docs/openapi.json, then it is what a server answers with."""
-    kept = json.loads(Path(script.KEPT).read_text(encoding="utf-8"))
-    assert kept == DOCUMENT, "run `python scripts/openapi.py`"
+    """Given what is kept, for readers and to be served, then it is what the routes say."""
+    for file in (script.KEPT, script.SERVED):
+        kept = json.loads(Path(file).read_text(encoding="utf-8"))
+        assert kept == DOCUMENT, "run `python scripts/openapi.py`"
+
+
+async def test_it_is_not_made_at_a_request(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given a request for it, then it is there already: to make it would hold the loop."""
+    monkeypatch.setattr("toolkit.server.app.document", lambda: pytest.fail("it is made"))
+    answers = [await wire.http.get("/openapi.json") for _ in range(2)]
+    assert answers[0].headers["content-type"] == "application/json"
+    assert answers[0].content == answers[1].content
+    assert (await wire.http.head("/openapi.json")).status_code == 200
+    assert (await wire.http.post("/openapi.json")).status_code == 405
 
 
 def test_the_script_says_what_is_stale(
@@ -63,6 +74,7 @@ def test_the_script_says_what_is_stale(
 ) -> None:
     """Given a document that is not there or old, then --check refuses it."""
     monkeypatch.setattr(script, "KEPT", tmp_path / "openapi.json")
+    monkeypatch.setattr(script, "SERVED", tmp_path / "served.json")
     monkeypatch.setattr("sys.argv", ["openapi.py", "--check"])
     assert script.main() == 1
     assert "scripts/fix" in capsys.readouterr().out

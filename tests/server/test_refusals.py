@@ -59,7 +59,7 @@ BODIES = [
     (RUNS, run(name="no.such"), 404, "NOT_FOUND", None),
     (RUNS, run(target="marketplace"), 400, "TARGET_UNSUPPORTED", None),
     (RUNS, run(options={"provider": "minimax"}), 400, "CREDENTIALS_MISSING", None),
-    (RUNS, run(options={"provider": "runpod"}), 400, "PROVIDER_NOT_ALLOWED", None),
+    (RUNS, run(options={"provider": "elevenlabs"}), 400, "PROVIDER_NOT_ALLOWED", None),
     (RUNS, run(options={"endpoint_id": "ep_nope"}), 404, "NOT_FOUND", None),
     (
         RUNS,

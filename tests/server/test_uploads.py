@@ -1,10 +1,16 @@
 """Forms that are made to be hard to read are refused at once, whatever they have too much of."""
 
+import asyncio
 import time
+from collections.abc import AsyncIterator
+from typing import Any
 
+import httpx
 import pytest
 
 from tests.server.conftest import Wire
+from toolkit.server import create_app
+from toolkit.server.transfers import CHUNK_BYTES, MAX_UPLOADS_OF_KEY
 
 B = b"frontier"
 KIND = "multipart/form-data; boundary=frontier"
@@ -64,3 +70,63 @@ async def test_a_proper_form_is_taken(wire: Wire, quoted: bool) -> None:
     assert (answer.status_code, made["metadata"], made["size_bytes"]) == (201, {"a": 1}, len(data))
     content = await wire.send("GET", f"/v1/artifacts/{made['id']}/content")
     assert content.content == data
+
+
+LARGE = bytes(range(256)) * 4096 * 4  # four megabytes
+
+
+async def test_half_uploads_take_no_memory_and_are_bounded_by_key(wire: Wire) -> None:
+    """Given uploads that do not end, then a key may have so many, and others go on."""
+    release = asyncio.Event()
+
+    async def half() -> AsyncIterator[bytes]:
+        yield PART[:-5]
+        await release.wait()
+        yield b"tea\r\n" + END
+
+    async def upload(headers: dict[str, str] | None = None) -> int:
+        # Without a length it may be as large as any.
+        sent = {"Content-Type": KIND, **(headers or wire.headers)}
+        answer = await wire.send("POST", "/v1/artifacts", content=half(), headers=sent)
+        return answer.status_code
+
+    other = await wire.sign_up("half@example.org")
+    coming = {asyncio.create_task(upload()) for _ in range(MAX_UPLOADS_OF_KEY + 1)}
+    refused, coming = await asyncio.wait(coming, return_when=asyncio.FIRST_COMPLETED)
+    assert [one.result() for one in refused] == [429]
+    theirs = asyncio.create_task(upload(other))
+    release.set()
+    assert await theirs == 201
+    assert {await one for one in coming} == {201}
+    assert await upload() == 201
+
+
+async def test_a_download_is_read_as_it_is_taken(wire: Wire) -> None:
+    """Given a large artifact, then it is sent in chunks, and its ranges are as they were."""
+    made = await wire.send("POST", "/v1/artifacts", files={"file": ("a.bin", LARGE)})
+    path = f"/v1/artifacts/{made.json()['id']}/content"
+    whole = await wire.send("GET", path)
+    assert (whole.status_code, whole.content == LARGE) == (200, True)
+    assert whole.headers["content-length"] == str(len(LARGE))
+    ranged = {**wire.headers, "Range": f"bytes=5-{CHUNK_BYTES * 2}"}
+    part = await wire.send("GET", path, headers=ranged)
+    assert (part.status_code, part.content == LARGE[5 : CHUNK_BYTES * 2 + 1]) == (206, True)
+    sizes: list[int] = []
+
+    async def send(message: dict[str, Any]) -> None:
+        sizes.append(len(message.get("body", b"")))
+
+    async def receive() -> dict[str, Any]:
+        await asyncio.Event().wait()
+        return {}
+
+    request = httpx.Request("GET", f"http://service.test{path}", headers=wire.headers)
+    headers = [(name.lower(), value) for name, value in request.headers.raw]
+    scope = {
+        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "GET",
+        "scheme": "http", "path": path, "raw_path": path.encode(), "query_string": b"",
+        "root_path": "", "headers": headers, "server": None, "client": None,
+    }  # fmt: skip
+    await create_app(wire.engine)(scope, receive, send)  # type: ignore[arg-type]
+    assert max(sizes) == CHUNK_BYTES
+    assert sum(sizes) == len(LARGE)

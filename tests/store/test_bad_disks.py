@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from tests.store.disks import Disk, small_disk
 from tests.waiting import PATIENCE_S
 from toolkit import Client, Workflow
+from toolkit.cli import app
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.sandbox import Fault, Faults
 from toolkit.settings import Settings
@@ -131,3 +133,21 @@ def test_a_read_only_directory_is_refused_in_one_line(disk: Disk) -> None:
         Client.local(disk.path / "new", sandbox=True)
     assert failed.value.code is ErrorCode.UNAVAILABLE
     assert "\n" not in str(failed.value)
+    assert "Try again" not in str(failed.value)
+
+
+@pytest.mark.parametrize("command", ["backup", "prune"])
+def test_upkeep_of_what_may_only_be_read(disk: Disk, tmp_path: Path, command: str) -> None:
+    """Given a disk that may only be read, then a line says what to change, not to try again."""
+    folder = disk.path / "data"
+    with Client.local(folder if command == "prune" else tmp_path / "data", sandbox=True) as client:
+        client.runs.create("llm.generate", ASKED).wait(progress=False)
+    disk.remount("ro")
+    line = {
+        "prune": ["prune", "--older-than=0d", "--data-dir", str(folder)],
+        "backup": ["backup", str(disk.path / "copy"), "--data-dir", str(tmp_path / "data")],
+    }[command]
+    failed = CliRunner().invoke(app, line).exception
+    assert isinstance(failed, ServiceError), failed
+    assert "Let this user write there" in str(failed)
+    assert "\n" not in str(failed)

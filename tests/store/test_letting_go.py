@@ -74,7 +74,7 @@ def test_what_cannot_be_opened_leaves_nothing_open(
     finally:
         gc.enable()
     assert refused.value.code is ErrorCode.UNAVAILABLE
-    assert set(threading.enumerate()) == before
+    assert set(threading.enumerate()) <= before
 
 
 @pytest.mark.skipif(not OPEN_FILES.exists(), reason="needs /proc, which tells of open files")

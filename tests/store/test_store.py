@@ -84,6 +84,7 @@ def schema(connection: Connection) -> dict[str, object]:
             for table in tables
         },
         "indexes": {(name, " ".join(sql.split())) for name, _, sql in indexes if sql},
+        "triggers": set(ask("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")),
         "unique": {
             (table, *(column for _, _, column in ask(f"PRAGMA index_info({name})")))
             for name, table, sql in indexes
@@ -231,7 +232,7 @@ async def test_a_renewed_lease_is_kept(store: Store, other: Store) -> None:
     await rooted(store)
     for _ in range(3):
         await asyncio.sleep(0.1)
-        await store.renew()
+        store.renew_leases()
     assert await other.claim(10) == []
 
 
@@ -435,7 +436,7 @@ async def test_renewing_leases_holds_nothing_up(store: Store, tmp_path: Path) ->
     await rooted(store)
     busy = sqlite3.connect(tmp_path / "state.db", isolation_level=None)
     busy.execute("BEGIN IMMEDIATE")
-    renewing = asyncio.create_task(store.renew())
+    renewing = asyncio.create_task(asyncio.to_thread(store.renew_leases))
     longest = 0.0
     for _ in range(30):
         watch = Watch()

@@ -70,12 +70,56 @@ def test_a_sound_directory(folder: Path) -> None:
     assert [finding for finding in told["findings"] if finding["serious"]] == []
 
 
+def test_the_operator_s_prices_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: Path
+) -> None:
+    """Given prices of one's own, then doctor says what they are, and which are for no model."""
+    monkeypatch.chdir(tmp_path)
+    settings = (
+        "[vendors.openai.prices]\n"
+        "gpt-6-luna = { input_tokens = 0.08, output_tokens = 0.4 }\n"
+        "gpt-6-lunar = { input_tokens = 1, output_tokens = 1 }\n"
+        "[vendors.minimax.prices]\n"
+        '"*" = { input_tokens = 0, output_tokens = 0 }\n'
+    )
+    (tmp_path / "toolkit.toml").write_text(settings, encoding="utf-8")
+    shown = toolkit("doctor", "--data-dir", folder)
+    assert shown.exit_code == 0
+    luna, lunar, every = (
+        next(line for line in shown.stdout.splitlines() if word in line)
+        for word in ("gpt-6-luna:", "gpt-6-lunar", "[vendors.minimax]")
+    )
+    assert "$0.08 in and $0.4 out" in luna
+    assert "no model that openai is asked for" in lunar
+    assert "gpt-6-luna" in lunar.partition("name one of")[2]
+    assert "all of its models without one: $0 in and $0 out" in every
+    told = json.loads(toolkit("doctor", "--data-dir", folder, "--json").stdout)["prices"]
+    assert len([line for line in told if "prices" in line and "vendors." in line]) == 3
+
+
 def test_no_directory(tmp_path: Path) -> None:
     """Given no data directory, then each command says so in one line."""
     for command in (["doctor"], ["backup", tmp_path / "copy"]):
         shown = toolkit(*command, "--data-dir", tmp_path / "none")
         assert isinstance(shown.exception, ServiceError)
         assert "no data directory" in str(shown.exception)
+
+
+@pytest.mark.parametrize("command", [["doctor"], ["backup", "copy"], ["prune", "--older-than=1d"]])
+def test_a_directory_of_somebody_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    """Given a directory that may not be read, then a line says who may, and none is raw."""
+
+    def refuse(_path: Path) -> bool:
+        raise PermissionError(13, "Permission denied")  # root, who runs tests, is refused nothing
+
+    (tmp_path / "state.db").write_bytes(b"")
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "is_file", refuse)
+        shown = toolkit(*command, "--data-dir", tmp_path)
+    assert isinstance(shown.exception, ServiceError), shown.exception
+    assert "may not be read: run this as the user whose it is" in str(shown.exception)
 
 
 @pytest.mark.parametrize("harm", ["gone", "cut", "changed"])
@@ -187,7 +231,7 @@ def test_a_backup_while_work_goes_on(settings: Settings, tmp_path: Path) -> None
         assert toolkit("backup", copy, "--data-dir", settings.data_dir).exit_code == 0
         shown = {n.id: n.artifact_id for n in run.wait().nodes}
     assert toolkit("doctor", "--data-dir", copy, "--deep").exit_code == 0
-    with Client.local(copy, sandbox=True) as client:
+    with Client.local(copy, sandbox=True, take_up=True) as client:
         done = client.workflows.get(run.id).wait()
         theirs = {n.id: n.artifact_id for n in done.nodes}
     same = [node_id for node_id, artifact_id in shown.items() if theirs[node_id] == artifact_id]

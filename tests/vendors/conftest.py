@@ -11,11 +11,12 @@ import pytest
 from toolkit.plugins import (
     Access,
     CloneRequest,
-    Compute,
     Flow,
     ImageRequest,
     Operation,
     Pause,
+    RunInProcess,
+    RunInThread,
     SpeechRequest,
     Submitted,
     TextRequest,
@@ -68,8 +69,8 @@ class Drive:
                 if isinstance(answer, Exception):
                     raise answer
                 return answer
-            case Compute(work):
-                return work()
+            case RunInProcess() | RunInThread():
+                return step.run()
             case Pause():
                 self.pauses.append(step)
                 return None

@@ -18,11 +18,12 @@ from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import (
     Access,
     CloneRequest,
-    Compute,
     Flow,
     ImageRequest,
     Operation,
     Pause,
+    RunInProcess,
+    RunInThread,
     SpeechRequest,
     Submitted,
     TextRequest,
@@ -100,8 +101,8 @@ class Cloud:
         match step:
             case httpx.Request():
                 return await self._client.send(step)
-            case Compute(work):
-                return work()
+            case RunInProcess() | RunInThread():
+                return step.run()
         assert isinstance(step, Pause | Submitted)
         return None
 
@@ -176,7 +177,16 @@ async def test_text_at_an_endpoint_of_ones_own(cloud: Cloud) -> None:
     assert reply.model.endswith("-sandbox")
     assert reply.cost.units["output_tokens"] > 0
     with pytest.raises(VendorFault, match="endpoint_id"):
-        await cloud.run("runpod", asked)
+        await cloud.run("runpod", asked, model="served-by-the-endpoint")
+
+
+async def test_text_at_a_public_endpoint(cloud: Cloud) -> None:
+    """Given no endpoint, the public one is asked, and nothing is spent on thoughts."""
+    reply = await cloud.run("runpod", TextRequest(prompt="Write a sentence about tides."))
+    assert reply.text
+    assert "<think>" not in reply.text
+    assert reply.model == "Qwen/Qwen3-32B-AWQ-sandbox"
+    assert reply.cost.units["output_tokens"] < 150
 
 
 async def test_aws_by_a_signature(cloud: Cloud) -> None:

@@ -4,8 +4,10 @@ import logging
 import pkgutil
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING
 
-from toolkit.plugins import Capability
+if TYPE_CHECKING:  # worker processes import functions from here, and few need the rest
+    from toolkit.plugins import Capability
 
 GROUP = "toolkit.capabilities"
 log = logging.getLogger(__name__)
@@ -22,7 +24,7 @@ _REGISTRY_ORDER = (
 )
 
 
-def load_capabilities() -> list[Capability]:
+def load_capabilities() -> "list[Capability]":
     """Every capability there is: the built-in ones in registry order, then installed ones.
 
     An installed one that fails to load, or calls itself what another is called, is left out and
@@ -43,7 +45,7 @@ def load_capabilities() -> list[Capability]:
     return list(found.values())
 
 
-def _built_in() -> list[Capability]:
+def _built_in() -> "list[Capability]":
     names = [module.name for module in pkgutil.iter_modules(__path__)]
     capabilities: list[Capability] = [
         import_module(f"{__name__}.{name}").CAPABILITY for name in names if name[0] != "_"
@@ -51,12 +53,14 @@ def _built_in() -> list[Capability]:
     return sorted(capabilities, key=_place)
 
 
-def _place(capability: Capability) -> tuple[int, str]:
+def _place(capability: "Capability") -> tuple[int, str]:
     known = capability.id in _REGISTRY_ORDER
     return (_REGISTRY_ORDER.index(capability.id) if known else len(_REGISTRY_ORDER), capability.id)
 
 
-def _installed(point: EntryPoint) -> Capability | None:
+def _installed(point: EntryPoint) -> "Capability | None":
+    from toolkit.plugins import Capability
+
     try:
         loaded = point.load()
     except Exception as error:  # whatever a stranger's module raises

@@ -1,23 +1,33 @@
-"""Answers held to a caller's JSON schema: the schema bounded first, then the answer checked."""
+"""The JSON schemas that callers may hold an answer to: bounded before anything is checked by them.
+
+Reading one is linear in its length and imports nothing, as it happens wherever an input is looked
+at. What is accepted is a closed part of JSON Schema 2020-12 whose check is bounded by the size of
+schema and answer: `_schema_check` does that.
+"""
 
 import json
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import NamedTuple, TypeGuard
 
-from toolkit.contract.base import JsonObject, canonical_json
+JsonObject = dict[str, object]
 
-LONGEST_SCHEMA = 20_000  # characters
-MOST_PARTS = 1_000  # schemas within the schema, once every reference is written out
-DEEPEST = 32
+MAX_CHARACTERS = 20_000
+MAX_PARTS = 1_000  # schemas within the schema, once every reference is written out
+MAX_RULES = 10_000  # the parts, and every value and name that they list
+MAX_PARTS_AT_ONE_PLACE = 100  # that are all held against one value, as by `allOf`
+MAX_DEPTH = 32
+CACHE_SIZE = 32  # schemas; a workflow's nodes often share one
 
+# Keywords by what they hold: one schema, a list of them, or schemas by name.
 _ONE = ("additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then")
-_MANY = ("allOf", "anyOf", "oneOf", "prefixItems")
+_LIST = ("allOf", "anyOf", "oneOf", "prefixItems")
 _NAMED = ("dependentSchemas", "properties")
-_ASSERTIONS = (
-    "const", "dependentRequired", "enum", "exclusiveMaximum", "exclusiveMinimum", "maxContains",
-    "maxItems", "maxLength", "maxProperties", "maximum", "minContains", "minItems", "minLength",
-    "minProperties", "minimum", "multipleOf", "required", "type", "uniqueItems",
-)  # fmt: skip
+# Those whose schemas are held against the same value as the schema that they stand in.
+_SAME_PLACE = frozenset(
+    {"allOf", "anyOf", "dependentSchemas", "else", "if", "not", "oneOf", "then"}
+)
+_TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
 # A pattern can be made to run for ever, and the others make one schema mean another elsewhere.
 _REFUSED = (
     "$anchor", "$dynamicAnchor", "$dynamicRef", "$id", "$recursiveRef", "dependencies", "pattern",
@@ -25,75 +35,137 @@ _REFUSED = (
 )  # fmt: skip
 
 
+class BoundedSchema(NamedTuple):
+    """A schema that may be checked by.
+
+    Attributes:
+        plain: it, with every reference written out and without what asserts nothing. Shared by
+            all who ask for the same: not to be changed.
+        rules: its parts, and every value and name that they list. A check of an answer takes at
+            most this many steps for each value in it.
+    """
+
+    plain: JsonObject
+    rules: int
+
+
 def plain_schema(schema: JsonObject) -> JsonObject:
-    """The schema with every reference written out and only what an answer is checked against.
+    """Write out a schema's references and leave only what an answer is checked against.
 
     >>> plain_schema({"type": "object", "title": "Card", "properties": {"a": {"type": "string"}}})
     {'type': 'object', 'properties': {'a': {'type': 'string'}}}
 
     Raises:
+        ValueError: see `bound_schema`.
+    """
+    return bound_schema(schema).plain
+
+
+def bound_schema(schema: JsonObject) -> BoundedSchema:
+    """Read a schema, and see that a check by it is bounded. Takes milliseconds, whatever it holds.
+
+    Raises:
         ValueError: it cannot be checked in bounded time (too large or deep, recursive, with
             patterns or references out of the document), or it is no JSON schema.
     """
-    # Deferred: 0.1 s that an answer without a schema need not pay.
-    from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import SchemaError
-
     try:
-        if len(canonical_json(schema)) > LONGEST_SCHEMA:
-            raise ValueError(f"is longer than {LONGEST_SCHEMA} characters")
-        plain = _Expansion(schema).expand(schema, ())
-        if not isinstance(plain, dict):
-            raise ValueError("is not an object")
-        Draft202012Validator.check_schema(plain)
-    except SchemaError as error:
-        where = ".".join(map(str, error.absolute_path))
-        raise ValueError(f"is no JSON schema at `{where or '.'}`") from None
+        text = json.dumps(schema, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except (RecursionError, TypeError, ValueError):
+        raise ValueError("is nested too deeply, or is no JSON") from None
+    if len(text) > MAX_CHARACTERS:
+        raise ValueError(f"is longer than {MAX_CHARACTERS} characters")
+    return _read(text)
+
+
+@lru_cache(CACHE_SIZE)
+def _read(text: str) -> BoundedSchema:
+    try:
+        root: JsonObject = json.loads(text)
+        reader = _Reader(root)
+        plain = reader.expand(root, (), ())
     except RecursionError:
         raise ValueError("is nested too deeply") from None
-    return plain
+    if not isinstance(plain, dict):
+        raise ValueError("is not an object")
+    _parts_at_one_place(plain)
+    return BoundedSchema(plain, reader.rules)
 
 
-class _Expansion:
+class _Reader:
     """Writes out the references of one schema, counting what comes of it."""
 
     def __init__(self, root: JsonObject) -> None:
         self._root = root
         self._parts = 0
+        self.rules = 0
 
-    def expand(self, schema: object, trail: tuple[str, ...], depth: int = 0) -> object:
+    def expand(
+        self, schema: object, trail: tuple[str, ...], path: tuple[str, ...], depth: int = 0
+    ) -> object:
         self._parts += 1
-        if self._parts > MOST_PARTS:
-            raise ValueError(f"has more than {MOST_PARTS} parts")
-        if depth > DEEPEST:
-            raise ValueError(f"is nested more than {DEEPEST} deep")
-        if not isinstance(schema, dict):
+        if self._parts > MAX_PARTS:
+            raise ValueError(f"has more than {MAX_PARTS} parts")
+        if depth > MAX_DEPTH:
+            raise ValueError(f"is nested more than {MAX_DEPTH} deep")
+        self._count(1)
+        if isinstance(schema, bool):
             return schema
+        if not isinstance(schema, dict):
+            raise _no_schema(path)
         for keyword in _REFUSED:
             if keyword in schema:
                 raise ValueError(f"uses `{keyword}`, which is not supported here")
-        plain = {name: schema[name] for name in _ASSERTIONS if name in schema}
-        for name, value in self._inner(schema, trail, depth + 1):
+        plain: JsonObject = {}
+        for name, value in schema.items():
+            if name in _ASSERTIONS:
+                if not _ASSERTIONS[name](value):
+                    raise _no_schema((*path, name))
+                self._count(1 + _size(value))
+                plain[name] = value
+        for name, value in self._inner(schema, trail, path, depth + 1):
             plain[name] = value
         if "$ref" in schema:
             target = self._referred(schema["$ref"], trail)
-            reached = self.expand(target, (*trail, str(schema["$ref"])), depth + 1)
-            plain["allOf"] = [*plain.get("allOf", []), reached]
+            here = (*trail, str(schema["$ref"]))
+            reached = self.expand(target, here, (*path, "$ref"), depth + 1)
+            both = plain.get("allOf", [])
+            plain["allOf"] = [*both, reached] if isinstance(both, list) else [reached]
         return plain
 
+    def _count(self, rules: int) -> None:
+        self.rules += rules
+        if self.rules > MAX_RULES:
+            raise ValueError(f"lists more than {MAX_RULES} rules, values and names")
+
     def _inner(
-        self, schema: Mapping[str, object], trail: tuple[str, ...], depth: int
+        self, schema: JsonObject, trail: tuple[str, ...], path: tuple[str, ...], depth: int
     ) -> Iterator[tuple[str, object]]:
-        for name in (n for n in schema if n in (*_ONE, *_MANY, *_NAMED)):
-            value = schema[name]
+        for name, value in schema.items():
+            below = (*path, name)
             if name in _ONE:
-                yield name, self.expand(value, trail, depth)
-            elif name in _MANY and isinstance(value, list):
-                yield name, [self.expand(part, trail, depth) for part in value]
-            elif name in _NAMED and isinstance(value, dict):
-                yield name, {key: self.expand(part, trail, depth) for key, part in value.items()}
-            else:
-                raise ValueError(f"has a `{name}` of the wrong type")
+                yield name, self.expand(value, trail, below, depth)
+            elif name in _LIST:
+                if not isinstance(value, list):
+                    raise ValueError(f"has a `{name}` of the wrong type")
+                if not value:
+                    raise _no_schema(below)
+                yield (
+                    name,
+                    [
+                        self.expand(part, trail, (*below, str(place)), depth)
+                        for place, part in enumerate(value)
+                    ],
+                )
+            elif name in _NAMED:
+                if not isinstance(value, dict):
+                    raise ValueError(f"has a `{name}` of the wrong type")
+                yield (
+                    name,
+                    {
+                        key: self.expand(part, trail, (*below, key), depth)
+                        for key, part in value.items()
+                    },
+                )
 
     def _referred(self, reference: object, trail: tuple[str, ...]) -> object:
         parts = str(reference).split("/")
@@ -108,48 +180,96 @@ class _Expansion:
         return found
 
 
-def read_json(text: str) -> object:
-    """The JSON value in an answer, which may stand in a Markdown code block.
+def _parts_at_one_place(schema: object) -> int:
+    """Count the schemas that are held against the same value as this one, itself included.
 
     Raises:
-        ValueError: there is none, or it holds a number JSON cannot express.
-
-    >>> read_json('```json\\n{"words": 3}\\n```')
-    {'words': 3}
+        ValueError: they are too many, here or further in.
     """
-    body = text.strip()
-    if body.startswith("```"):
-        body = body.partition("\n")[2].rpartition("```")[0]
-    try:
-        value: object = json.loads(body, parse_constant=_refused, parse_float=_finite)
-        canonical_json(value).encode()
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-    return value
+    if not isinstance(schema, dict):
+        return 1
+    count = 1
+    for name, value in schema.items():
+        inner = [value] if name in _ONE else value if name in _LIST else []
+        inner = value.values() if name in _NAMED else inner
+        counts = [_parts_at_one_place(part) for part in inner]
+        count += sum(counts) if name in _SAME_PLACE else 0
+    if count > MAX_PARTS_AT_ONE_PLACE:
+        raise ValueError(f"holds more than {MAX_PARTS_AT_ONE_PLACE} parts against one value")
+    return count
 
 
-def _refused(name: str) -> float:
-    raise ValueError(f"{name} is no JSON number")
+def _no_schema(path: tuple[str, ...]) -> ValueError:
+    return ValueError(f"is no JSON schema at `{'.'.join(path) or '.'}`")
 
 
-def _finite(digits: str) -> float:
-    value = float(digits)
-    if not math.isfinite(value):
-        raise ValueError("a number is too large")
-    return value
+def _size(value: object) -> int:
+    """Count the values and names in a value."""
+    if isinstance(value, list):
+        return len(value) + sum(map(_size, value))
+    if isinstance(value, dict):
+        return len(value) + sum(map(_size, value.values()))
+    return 0
 
 
-def fault(value: object, schema: JsonObject) -> str | None:
-    """Where a value differs from a schema; none if it matches. Says nothing of the value itself.
+def _is_type(value: object) -> bool:
+    names = [value] if isinstance(value, str) else value
+    return _are_names(names) and names != [] and _TYPES.issuperset(names)
 
-    >>> fault({"words": "three"}, {"properties": {"words": {"type": "integer"}}})
-    '`words` breaks the rule `type`'
-    """
-    from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import best_match
 
-    error = best_match(Draft202012Validator(plain_schema(schema)).iter_errors(value))
-    if error is None:
-        return None
-    where = ".".join(map(str, error.absolute_path))
-    return f"`{where or '.'}` breaks the rule `{error.validator}`"
+def _are_names(value: object) -> TypeGuard[list[str]]:
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+        return False
+    return len(set(value)) == len(value)
+
+
+def _are_lists_of_names(value: object) -> bool:
+    return isinstance(value, dict) and all(map(_are_names, value.values()))
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_positive(value: object) -> bool:
+    return _is_number(value) and value > 0
+
+
+def _is_count(value: object) -> bool:
+    return _is_number(value) and value >= 0 and value == int(value)
+
+
+def _is_boolean(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, list)
+
+
+def _is_anything(_value: object) -> bool:
+    return True
+
+
+# What each keyword that asserts something may hold.
+_ASSERTIONS: dict[str, Callable[[object], bool]] = {
+    "const": _is_anything,
+    "dependentRequired": _are_lists_of_names,
+    "enum": _is_list,
+    "exclusiveMaximum": _is_number,
+    "exclusiveMinimum": _is_number,
+    "maxContains": _is_count,
+    "maxItems": _is_count,
+    "maxLength": _is_count,
+    "maxProperties": _is_count,
+    "maximum": _is_number,
+    "minContains": _is_count,
+    "minItems": _is_count,
+    "minLength": _is_count,
+    "minProperties": _is_count,
+    "minimum": _is_number,
+    "multipleOf": _is_positive,
+    "required": _are_names,
+    "type": _is_type,
+    "uniqueItems": _is_boolean,
+}

@@ -1,16 +1,12 @@
 """`composition.layout`: a social card laid out on this machine's CPU; the registry loads it."""
 
-import json
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from toolkit.capabilities._text import clean, ends_sentence, shorten, without_markup
+from toolkit.capabilities._card_drawing import draw_card
 from toolkit.contract.base import Record, Request
-from toolkit.contract.errors import ErrorCode
-from toolkit.plugins import Blob, Call, Capability, Flow, Result, Take, VendorFault, compute
-
-BODY_CHARACTERS = 320  # of a body that upstream wrote: more is not read on a card
+from toolkit.plugins import Blob, Call, Capability, Flow, Result, Take, run_in_process
 
 Template = Literal["classic", "split", "cover", "quote"]
 Theme = Literal["dawn", "paper", "mint", "lilac", "midnight", "ember", "forest"]
@@ -85,79 +81,15 @@ def layout(call: Call[LayoutInput]) -> Flow[Result]:
         VendorFault: `PROVIDER_REJECTED` for a card that cannot be drawn, such as with a picture
             that does not open.
     """
-    return (yield from compute(lambda: _drawn(call)))
-
-
-def _drawn(call: Call[LayoutInput]) -> Result:
-    from toolkit.capabilities._card import Card, CardError, render_png, render_svg
-
-    given = call.input
-    picture = call.blobs.get("image")
-    card = Card(
-        title=clean(given.title),
-        subtitle=clean(given.subtitle),
-        body=body_text(call),
-        bullets=tuple(clean(bullet) for bullet in given.bullets),
-        footer=clean(given.footer),
-        kicker=clean(given.kicker),
-        image=picture.data if picture else None,
-        template=given.template or ("split" if picture else "classic"),
-        theme=given.theme,
-        width=given.width,
-        height=given.height,
+    given, picture = call.input, call.blobs.get("image")
+    facts, data, title = yield from run_in_process(
+        draw_card,
+        given.model_dump(exclude={"image"}),
+        picture.data if picture else None,
+        [(item.blob.media_type, item.blob.data) for item in call.upstream if given.body],
     )
-    try:
-        made = render_svg(card) if given.format == "svg" else render_png(card)
-    except CardError as error:
-        raise VendorFault(ErrorCode.PROVIDER_REJECTED, f"The card was not drawn: {error}") from None
-    facts: dict[str, object] = {
-        "media_type": made.media_type,
-        "width": made.width,
-        "height": made.height,
-        "size_bytes": len(made.data),
-        "warnings": list(made.warnings),
-        "missing_glyphs": list(made.missing_glyphs),
-        "text_boxes": [
-            {
-                "role": box.role,
-                "text": box.text,
-                "x": box.x,
-                "y": box.y,
-                "width": box.w,
-                "height": box.h,
-                "font_size": box.font_size,
-            }
-            for box in made.text_boxes
-        ],
-    }
-    metadata = {"width": made.width, "height": made.height, "title": card.title}
-    return Result(facts, Blob(made.data, made.media_type, metadata))
-
-
-def body_text(call: Call[LayoutInput]) -> str:
-    """The body for the card: the caller's own as it is, upstream's cut to its first sentences."""
-    given = call.input.body
-    texts = [(item.blob, text) for item in call.upstream if (text := item.text)]
-    if not given or "\n\n".join(text for _, text in texts)[: len(given)] != given:
-        return clean(given)
-    # Copy that was written for the card says it better than the facts it was written from.
-    written = [text for blob, text in texts if blob.media_type.startswith("text/")]
-    told = written or [_summary(blob, text) for blob, text in texts]
-    return shorten(_running(without_markup(clean("\n\n".join(told)))), BODY_CHARACTERS)
-
-
-def _summary(blob: Blob, text: str) -> str:
-    """The `summary` of a JSON artifact that has one beside its `text`."""
-    value = json.loads(blob.data)
-    short = value.get("summary") if isinstance(value, dict) else None
-    return short if isinstance(short, str) and short.strip() else text
-
-
-def _running(text: str) -> str:
-    """Text without the headings and greetings before its first sentence."""
-    paragraphs = [part.strip() for part in text.split("\n") if part.strip()]
-    first = next((n for n, part in enumerate(paragraphs) if ends_sentence(part)), 0)
-    return "\n".join(paragraphs[first:])
+    metadata = {"width": facts["width"], "height": facts["height"], "title": title}
+    return Result(facts, Blob(data, str(facts["media_type"]), metadata))
 
 
 CAPABILITY = Capability(

@@ -1,9 +1,8 @@
 """`image.generate`: an image from a prompt; the registry loads it."""
 
-import io
-
 from pydantic import Field
 
+from toolkit.capabilities._media import read_picture
 from toolkit.contract.base import Record, Request
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import (
@@ -11,16 +10,12 @@ from toolkit.plugins import (
     Call,
     Capability,
     Flow,
-    ImageReply,
     ImageRequest,
     Result,
     VendorFault,
-    compute,
     operate,
+    run_in_process,
 )
-
-MEDIA_TYPES = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp"}
-MOST_PIXELS = 4096 * 4096  # far over what can be asked for; a small file may unpack to gigabytes
 
 
 class ImageInput(Request):
@@ -75,7 +70,14 @@ def generate(call: Call[ImageInput]) -> Flow[Result]:
         VendorFault: `INVALID_OUTPUT` when it is not.
     """
     reply = yield from operate(request(call.input))
-    media_type, width, height = yield from compute(lambda: _opened(reply))
+    try:
+        media_type, width, height = yield from run_in_process(read_picture, reply.image)
+    except ValueError as error:
+        raise VendorFault(
+            ErrorCode.INVALID_OUTPUT,
+            f"The image the provider sent {error}.",
+            vendor_request_id=reply.vendor_request_id,
+        ) from None
     seed = reply.seed if reply.seed is not None else call.input.seed
     facts: dict[str, object] = {
         "media_type": media_type,
@@ -87,28 +89,6 @@ def generate(call: Call[ImageInput]) -> Flow[Result]:
     }
     metadata = {name: facts[name] for name in ("width", "height", "seed", "model")}
     return Result(facts, Blob(reply.image, media_type, metadata))
-
-
-def _opened(reply: ImageReply) -> tuple[str, int, int]:
-    """What the bytes say they are: a provider's label is not believed."""
-    from PIL import Image, UnidentifiedImageError
-
-    try:
-        with Image.open(io.BytesIO(reply.image), formats=tuple(MEDIA_TYPES)) as image:
-            width, height = image.size
-            if width * height <= MOST_PIXELS:
-                image.load()
-                return MEDIA_TYPES[image.format or ""], width, height
-        reason = f"is larger than {MOST_PIXELS} pixels"
-    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
-        reason = f"is larger than {MOST_PIXELS} pixels"
-    except (UnidentifiedImageError, OSError, ValueError, SyntaxError):
-        reason = "does not open as PNG, JPEG or WebP"
-    raise VendorFault(
-        ErrorCode.INVALID_OUTPUT,
-        f"The image the provider sent {reason}.",
-        vendor_request_id=reply.vendor_request_id,
-    )
 
 
 CAPABILITY = Capability(

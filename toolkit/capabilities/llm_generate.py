@@ -1,10 +1,9 @@
 """`llm.generate`: text, or JSON to a schema, from an objective; the registry loads it."""
 
-import json
-
 from pydantic import Field, JsonValue, field_validator
 
-from toolkit.capabilities._schema import fault, plain_schema, read_json
+from toolkit.capabilities._schema import bound_schema
+from toolkit.capabilities._schema_check import is_cheap, read_answer
 from toolkit.capabilities._text import clean, fenced
 from toolkit.contract.base import JsonObject, Record, Request
 from toolkit.contract.errors import ErrorCode
@@ -18,8 +17,8 @@ from toolkit.plugins import (
     TextReply,
     TextRequest,
     VendorFault,
-    compute,
     operate,
+    run_in_process,
 )
 
 
@@ -59,7 +58,7 @@ class LlmInput(Request):
     @classmethod
     def _bounded(cls, schema: JsonObject | None) -> JsonObject | None:
         if schema is not None:
-            plain_schema(schema)
+            bound_schema(schema)
         return schema
 
 
@@ -104,8 +103,8 @@ def generate(call: Call[LlmInput]) -> Flow[Result]:
     }
     schema = call.input.output_schema
     if schema is not None:
-        output["json"] = yield from compute(lambda: _matching(text, reply.finish, schema))
-        text = output["text"] = json.dumps(output["json"], ensure_ascii=False, indent=2)
+        value, text = yield from _hold_to(schema, text, reply.finish)
+        output |= {"json": value, "text": text}
     metadata = {"model": reply.model, "finish_reason": reply.finish}
     return Result(output, Blob(text.encode(), "text/plain", metadata))
 
@@ -137,16 +136,15 @@ def answer_text(reply: TextReply, max_tokens: int) -> str:
     )
 
 
-def _matching(text: str, finish: str, schema: JsonObject) -> object:
+def _hold_to(schema: JsonObject, text: str, finish: str) -> Flow[tuple[object, str]]:
+    """Read the JSON of an answer that matches a schema: here if that is quick whatever they are."""
     cut = finish == "length"
     try:
-        value = read_json(text)
-        wrong = fault(value, schema)
-    except ValueError:
-        value, wrong = None, "it is no JSON"
-    if wrong is None:
-        return value
-    message = f"The answer does not match output_schema: {wrong}."
+        if is_cheap(text, schema):
+            return read_answer(text, schema)
+        return (yield from run_in_process(read_answer, text, schema))
+    except ValueError as error:
+        message = f"The answer does not match output_schema: {error}."
     if cut:
         message = "The answer was cut off before its JSON ended; raise max_tokens."
     raise VendorFault(ErrorCode.INVALID_OUTPUT, message, retryable=not cut)

@@ -11,12 +11,11 @@ from toolkit.plugins import (
     Capability,
     Flow,
     Result,
-    SpeechReply,
     SpeechRequest,
     Take,
     VendorFault,
-    compute,
     operate,
+    run_in_process,
 )
 
 MEDIA_TYPE = "audio/mpeg"
@@ -71,7 +70,16 @@ def generate(call: Call[SpeechInput]) -> Flow[Result]:
     """
     given = call.input
     reply = yield from operate(request(given))
-    measured = yield from compute(lambda: _measured(reply))
+    try:
+        measured = yield from run_in_process(duration_ms, reply.audio)
+    except ValueError:
+        measured = 0
+    if measured == 0:
+        raise VendorFault(
+            ErrorCode.INVALID_OUTPUT,
+            "What the provider sent is no MP3 that plays.",
+            vendor_request_id=reply.vendor_request_id,
+        )
     duration = reply.duration_ms if reply.duration_ms is not None else measured
     facts: dict[str, object] = {
         "media_type": MEDIA_TYPE,
@@ -83,20 +91,6 @@ def generate(call: Call[SpeechInput]) -> Flow[Result]:
     }
     metadata = {name: facts[name] for name in ("duration_ms", "voice", "model")}
     return Result(facts, Blob(reply.audio, MEDIA_TYPE, metadata))
-
-
-def _measured(reply: SpeechReply) -> int | None:
-    try:
-        measured = duration_ms(reply.audio)
-    except ValueError:
-        measured = 0
-    if measured == 0:
-        raise VendorFault(
-            ErrorCode.INVALID_OUTPUT,
-            "What the provider sent is no MP3 that plays.",
-            vendor_request_id=reply.vendor_request_id,
-        )
-    return measured
 
 
 CAPABILITY = Capability(

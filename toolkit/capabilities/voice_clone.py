@@ -1,13 +1,10 @@
 """`voice.clone`: a voice made from reference audio; the registry loads it."""
 
-import io
 import json
-import struct
-import wave
 
 from pydantic import Field
 
-from toolkit.capabilities._mp3 import duration_ms
+from toolkit.capabilities._media import measure_reference
 from toolkit.contract.base import Record, Request
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import (
@@ -19,12 +16,9 @@ from toolkit.plugins import (
     Result,
     Take,
     VendorFault,
-    compute,
     operate,
+    run_in_process,
 )
-
-MOST_BYTES = 20_000_000
-SHORTEST_MS, LONGEST_MS = 10_000, 300_000
 
 
 class CloneInput(Request):
@@ -62,7 +56,11 @@ def clone(call: Call[CloneInput]) -> Flow[Result]:
         VendorFault: `PROVIDER_REJECTED` for audio that no provider takes.
     """
     blob = call.blobs["reference_audio"]
-    media_type, duration = yield from compute(lambda: measure(blob.data))
+    try:
+        media_type, duration = yield from run_in_process(measure_reference, blob.data)
+    except ValueError as error:
+        message = f"The reference audio {error}."
+        raise VendorFault(ErrorCode.PROVIDER_REJECTED, message) from None
     name = call.input.name
     reply = yield from operate(CloneRequest(name=name, audio=blob.data, media_type=media_type))
     output: dict[str, object] = {
@@ -73,48 +71,6 @@ def clone(call: Call[CloneInput]) -> Flow[Result]:
     }
     data = json.dumps(output, ensure_ascii=False).encode()
     return Result(output, Blob(data, "application/json", {"voice": reply.voice}))
-
-
-def measure(data: bytes) -> tuple[str, int | None]:
-    """The media type of reference audio, by its bytes, and its length in milliseconds.
-
-    Raises:
-        VendorFault: `PROVIDER_REJECTED` when it is no audio, too large, too short or too long.
-    """
-    if len(data) > MOST_BYTES:
-        raise _refused(f"is {len(data)} bytes, and at most {MOST_BYTES} are taken")
-    try:
-        media_type, duration = _kind(data)
-    except (ValueError, EOFError, wave.Error, struct.error, ZeroDivisionError):
-        raise _refused("does not read as MP3, M4A or WAV") from None
-    if duration is not None and not SHORTEST_MS <= duration <= LONGEST_MS:
-        raise _refused(f"lasts {duration / 1000:.1f} s, and 10 s to 5 min are taken")
-    return media_type, duration
-
-
-def _kind(data: bytes) -> tuple[str, int | None]:
-    if data[:4] == b"RIFF" and data[8:12] == b"WAVE":
-        with wave.open(io.BytesIO(data)) as sound:
-            return "audio/wav", round(sound.getnframes() * 1000 / sound.getframerate())
-    if data[4:8] == b"ftyp":
-        return "audio/mp4", _m4a_duration_ms(data)
-    return "audio/mpeg", duration_ms(data)
-
-
-def _m4a_duration_ms(data: bytes) -> int | None:
-    """What the movie header box says (ISO 14496-12, `mvhd`)."""
-    place = data.find(b"mvhd")
-    if place < 0:
-        return None
-    wide = data[place + 4 : place + 5] == b"\x01"  # the box's version decides the width of times
-    scale: int
-    length: int
-    scale, length = struct.unpack_from(">IQ" if wide else ">II", data, place + (24 if wide else 16))
-    return round(length * 1000 / scale)
-
-
-def _refused(reason: str) -> VendorFault:
-    return VendorFault(ErrorCode.PROVIDER_REJECTED, f"The reference audio {reason}.")
 
 
 CAPABILITY = Capability(

@@ -113,7 +113,9 @@ class Cassette:
         self._sent += 1
         return self._sent
 
-    async def keep(self, place: int, key: RequestKey, response: httpx.Response) -> None:
+    async def keep(
+        self, place: int, key: RequestKey, response: httpx.Response, model: str = ""
+    ) -> None:
         """Write an answer down if it is a success, and return once it is in the file.
 
         Of a job that ended badly, all that was written down is taken out again: the next one, that
@@ -123,8 +125,9 @@ class Cassette:
             place: what `sent` gave.
             key: of the request.
             response: with its body read.
+            model: that the request named, where the key does not tell.
         """
-        taken = await asyncio.to_thread(self._taken, key, response)
+        taken = await asyncio.to_thread(self._taken, key, response, model)
         if taken.item is not None:
             self._items[place] = taken.item
             if taken.job is not None:
@@ -141,14 +144,14 @@ class Cassette:
             # The answer is there and may have been paid for: it is not to be lost with the file.
             log.warning("the cassette %s was not written: %s", self.path.name, error.strerror)
 
-    def _taken(self, key: RequestKey, response: httpx.Response) -> "_Taken":
+    def _taken(self, key: RequestKey, response: httpx.Response, model: str) -> "_Taken":
         """Judge, scrub and spell out an answer: megabytes, at times, so on a thread."""
         if not outcomes.succeeded(key.method, response):
             failed = response.is_success and outcomes.job_failed(response)
             return _Taken(None, outcomes.job_of(key.url, response) if failed else None)
         body = self._scrubber.body(response.content, is_json=outcomes.is_json(response))
         headers = self._scrubber.headers(response.headers)
-        exchange = Exchange(key, response.status_code, headers, body)
+        exchange = Exchange(key, response.status_code, headers, body, model)
         return _Taken(file.as_yaml(exchange), outcomes.job_of(key.url, response))
 
     def _save(self, change: int) -> None:

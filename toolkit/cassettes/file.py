@@ -13,6 +13,7 @@ import yaml
 
 from toolkit.cassettes.matching import RequestKey
 from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.plugins import RECORDED_MODEL
 
 VERSION = 1
 HEAD = f"version: {VERSION}\nexchanges:"
@@ -27,22 +28,32 @@ _Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A request that was made, and what answered it: scrubbed, and the body decoded."""
+    """A request that was made, and what answered it: scrubbed, and the body decoded.
+
+    Attributes:
+        model: that the request named, where the key does not tell (`model_called`).
+    """
 
     key: RequestKey
     status: int
     headers: dict[str, str]
     body: bytes
+    model: str = ""
 
     def response(self) -> httpx.Response:
         """The answer, anew."""
-        return httpx.Response(self.status, headers=self.headers, content=self.body)
+        extensions = {RECORDED_MODEL: self.model} if self.model else None
+        return httpx.Response(
+            self.status, headers=self.headers, content=self.body, extensions=extensions
+        )
 
 
 def as_yaml(exchange: Exchange) -> str:
     """One exchange as an item of the file's list."""
     asked, answer = exchange.key, {"status": exchange.status, "headers": exchange.headers}
     request = {"method": asked.method, "url": asked.url}
+    if exchange.model:
+        request["model"] = exchange.model
     if asked.body:
         request["body"] = asked.body
     item = {"request": request, "response": {**answer, **_body_as_yaml(exchange.body)}}
@@ -146,13 +157,13 @@ def _exchange(path: Path, number: int, item: object) -> Exchange:
         request, answer = item["request"], item["response"]  # type: ignore[index]
         key = RequestKey(request["method"], request["url"], request.get("body", ""))
         status, headers = answer["status"], answer.get("headers") or {}
-        body = _body_of(answer)
-        texts = [*key, *headers.keys(), *headers.values()]
+        body, model = _body_of(answer), request.get("model", "")
+        texts = [*key, *headers.keys(), *headers.values(), model]
         if type(status) is not int or not all(isinstance(text, str) for text in texts):
             raise TypeError
     except (AttributeError, KeyError, TypeError, ValueError):
         raise _unusable(path, f"is damaged: exchange {number} is not whole") from None
-    return Exchange(key, status, dict(headers), body)
+    return Exchange(key, status, dict(headers), body, model)
 
 
 def _unusable(path: Path, why: str) -> ServiceError:

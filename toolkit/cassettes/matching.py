@@ -15,6 +15,7 @@ _OWN_ID = re.compile(rb"\b([a-z]{2,3})_[0-7][0-9a-hjkmnp-tv-z]{25}(?![0-9a-z])")
 _REGIONAL_HOST = re.compile(r"^(bedrock-runtime)\.[a-z0-9-]+\.(amazonaws\.com)$")
 # And with it the geography of the inference profile that is called.
 _PROFILE = re.compile(r"^/model/[a-z]+\.(?=(?:amazon|anthropic|openai|meta|mistral)\.)")
+_MODEL = re.compile(r"^/model/([^/]+)/")
 _BOUNDARY = re.compile(rb'boundary="?([^";,\s]+)')
 
 
@@ -48,6 +49,18 @@ def key_of(request: httpx.Request, scrubber: Scrubber) -> RequestKey:
     where += path + ("?" + "&".join(sorted(query.split("&"))) if query else "")
     where = _anonymous(scrubber.text(where).encode()).decode()
     return RequestKey(request.method.upper(), where, _body(request, scrubber))
+
+
+def model_called(request: httpx.Request) -> str:
+    """The model that a request names, where its key leaves out the profile; empty elsewhere.
+
+    Its price goes by the profile, which a replay cannot know by itself.
+    """
+    path = request.url.path
+    if not (_REGIONAL_HOST.match(request.url.host) and _PROFILE.match(path)):
+        return ""
+    named = _MODEL.match(path)
+    return named[1] if named else ""
 
 
 def _body(request: httpx.Request, scrubber: Scrubber) -> str:

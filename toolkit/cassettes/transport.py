@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import httpx
 
 from toolkit.cassettes.cassette import Cassette
-from toolkit.cassettes.matching import RequestKey
+from toolkit.cassettes.matching import RequestKey, model_called
 from toolkit.cassettes.scrubbing import PLACEHOLDER
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import VendorFault
@@ -52,7 +52,7 @@ class CassetteTransport(httpx.AsyncBaseTransport):
         return httpx.Response(
             response.status_code,
             headers=response.headers,
-            stream=_Taped(stream, self._cassette, place, key, response),
+            stream=_Taped(stream, self._cassette, place, key, response, model_called(request)),
             extensions=response.extensions,
         )
 
@@ -75,10 +75,11 @@ class _Taped(httpx.AsyncByteStream):
         place: int,
         key: RequestKey,
         response: httpx.Response,
+        model: str,
     ) -> None:
         self._stream = stream
         self._cassette = cassette
-        self._place, self._key = place, key
+        self._place, self._key, self._model = place, key, model
         self._status, self._headers = response.status_code, response.headers
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -90,7 +91,7 @@ class _Taped(httpx.AsyncByteStream):
             whole = httpx.Response(self._status, headers=self._headers, content=b"".join(chunks))
         except httpx.DecodingError:
             return  # whoever reads it finds that out, too
-        await self._cassette.keep(self._place, self._key, whole)
+        await self._cassette.keep(self._place, self._key, whole, self._model)
 
     async def aclose(self) -> None:
         await self._stream.aclose()

@@ -9,7 +9,7 @@ import typer
 
 from toolkit import upkeep
 from toolkit.batch.cli import batch
-from toolkit.cli import alone, areas
+from toolkit.cli import alone, areas, login
 from toolkit.cli.areas import runs, tasks, workflows
 from toolkit.cli.demo import demo
 from toolkit.cli.errors import EXIT_CODES, exit_code, report
@@ -54,6 +54,10 @@ app.command(rich_help_panel="Here")(upkeep.doctor)
 app.command(rich_help_panel="Here")(upkeep.backup)
 app.command(rich_help_panel="Here")(upkeep.prune)
 app.command(rich_help_panel="The service")(alone.health)
+app.command(rich_help_panel="The service")(login.whoami)
+app.command(rich_help_panel="Profiles")(login.login)
+app.command(rich_help_panel="Profiles")(login.logout)
+app.command(rich_help_panel="Profiles")(login.profiles)
 for _module in pkgutil.iter_modules(areas.__path__):
     _area = import_module(f"{areas.__name__}.{_module.name}").app
     app.add_typer(_area, name=_module.name, rich_help_panel="The service")

@@ -1,14 +1,14 @@
 """What can be asked of a service without an area around it."""
 
 from toolkit.cli import options
-from toolkit.cli.options import on_existing
+from toolkit.cli.options import looking
 from toolkit.cli.output import Shell
 from toolkit.given import parsed
 
 CANDIDATES = ("provider", "model", "score", "estimated_cost_usd", "latency_p50_ms", "reason")
 
 
-@on_existing
+@looking
 def route(
     shell: Shell,
     name: options.Name,
@@ -33,7 +33,7 @@ def route(
     shell.show(chosen, "candidates", CANDIDATES)
 
 
-@on_existing
+@looking
 def health(shell: Shell) -> None:
     """Say whether the service is there, and how busy."""
     shell.show(shell.client.health())

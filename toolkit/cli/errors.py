@@ -4,13 +4,14 @@ import json
 import sys
 
 from toolkit.cli.output import tame
-from toolkit.contract.errors import RequestError, ToolkitError
+from toolkit.contract.errors import ErrorCode, RequestError, ServiceError, ToolkitError
 
 EXIT_CODES = {
     0: "done",
-    1: "the work failed, or the service cannot serve",
+    1: "the work failed",
     2: "the command was not understood",
     3: "the request was refused: change it first",
+    4: "the service is away, or cannot serve now; what it has accepted goes on",
     130: "interrupted; the work goes on",
 }
 
@@ -20,15 +21,19 @@ def exit_code(error: Exception) -> int:
 
     >>> from toolkit.contract.errors import ErrorCode, ServiceError
     >>> exit_code(ServiceError(ErrorCode.UNAVAILABLE))
-    1
+    4
     """
-    return 3 if isinstance(error, RequestError) else 1
+    if isinstance(error, RequestError):
+        return 3
+    return 4 if isinstance(error, ServiceError) else 1
 
 
 def report(error: Exception, *, as_json: bool) -> None:
     """Say on stderr what went wrong, in one line or as the contract's JSON."""
     if not as_json:
         print(tame(str(error)), file=sys.stderr)
+        if isinstance(error, RequestError) and error.code is ErrorCode.CREDENTIALS_MISSING:
+            print("Next: toolkit connections discover", file=sys.stderr)
         return
     from toolkit.contract.base import ErrorEnvelope, ErrorInfo
 

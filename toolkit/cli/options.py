@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 WHERE = "Where, and how it is shown"
 KEY_VARIABLE = "TOOLKIT_API_KEY"
+Makes = Literal["any", "default", "none"]
 
 Name = Annotated[
     str,
@@ -37,7 +38,10 @@ Provider = Annotated[
     typer.Option(help="Pin this vendor, or this prv_ id.", autocompletion=complete.providers),
 ]
 Optimize = Annotated[
-    str | None, typer.Option(help="What to favour: cost, latency, quality or balanced.")
+    str | None,
+    typer.Option(
+        help="What to favour: cost, latency, quality or balanced.", autocompletion=complete.aims
+    ),
 ]
 MaxCost = Annotated[float | None, typer.Option(min=0, help="Spend at most this, in US dollars.")]
 OnEndpoint = Annotated[str | None, typer.Option(help="The ep_ id that GPU work runs on.")]
@@ -58,6 +62,11 @@ Fallback = Annotated[
 Objective = Annotated[str, typer.Argument(help="What is wanted, in plain words.")]
 NoWait = Annotated[bool, typer.Option("--no-wait", help="Only start it, and print its id.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
+
+AsJson = Annotated[
+    bool,
+    typer.Option("--json", help="Print JSON instead of text.", rich_help_panel=WHERE),
+]
 
 
 @dataclass(frozen=True)
@@ -83,81 +92,156 @@ class Where:
         str | None,
         typer.Option(help="Use this server; TOOLKIT_BASE_URL by default.", rich_help_panel=WHERE),
     ] = None
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            help="Use this profile of `toolkit login`; TOOLKIT_PROFILE by default.",
+            autocompletion=complete.profiles,
+            rich_help_panel=WHERE,
+        ),
+    ] = None
     api_key_env: Annotated[
         str,
         typer.Option(help="The variable that holds the server's key.", rich_help_panel=WHERE),
     ] = KEY_VARIABLE
-    as_json: Annotated[
+    max_wait_s: Annotated[
+        float | None,
+        typer.Option(
+            "--max-wait",
+            min=0,
+            help="Wait so many seconds for a server that is away; TOOLKIT_MAX_WAIT_S, or 60.",
+            rich_help_panel=WHERE,
+        ),
+    ] = None
+    cacert: Annotated[
+        Path | None,
+        typer.Option(
+            help="Trust the certificates in this file (PEM), too; or set SSL_CERT_FILE.",
+            rich_help_panel=WHERE,
+        ),
+    ] = None
+    as_json: AsJson = False
+
+
+@dataclass(frozen=True)
+class WhereToLook(Where):
+    """The same, for a command that changes nothing."""
+
+    read_only: Annotated[
         bool,
-        typer.Option("--json", help="Print JSON instead of text.", rich_help_panel=WHERE),
+        typer.Option(
+            "--read-only",
+            help="Look at the data directory of all accounts, and write nothing.",
+            rich_help_panel=WHERE,
+        ),
     ] = False
 
 
 @contextmanager
-def connected(where: Where, *, makes: bool = True) -> "Iterator[Client]":
+def connected(where: Where, makes: Makes = "any") -> "Iterator[Client]":
     """Speak to the engine or the server that the options name.
+
+    An engine right here takes up nothing that was left lying: who lists runs asks for no work.
 
     Args:
         where: the options.
-        makes: make the data directory of an engine right here, where there is none; otherwise
-            that engine begins with nothing, and leaves nothing.
+        makes: which data directory is made for an engine right here, where there is none: `any`,
+            only the `default` one, or `none`: that engine begins with nothing, and leaves nothing.
 
     Raises:
         BadParameter: they name both, or a variable that is not set.
         ServiceError: `UNAVAILABLE` when the data directory cannot be used.
     """
-    local = where.data_dir is not None or where.sandbox
-    if local and where.base_url:
-        raise typer.BadParameter("name a server, or an engine right here", param_hint="--base-url")
+    read_only = isinstance(where, WhereToLook) and where.read_only
+    local = where.data_dir is not None or where.sandbox or read_only
+    if local and (where.base_url or where.profile):
+        hint = "--base-url" if where.base_url else "--profile"
+        raise typer.BadParameter("name a server, or an engine right here", param_hint=hint)
     key = os.environ.get(where.api_key_env)
     if key is None and where.api_key_env != KEY_VARIABLE:
         raise typer.BadParameter(f"{where.api_key_env} is not set", param_hint="--api-key-env")
-    url = where.base_url or ("" if local else os.environ.get("TOOLKIT_BASE_URL", ""))
     with ExitStack() as opened:
-        if url:
+        if not local and _names_server(where):
             from toolkit.client import Client
 
-            yield opened.enter_context(Client(url, key))
+            # The usual variable is the client's to read: a profile's address has another key.
+            given = None if where.api_key_env == KEY_VARIABLE else key
+            client = Client(
+                where.base_url,
+                given,
+                profile=where.profile,
+                max_wait_s=where.max_wait_s,
+                cacert=where.cacert,
+            )
+            yield opened.enter_context(client)
             return
+        if key is not None and not local:
+            raise typer.BadParameter(
+                f"{where.api_key_env} is set, and no server: name it, or a folder by --data-dir",
+                param_hint="--base-url, TOOLKIT_BASE_URL",
+            )
         from toolkit.local import Client as LocalClient
 
-        folder = where.data_dir if makes else _existing(where, opened)
-        yield opened.enter_context(LocalClient.local(folder, sandbox=where.sandbox))
+        folder = where.data_dir
+        if makes == "none" or (makes == "default" and folder is not None):
+            folder = _existing(where, opened, read_only=read_only)
+        local_client = LocalClient.local(
+            folder, sandbox=where.sandbox, take_up=False, read_only=read_only
+        )
+        yield opened.enter_context(local_client)
 
 
-def _existing(where: Where, opened: ExitStack) -> Path:
+def _names_server(where: Where) -> bool:
+    from toolkit.profiles.resolution import names_server
+
+    return names_server(where.base_url, where.profile)
+
+
+def _existing(where: Where, opened: ExitStack, *, read_only: bool) -> Path:
     """The data directory that there is; an empty one for a while, where none was named.
 
     Raises:
         ServiceError: `UNAVAILABLE` when the one that was named is none.
     """
     from toolkit.settings import Settings
-    from toolkit.store.database import find_database
+    from toolkit.store.directory import find_database
 
     folder = where.data_dir or Settings().data_dir
-    if where.data_dir is not None or (folder / "state.db").exists():
+    if where.data_dir is not None or read_only or (folder / "state.db").exists():
         return find_database(folder).parent
     return Path(opened.enter_context(TemporaryDirectory(prefix="toolkit-")))
 
 
 def on_service(function: Callable[..., None]) -> Callable[..., None]:
     """A command of a function that takes a `Shell` first: it has the options of `Where`, too."""
-    return _command(function, makes=True)
+    return _command(function, Where, "any")
 
 
 def on_existing(function: Callable[..., None]) -> Callable[..., None]:
     """A command like those of `on_service`, for what is there: it makes no data directory."""
-    return _command(function, makes=False)
+    return _command(function, Where, "none")
 
 
-def _command(function: Callable[..., None], *, makes: bool) -> Callable[..., None]:
-    shared = fields(Where)
+def on_named(function: Callable[..., None]) -> Callable[..., None]:
+    """A command like those of `on_service`, that makes no directory by a name that is mistyped."""
+    return _command(function, Where, "default")
+
+
+def looking(function: Callable[..., None]) -> Callable[..., None]:
+    """A command like those of `on_existing` that only looks: it has `--read-only`, too."""
+    return _command(function, WhereToLook, "none")
+
+
+def _command(
+    function: Callable[..., None], options: type[Where], makes: Makes
+) -> Callable[..., None]:
+    shared = fields(options)
 
     @wraps(function)
     def command(**given: Any) -> None:
-        where = Where(**{option.name: given.pop(option.name) for option in shared})
-        with connected(where, makes=makes) as client:
-            function(Shell(client, where.as_json), **given)
+        where = options(**{option.name: given.pop(option.name) for option in shared})
+        with connected(where, makes) as client:
+            function(Shell(client, where.as_json, where), **given)
 
     own = list(inspect.signature(function).parameters.values())[1:]
     added = [

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from toolkit.cli.options import Where
     from toolkit.client import Client
     from toolkit.client._shown import Shown
 
@@ -34,6 +35,7 @@ class Shell:
 
     client: "Client"
     as_json: bool = False
+    where: "Where | None" = None
 
     def show(self, thing: "Thing", rows: str = "", columns: Sequence[str] = ()) -> None:
         """Print one thing: its facts, and below them its lists and schemas as tables.

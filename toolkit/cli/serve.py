@@ -1,13 +1,18 @@
 """`toolkit serve`."""
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.cli.errors import exit_code
+from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError
 
 if TYPE_CHECKING:
+    from toolkit.observability.logs import LogFormat
     from toolkit.sandbox import Faults
     from toolkit.settings import Settings
 
@@ -31,6 +36,12 @@ def serve(
         Path | None,
         typer.Option(help="What goes wrong in the sandbox: a TOML file of `fault` tables."),
     ] = None,
+    take_up: Annotated[
+        bool,
+        typer.Option(
+            "--take-up", help="Go on with what was left lying in a copy of a data directory, too."
+        ),
+    ] = False,
     closed_signup: Annotated[
         bool, typer.Option("--closed-signup", help="Accounts are made by `toolkit account create`.")
     ] = False,
@@ -55,39 +66,67 @@ def serve(
     ] = None,
 ) -> None:
     """Serve the /v1 contract until SIGTERM or Ctrl-C."""
-    import asyncio
+    with _told_in_the_log(log_format):
+        import asyncio
 
-    from toolkit.local import open_engine
-    from toolkit.observability import Watching, watching
-    from toolkit.server.serve import serve as serve_engine
+        from toolkit.local import open_engine
+        from toolkit.observability import Watching, watching
+        from toolkit.server.serve import bind
+        from toolkit.server.serve import serve as serve_engine
 
-    settings = _settings(
-        data_dir=data_dir,
-        closed_signup=closed_signup or None,
-        trust_proxy=trust_proxy,
-        cors_origins=cors_origin,
-    )
-    script = _script(faults)
-    update: dict[str, object] = {
-        "sandbox": sandbox or faults is not None or settings.sandbox,
-        "allow_secrets": settings.allow_secrets | frozenset(allow_secret or ()),
-    }
-    settings = settings.model_copy(update=update)
-    allowed = settings.allow_env | frozenset(allow_env or ())
-    asked = Watching(log_format, log_level, metrics_host, metrics_port, otel_endpoint)
+        settings = _settings(
+            data_dir=data_dir,
+            closed_signup=closed_signup or None,
+            trust_proxy=trust_proxy,
+            cors_origins=cors_origin,
+        )
+        script = _script(faults)
+        update: dict[str, object] = {
+            "sandbox": sandbox or faults is not None or settings.sandbox,
+            "allow_secrets": settings.allow_secrets | frozenset(allow_secret or ()),
+        }
+        settings = settings.model_copy(update=update)
+        allowed = settings.allow_env | frozenset(allow_env or ())
+        asked = Watching(log_format, log_level, metrics_host, metrics_port, otel_endpoint)
 
-    async def run() -> None:
-        async with watching(asked) as watch:
-            engine = await open_engine(settings, allow_env=allowed, faults=script, observer=watch)
-            await watch.attach(engine)
+        async def run() -> None:
+            async with watching(asked) as watch:
+                # First of all: where the address is taken, nothing is made and no work is taken up.
+                listener = bind(host, port)
+                engine = await open_engine(
+                    settings,
+                    allow_env=allowed,
+                    faults=script,
+                    observer=watch,
+                    take_up=take_up or None,
+                )
+                await watch.attach(engine)
 
-            def ready(url: str) -> None:
-                watch.started(url)
-                _say_ready(url)
+                def ready(url: str) -> None:
+                    watch.started(url)
+                    _say_ready(url)
+                    if engine.is_held:
+                        _say_held(settings.data_dir)
 
-            await serve_engine(engine, host, port, on_ready=ready, observer=watch)
+                await serve_engine(engine, host, listener, on_ready=ready, observer=watch)
 
-    asyncio.run(run())
+        asyncio.run(run())
+
+
+@contextmanager
+def _told_in_the_log(log_format: "LogFormat") -> Iterator[None]:
+    """Have an error end the command by a log line, where those are read by machines."""
+    try:
+        yield
+    except (ToolkitError, OSError) as error:
+        from toolkit.observability.logs import Logs, is_json, piped
+
+        if not is_json(sys.stderr, log_format):
+            raise
+        code = error.code.name if isinstance(error, ToolkitError) else ErrorCode.UNAVAILABLE.name
+        with piped(sys.stderr, log_format, "error"):
+            Logs().fail("failed", error_code=code, message=str(error))
+        raise typer.Exit(exit_code(error)) from None
 
 
 def _settings(**given: Any) -> "Settings":
@@ -116,6 +155,15 @@ def _script(path: Path | None) -> "Faults | None":
         return Faults.load(path)
     except (OSError, ValueError) as error:
         raise RequestError(ErrorCode.INVALID_REQUEST, str(error)) from None
+
+
+def _say_held(data_dir: Path) -> None:
+    print(
+        f"{data_dir} is a copy of another data directory: what was left lying in it is held, and"
+        " nothing at GPU clouds is touched. Go on with it by --take-up.",
+        file=sys.stderr,
+        flush=True,
+    )
 
 
 def _say_ready(url: str) -> None:

@@ -7,9 +7,10 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from toolkit.cli.options import Quiet, on_existing
+from toolkit.cli.options import Quiet, looking, on_existing
 from toolkit.cli.output import Shell, tame
-from toolkit.cli.work import waited
+from toolkit.cli.work import take_up, waited
+from toolkit.contract.errors import ServiceError
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The id that it was given.")]
 Limit = Annotated[int, typer.Option(min=1, help="How many to show, the newest first.")]
@@ -46,7 +47,7 @@ def reads(
     """
 
     @app.command("list")
-    @on_existing
+    @looking
     def list_them(shell: Shell, limit: Limit = 20, everything: All = False) -> None:
         """List them, newest first."""
         found = getattr(shell.client, area).iterate(MOST if everything else min(limit + 1, MOST))
@@ -57,7 +58,7 @@ def reads(
             shell.note("There are more: --all, or a higher --limit.")
 
     @app.command()
-    @on_existing
+    @looking
     def show(shell: Shell, id: Id) -> None:  # noqa: A002 - the contract's word
         """Show one."""
         shell.show(getattr(shell.client, area).get(id), rows, of)
@@ -88,7 +89,9 @@ def follows(app: typer.Typer, area: str) -> None:
     @on_existing
     def wait(shell: Shell, id: Id, quiet: Quiet = False) -> None:  # noqa: A002
         """Wait until one is over, with progress on stderr, and show it."""
-        shell.show(waited(shell, area, getattr(shell.client, area).get(id), quiet))
+        work = getattr(shell.client, area).get(id)
+        take_up(shell, id)
+        shell.show(waited(shell, area, work, quiet))
 
     @app.command()
     @on_existing
@@ -97,7 +100,7 @@ def follows(app: typer.Typer, area: str) -> None:
         shell.show(getattr(shell.client, area).cancel(id))
 
     @app.command()
-    @on_existing
+    @looking
     def events(
         shell: Shell,
         id: Id,  # noqa: A002
@@ -110,8 +113,16 @@ def follows(app: typer.Typer, area: str) -> None:
         from toolkit.display.text import event_line
 
         area_of = getattr(shell.client, area)
-        for event in shell.client.events(id, after) if follow else area_of.events(id, after):
-            if shell.as_json:
-                shell.print_json(event.model_dump(mode="json"), indent=None)
-            else:
-                print(event.n, tame(event_line(event)), flush=True)
+        if follow:
+            take_up(shell, id)
+        try:
+            for event in shell.client.events(id, after) if follow else area_of.events(id, after):
+                after = event.n
+                if shell.as_json:
+                    shell.print_json(event.model_dump(mode="json"), indent=None)
+                else:
+                    print(event.n, tame(event_line(event)), flush=True)
+        except ServiceError:
+            if follow:
+                shell.note(f"Next: toolkit {area} events {id} --follow --after {after}")
+            raise

@@ -8,6 +8,7 @@ import typer
 if TYPE_CHECKING:
     from toolkit.verify import Check, Report
 
+DATA_DIR = Path(".toolkit")
 COLUMNS = ("provider", "kind", "result", "model", "expected", "at most", "paid", "usage", "took")
 _MARKS = {"ok": "✓", "differs": "✗", "failed": "✗", "skipped": "·", "planned": "·"}
 
@@ -21,14 +22,18 @@ def verify(
     ] = 0.05,
     clone: Annotated[
         Path | None,
-        typer.Option(help="Clone a voice of this audio file, too: that makes something."),
+        typer.Option(
+            exists=True,
+            dir_okay=False,
+            readable=True,
+            help="Clone a voice of this audio file, too: that makes something,"
+            " and comes on top of --max-cost where its price is not known.",
+        ),
     ] = None,
     cassette: Annotated[
         Path | None, typer.Option(help="Keep the answers in this file, without secrets.")
     ] = None,
-    data_dir: Annotated[Path, typer.Option(help="Where the connections are kept.")] = Path(
-        ".toolkit"
-    ),
+    data_dir: Annotated[Path, typer.Option(help="Where the connections are kept.")] = DATA_DIR,
     sandbox: Annotated[bool, typer.Option("--sandbox", help="Verify the simulated vendors.")] = (
         False
     ),
@@ -40,6 +45,7 @@ def verify(
     """
     from toolkit.cli.output import print_json, tame
     from toolkit.settings import Settings
+    from toolkit.store.directory import find_database
     from toolkit.verify import verify as ask
 
     def tell(check: "Check") -> None:
@@ -47,6 +53,8 @@ def verify(
         typer.echo(tame("; ".join([what, *check.notes])), err=True)
 
     settings = Settings(data_dir=data_dir)
+    if data_dir != DATA_DIR:
+        find_database(data_dir)
     settings = settings.model_copy(update={"sandbox": sandbox or settings.sandbox})
     report = ask(
         settings,

@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
+
+from typer import BadParameter
 
 from toolkit.cli.files import file_stem
 from toolkit.cli.output import Shell
-from toolkit.contract.errors import ErrorCode, ToolkitError, WorkError
+from toolkit.contract.errors import ErrorCode, ServiceError, ToolkitError, WorkError
 
 
 def started(shell: Shell, work: Any) -> None:
@@ -17,16 +20,36 @@ def started(shell: Shell, work: Any) -> None:
         print(work.id)
 
 
+def take_up(shell: Shell, work_id: str) -> None:
+    """Have an engine right here go on with work that a process left lying; a server does so."""
+    from toolkit.local import Client as LocalClient
+
+    if not isinstance(shell.client, LocalClient):
+        return
+    if shell.client.is_held:
+        shell.note(
+            "This data directory is a copy: what was left lying in it is held until"
+            " `toolkit serve --take-up`."
+        )
+    shell.client.take_up(work_id)
+
+
 def waited(shell: Shell, area: str, work: Any, quiet: bool) -> Any:
     """Wait for work, with progress on stderr, and give it back once it is completed.
 
     Raises:
         WorkError: it failed, was cancelled, or is blocked.
+        ServiceError: the service is away for longer than it is waited for.
     """
+    if not quiet:
+        shell.note(work.id)  # first of all: whatever becomes of this command, it can be found
     try:
         work.wait(progress=not quiet, check=False)
     except KeyboardInterrupt:
         shell.note(f"{work.id} is not cancelled. Next: toolkit {area} wait {work.id}")
+        raise
+    except ServiceError:
+        shell.note(f"{work.id} has been accepted. Next: toolkit {area} wait {work.id}")
         raise
     fault = _fault(work)
     if fault is not None:
@@ -57,6 +80,20 @@ def _fault(work: Any) -> ToolkitError | None:
         return WorkError(ErrorCode.INTERNAL, f"{work.id} is {work.status}, and does not say why.")
     error: ToolkitError = record.error.to_exception(of_work=True)
     return error
+
+
+def make_folder(folder: Path) -> None:
+    """Make the folder that results will go to, if it is not there.
+
+    Raises:
+        BadParameter: nothing can be written there.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise BadParameter(f"{folder}: {error.strerror}", param_hint="--out") from None
 
 
 def saved(shell: Shell, artifact_ids: Mapping[str, str], out: Path) -> list[str]:

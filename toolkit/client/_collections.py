@@ -19,7 +19,7 @@ COLUMNS = (
     "id", "name", "capability", "version", "title", "objective", "status", "provider",
     "connection_type", "secret_ref", "media_type", "size_bytes", "cost_usd", "latency_ms",
     "created_at", "variable", "set", "connected", "pool", "memory_gb", "size_gb", "data_center",
-    "quality", "day", "connection_id", "agent_id", "jobs", "failed", "cached", "calls",
+    "quality", "day", "connection_id", "agent_id", "key_id", "jobs", "failed", "cached", "calls",
 )  # fmt: skip
 MOST_ROWS = 25  # of a table that shows itself; `to_frame` has them all
 

@@ -192,7 +192,14 @@ class UsageView(Shown[UsageLine]):
 
     def __repr__(self) -> str:
         line = self.record
-        named = (line.day, line.capability, line.provider, line.connection_id, line.agent_id)
+        named = (
+            line.day,
+            line.capability,
+            line.provider,
+            line.connection_id,
+            line.agent_id,
+            line.key_id,
+        )
         of = " ".join(str(name) for name in named if name is not None) or "in all"
         return f"<Usage {of}: {line.jobs} jobs, {line.calls} calls, {money(line.cost_usd)}>"
 

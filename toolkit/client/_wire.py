@@ -1,121 +1,193 @@
 """What both clients do with an answer: errors, envelopes, when to ask again."""
 
+import logging
 import os
 import random
 import secrets
+import socket
 import ssl
+import time
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, SecretStr, ValidationError
 
 from toolkit.client._shown import Discovered
 from toolkit.contract.account import tells_a_key
 from toolkit.contract.base import ErrorEnvelope
 from toolkit.contract.errors import ErrorCode, RequestError, ServiceError, ToolkitError
 from toolkit.contract.health import Provider
+from toolkit.profiles.resolution import Access, refused_key
 
 R = TypeVar("R", bound=BaseModel)
+log = logging.getLogger("toolkit.client")
 RETRIES = 3
+MAX_WAIT_S = 60.0
+AWAY = frozenset({502, 503, 504})
 RETRY_CAP_S = 5.0
 LONG_POLL_S = 20
 USER_AGENT = "capability-toolkit"
 
 
-def base_url(given: str | None) -> str:
-    """The address of `/v1`, from what was given or `TOOLKIT_BASE_URL`.
+def authorities(cacert: str | Path | None) -> ssl.SSLContext:
+    """Whom a client trusts to vouch for a server: those of the machine, or of `SSL_CERT_FILE`.
+
+    Args:
+        cacert: a file of certificates, in PEM, of others that vouch, too.
 
     Raises:
-        ServiceError: `UNAVAILABLE` when there is none.
-        RequestError: `INVALID_REQUEST` when it is no address of a server.
+        RequestError: `INVALID_REQUEST` for a file that holds none.
     """
-    url = str(given or os.environ.get("TOOLKIT_BASE_URL", "")).strip().rstrip("/")
-    if not url:
-        raise ServiceError(
-            ErrorCode.UNAVAILABLE,
-            "There is no address to speak to: use Client.local() for an engine right here, or name"
-            " a server by base_url= or TOOLKIT_BASE_URL.",
-        )
-    if not _is_address(url):  # not echoed: it may be a key that was given in its place
-        raise RequestError(
-            ErrorCode.INVALID_REQUEST,
-            "The base_url (or TOOLKIT_BASE_URL) is no address of a server such as"
-            " http://127.0.0.1:8000; a folder is opened by Client.local(folder).",
-        )
-    return url if url.endswith("/v1") else f"{url}/v1"
-
-
-def _is_address(url: str) -> bool:
-    try:
-        parsed = httpx.URL(url)
-    except httpx.InvalidURL:
-        return False
-    return parsed.scheme in ("http", "https") and bool(parsed.host)
+    names = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+    return _authorities(cacert and str(cacert), tuple(os.environ.get(name) for name in names))
 
 
 @cache
-def authorities() -> ssl.SSLContext:
-    """Whom all clients of a process trust to vouch for a server; reading them takes 25 ms."""
-    return httpx.create_ssl_context()
+def _authorities(cacert: str | None, environment: tuple[str | None, ...]) -> ssl.SSLContext:
+    """Read certificates, once for all clients of a process: it takes 25 ms."""
+    try:
+        context = httpx.create_ssl_context()
+    except OSError:
+        raise RequestError(
+            ErrorCode.INVALID_REQUEST,
+            f"SSL_CERT_FILE ({environment[0]}) cannot be read: it names a file of certificates, in"
+            " PEM.",
+        ) from None
+    if cacert is not None:
+        try:
+            context.load_verify_locations(cafile=cacert)
+        except OSError:
+            raise RequestError(
+                ErrorCode.INVALID_REQUEST,
+                f"cacert ({cacert}) cannot be read: it names a file of certificates, in PEM.",
+            ) from None
+    return context
 
 
-def headers(api_key: str | None) -> dict[str, str]:
-    """The headers of every request; the key comes from `TOOLKIT_API_KEY` if it is not given.
+def max_wait_s(given: float | None) -> float:
+    """Seconds that a server that is away is waited for, by what was given or `TOOLKIT_MAX_WAIT_S`.
 
     Raises:
-        RequestError: `UNAUTHENTICATED` for what no header can carry.
+        RequestError: `INVALID_REQUEST` for what is no number of seconds.
     """
-    key = (api_key or os.environ.get("TOOLKIT_API_KEY", "")).strip()
-    if not (key.isascii() and key.isprintable()):
+    text = os.environ.get("TOOLKIT_MAX_WAIT_S", MAX_WAIT_S) if given is None else given
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < float("inf"):
         raise RequestError(
-            ErrorCode.UNAUTHENTICATED, "The key has characters that no key has: copy it again."
+            ErrorCode.INVALID_REQUEST,
+            "The wait for a server that is away (max_wait_s, TOOLKIT_MAX_WAIT_S) is a number of"
+            " seconds, 0 or more.",
         )
+    return seconds
+
+
+def headers(access: Access) -> dict[str, str]:
+    """The headers of every request.
+
+    Raises:
+        RequestError: `UNAUTHENTICATED` for a key with what no header can carry.
+    """
     sent = {"User-Agent": USER_AGENT, "Accept": "application/json"}
-    return {**sent, "Authorization": f"Bearer {key}"} if key else sent
+    if access.api_key is None:
+        return sent
+    fault = fault_of_key(access.api_key)
+    if fault is not None:
+        raise RequestError(
+            ErrorCode.UNAUTHENTICATED, f"The key has {fault}, as no key has: copy it again."
+        )
+    return {**sent, "Authorization": f"Bearer {access.api_key.get_secret_value()}"}
 
 
-def error_of(response: httpx.Response) -> ToolkitError:
+def fault_of_key(key: SecretStr) -> str | None:
+    """Say what no header can carry of a key; none where one can carry it."""
+    text = key.get_secret_value()
+    if any(ord(character) < 32 for character in text):
+        return "a line end or another control character in it"
+    return None if text.isascii() and text.isprintable() else "characters that are not ASCII"
+
+
+def error_of(response: httpx.Response, access: Access) -> ToolkitError:
     """The exception that an answer outside 2xx stands for."""
     try:
         info = ErrorEnvelope.model_validate_json(response.content).error
     except ValidationError:
         return foreign(response)
-    if (
-        info.code == ErrorCode.UNAUTHENTICATED.name
-        and "authorization" not in response.request.headers
-    ):
+    refused = info.code == ErrorCode.UNAUTHENTICATED.name
+    if refused and access.api_key is None:
         info.message = (
-            "No key was given: pass api_key= or set TOOLKIT_API_KEY;"
-            " client.account.create(email) makes an account with one."
+            "No key was given: pass api_key=, set TOOLKIT_API_KEY, or log in by"
+            f" `toolkit login {access.server}`; client.account.create(email) makes an account with"
+            " one."
         )
-    error = info.to_exception()
+    is_profiles = refused and access.key_from == "profile"
+    error = refused_key(access) if is_profiles else info.to_exception()
     wait = response.headers.get("retry-after", "")
     error.retry_after = float(wait) if wait.isdigit() else None
     error.request_id = info.request_id or response.headers.get("x-request-id")
+    error.is_away = response.status_code in AWAY
     return error
 
 
 def foreign(response: httpx.Response) -> ServiceError:
     """The exception for an answer that this service does not give."""
+    if response.status_code in AWAY:  # of a proxy whose service is away
+        error = ServiceError(
+            ErrorCode.UNAVAILABLE, f"{_place(response.url)} answered {response.status_code}."
+        )
+        error.is_away = True
+        return error
     said = f"{_place(response.url)} answered {response.status_code}, and not as this service does"
     if response.has_redirect_location:
         said += f", but points to {_place(response.url.join(response.headers['location']))}"
     return ServiceError(ErrorCode.UNAVAILABLE, f"{said}: check the base_url.")
 
 
-def unreachable(error: httpx.TransportError, url: httpx.URL) -> ServiceError:
-    """The exception for a service that cannot be reached."""
-    why = f"{type(error).__name__}); is it running, and is this its port?"
+def unreachable(error: httpx.TransportError, url: httpx.URL, *, known: bool) -> ServiceError:
+    """The exception for a service that cannot be reached.
+
+    Args:
+        error: what the transport says.
+        url: where the service should be.
+        known: whether it is there, for all that is known: a name that never led to anything, or a
+            server that never answered, may be mistyped.
+    """
+    why, away = f"{type(error).__name__}); is it running, and is this its port?", True
     if "CERTIFICATE_VERIFY_FAILED" in str(error):
-        why = "its certificate is not trusted here); use the name that the certificate is for."
+        why, away = _distrusted(str(error)), False
     elif url.scheme == "https" and "SSL" in str(error):
-        why = "it does not speak https); try http:// in base_url."
+        why, away = "it does not speak https); try http:// in base_url.", False
     elif isinstance(error, httpx.RemoteProtocolError | httpx.ReadError):
         why = f"{type(error).__name__}); is it a server of this toolkit, and is it http:// there?"
-    return ServiceError(ErrorCode.UNAVAILABLE, f"{_place(url)} could not be reached ({why}")
+        away = known
+    elif isinstance(error, httpx.ConnectError) and isinstance(_root(error), socket.gaierror):
+        why, away = "its name is not known); is it spelled so?", known
+    raised = ServiceError(ErrorCode.UNAVAILABLE, f"{_place(url)} could not be reached ({why}")
+    raised.is_away = away
+    return raised
+
+
+def _distrusted(said: str) -> str:
+    if "mismatch" in said or "not valid for" in said:
+        return "its certificate is for another name); use the name that the certificate is for."
+    if "expired" in said:
+        return "its certificate has expired); have it renewed."
+    return (
+        "its certificate is not trusted here); name the file of who vouches for it by cacert="
+        " (--cacert), or by SSL_CERT_FILE."
+    )
+
+
+def _root(error: BaseException) -> BaseException:
+    """What an error was raised because of, first of all."""
+    while (earlier := error.__cause__ or error.__context__) is not None:
+        error = earlier
+    return error
 
 
 def _place(url: httpx.URL) -> str:
@@ -134,12 +206,47 @@ def once(method: str, path: str, transport: object) -> dict[str, str]:
     return {"Idempotency-Key": secrets.token_hex(16)}
 
 
-def may_repeat(request: httpx.Request, error: ToolkitError) -> bool:
-    """Whether a request that failed is sent again: it does its work once all the same."""
-    if request.method in ("GET", "DELETE"):
-        return error.code.retryable
-    # New work is not pressed on a service that says it has enough of it.
-    return error.code is ErrorCode.UNAVAILABLE and "idempotency-key" in request.headers
+class Retries:
+    """Says when one request is sent again: it does its work once all the same.
+
+    Args:
+        request: what is sent.
+        max_wait_s: how long a service that is away is waited for; none for an engine in this very
+            process, which is no server that is started again.
+    """
+
+    def __init__(self, request: httpx.Request, max_wait_s: float | None) -> None:
+        self._request = request
+        self._max_wait_s = max_wait_s
+        self._attempt = 0
+        self._until: float | None = None
+
+    def delay_s(self, error: ToolkitError, *, sent: bool) -> float | None:
+        """Seconds until it is sent again; none where it is given up.
+
+        Args:
+            error: how it failed.
+            sent: whether the service may have had it.
+        """
+        request, attempt = self._request, self._attempt
+        self._attempt += 1
+        repeatable = request.method in ("GET", "DELETE") or "idempotency-key" in request.headers
+        if self._max_wait_s is None or not error.is_away:
+            # New work is not pressed on a service that says it has enough of it.
+            again = error.code.retryable and (
+                request.method != "POST" or error.code is ErrorCode.UNAVAILABLE
+            )
+            return backoff_s(attempt, error) if repeatable and again and attempt < RETRIES else None
+        if sent and not repeatable:
+            return None
+        now = time.monotonic()
+        if self._until is None:
+            self._until = now + self._max_wait_s
+            if self._max_wait_s:
+                log.warning("%s Trying again for %g s.", error.message, self._max_wait_s)
+        if now >= self._until:
+            return None
+        return min(backoff_s(min(attempt, 3), error), self._until - now)
 
 
 def backoff_s(attempt: int, error: ToolkitError) -> float:
@@ -184,9 +291,11 @@ def read(path: str | Path) -> bytes:
     return Path(path).read_bytes()
 
 
-def write(path: str | Path, data: bytes) -> Path:
-    """Write a file whole or not at all."""
+def write(path: str | Path, data: bytes, name: str) -> Path:
+    """Write a file whole or not at all; into a folder, under a name of its own."""
     target = Path(path)
+    if target.is_dir():
+        target /= Path(name).name
     partial = target.with_name(f".{target.name}.partial")
     partial.write_bytes(data)
     return partial.replace(target)

@@ -47,11 +47,44 @@ class AccountCreate(Request):
 
 
 class Account(Record):
-    """The caller's account."""
+    """The caller's account.
+
+    Attributes:
+        max_cost_usd_per_day: what all its work may cost from midnight to midnight, UTC, as its
+            operator says; none sets no limit.
+    """
 
     id: str
     email: str
     created_at: Timestamp
+    max_cost_usd_per_day: Usd | None = None
+
+
+class CallerKey(Record):
+    """The key that a request was sent with, as its holder may know it: never the key itself.
+
+    Attributes:
+        scopes: what it allows.
+        max_cost_usd_per_day: what all work asked for with it may cost in a day, by UTC.
+        expires_at: when it ends, for one that was rotated.
+    """
+
+    id: str
+    name: str | None = None
+    last4: str | None = None
+    scopes: list[Scope]
+    max_cost_usd_per_day: Usd | None = None
+    expires_at: Timestamp | None = None
+
+
+class CallerAccount(Account):
+    """`GET /v1/account`: the caller's account, and the key that was used.
+
+    Attributes:
+        key: none from a server of an earlier version.
+    """
+
+    key: CallerKey | None = None
 
 
 class AccountCreated(Account):

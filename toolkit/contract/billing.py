@@ -17,6 +17,7 @@ class BillingLine(Record):
     Attributes:
         billed_by: a vendor, who bills you directly, or `platform`, which bills nothing where you
             host it yourself.
+        key_id: of the key that the work was asked for with, where lines are told apart by it.
         calls: of the vendor, of which so many have an unknown price (`unpriced_calls`).
         pod_hours: that GPU pods were kept, of which so many have an unknown price.
         cost_usd: by what the vendor reported, or by its list prices; volumes are not in it.
@@ -24,6 +25,7 @@ class BillingLine(Record):
 
     billed_by: str
     title: str
+    key_id: str | None = None
     calls: int = 0
     unpriced_calls: int = 0
     pod_hours: float = 0.0

@@ -84,6 +84,8 @@ class Connection(Record):
     Attributes:
         overbilled: its models that billed more than was reserved for them; none of them is used
             under a budget until somebody says so (`POST /v1/providers/connections/{id}/trust`).
+        warning: what a free test found wrong when it was made, in the answer to that alone; it is
+            kept all the same.
     """
 
     id: str
@@ -92,4 +94,5 @@ class Connection(Record):
     secret_ref: str
     created_at: Timestamp
     overbilled: list[str] = []
+    warning: ErrorInfo | None = None
     deleted: bool = False

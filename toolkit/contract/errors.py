@@ -107,7 +107,10 @@ class ToolkitError(Exception):
         request_id: the `req_` id of the answer that carried it, where there was one.
         retry_after: seconds to wait before trying again, where known.
         vendor_request_id: the vendor's own id of the failed call, where there was one.
+        is_away: whether the service could not be reached, or answered that it cannot serve now.
     """
+
+    is_away = False
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from toolkit.contract.base import Record, Usd
 
-UsageGroup = Literal["day", "capability", "provider", "connection", "agent"]
+UsageGroup = Literal["day", "capability", "provider", "connection", "agent", "key"]
 USAGE_GROUPS: tuple[UsageGroup, ...] = get_args(UsageGroup)
 DEFAULT_GROUPS: tuple[UsageGroup, ...] = ("day", "capability", "provider")
 
@@ -28,6 +28,7 @@ class UsageLine(Record):
     provider: str | None = None
     connection_id: str | None = None
     agent_id: str | None = None
+    key_id: str | None = None
     jobs: int = 0
     failed: int = 0
     cached: int = 0

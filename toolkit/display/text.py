@@ -184,6 +184,9 @@ def summary(kind: str, record: BaseModel) -> str:
     error = getattr(record, "error", None)
     if error is not None:
         parts.append(error.code)
+    warning = getattr(record, "warning", None)
+    if warning is not None:
+        parts.append(f"warning: {warning.code}")
     if hasattr(record, "size_bytes"):
         parts.append(size(record.size_bytes))
     if hasattr(record, "cost_usd") and getattr(record, "completed_at", None) is not None:

@@ -1,17 +1,33 @@
 """Accounts: signed up by anybody or made by the operator; and whose key a request carries."""
 
 import ipaddress
+import math
 from collections.abc import Collection, Sequence
 
-from toolkit.contract.account import Account, AccountCreate, AccountCreated
+from toolkit.contract.account import (
+    Account,
+    AccountCreate,
+    AccountCreated,
+    ApiKey,
+    CallerAccount,
+    CallerKey,
+)
 from toolkit.contract.base import now, rfc3339
 from toolkit.contract.errors import ErrorCode, RequestError, ServiceError, not_found
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.engine import grants
-from toolkit.engine.keys import ALL_SCOPES, Principal, digest_of, find_key, fresh_key, new_key
+from toolkit.engine.keys import (
+    ALL_SCOPES,
+    Principal,
+    digest_of,
+    find_key,
+    fresh_key,
+    has_ended,
+    new_key,
+)
 from toolkit.engine.rates import Rates
 from toolkit.settings import Settings
-from toolkit.store import Change, Conflict, Insert, Store
+from toolkit.store import EVERYONE, Change, Conflict, Insert, Store, Update
 
 LOCAL_EMAIL = "notebook@localhost.localdomain"
 TAKEN = "This address has an account; use its key or another address."
@@ -52,7 +68,11 @@ class Accounts:
         return await self.create(request)
 
     async def create(
-        self, request: AccountCreate, *, allow_env: Collection[str] | None = None
+        self,
+        request: AccountCreate,
+        *,
+        allow_env: Collection[str] | None = None,
+        max_cost_usd_per_day: float | None = None,
     ) -> AccountCreated:
         """Open an account; the key in the answer is shown this once.
 
@@ -60,11 +80,12 @@ class Accounts:
             request: whose.
             allow_env: what its pointers may name beside vendors' conventional variables, for one
                 that the operator makes; none for one that was signed up.
+            max_cost_usd_per_day: what all its work may cost in a day.
 
         Raises:
             RequestError: `CONFLICT` when the address has an account.
         """
-        account, changes = _new_account(request.email, allow_env)
+        account, changes = _new_account(request.email, allow_env, max_cost_usd_per_day)
         key, inserted, _ = new_key(account.id)
         try:
             await self._store.write([*changes, inserted])
@@ -97,6 +118,13 @@ class Accounts:
         purse = None if record.max_cost_usd_per_day is None else record.purse
         return Principal(account_id, record.id, frozenset(record.scopes), purse)
 
+    async def is_valid(self, caller: Principal) -> bool:
+        """Tell if a key that was good when it was sent still is, whoever revoked it."""
+        if caller in self._session.values():
+            return True
+        row = await self._store.get("api_keys", caller.key_id, "doc")
+        return row is not None and not has_ended(ApiKey.model_validate_json(str(row["doc"])))
+
     async def local(self) -> tuple[Account, str]:
         """The account of whoever runs the engine in their own process, and a key for it."""
         account, changes = _new_account(LOCAL_EMAIL, frozenset())
@@ -110,16 +138,70 @@ class Accounts:
         self._session[digest_of(key)] = principal
         return account, key
 
-    async def me(self, account_id: str) -> Account:
-        """The caller's account."""
-        row = await self._store.get("accounts", account_id)
+    def look(self) -> str:
+        """Make a key for whoever owns the directory, to look at what is there of all accounts."""
+        key = fresh_key()
+        principal = Principal(EVERYONE, new_id(Prefix.KEY), frozenset({"read", "admin"}))
+        self._session[digest_of(key)] = principal
+        return key
+
+    async def limit(self, named: str, max_cost_usd_per_day: float | None) -> Account:
+        """Set what all work of an account may cost in a day; none ends the limit.
+
+        Args:
+            named: its address or id.
+            max_cost_usd_per_day: US dollars, from midnight to midnight, UTC.
+
+        Raises:
+            RequestError: `NOT_FOUND`, `INVALID_REQUEST` for what is no amount.
+        """
+        _check_amount(max_cost_usd_per_day)
+        row = await self._store.get("accounts", named)
         if row is None:
-            raise not_found("account", account_id)
-        return Account.model_validate_json(str(row["doc"]))
+            rows = await self._store.find("accounts", email=named.casefold())
+            if not rows:
+                raise not_found("account", named)
+            row = rows[0]
+        account = Account.model_validate_json(str(row["doc"]))
+        account.max_cost_usd_per_day = max_cost_usd_per_day
+        changed = Update("accounts", account.id, {"doc": account.model_dump_json()})
+        await self._store.write([changed])
+        return account
+
+    async def me(self, caller: Principal) -> CallerAccount:
+        """The caller's account, and what is known of the key that was used."""
+        if caller.account_id == EVERYONE:
+            raise RequestError(
+                ErrorCode.NOT_FOUND, "What is looked at is of all accounts: toolkit account list."
+            )
+        row = await self._store.get("accounts", caller.account_id)
+        if row is None:
+            raise not_found("account", caller.account_id)
+        kept = await self._store.get("api_keys", caller.key_id)
+        if kept is None:  # of a notebook on this very process
+            scopes = [scope for scope in ALL_SCOPES if scope in caller.scopes]
+            key = CallerKey(id=caller.key_id, scopes=scopes)
+        else:
+            key = CallerKey.model_validate_json(str(kept["doc"]))
+        account = Account.model_validate_json(str(row["doc"]))
+        return CallerAccount(**dict(account), key=key)
 
 
-def _new_account(email: str, allow_env: Collection[str] | None) -> tuple[Account, Sequence[Change]]:
-    account = Account(id=new_id(Prefix.ACCOUNT), email=email, created_at=now())
+def _check_amount(usd: float | None) -> None:
+    if usd is not None and not 0 <= usd < math.inf:
+        raise RequestError(ErrorCode.INVALID_REQUEST, "A daily limit is an amount of US dollars.")
+
+
+def _new_account(
+    email: str, allow_env: Collection[str] | None, max_cost_usd_per_day: float | None = None
+) -> tuple[Account, Sequence[Change]]:
+    _check_amount(max_cost_usd_per_day)
+    account = Account(
+        id=new_id(Prefix.ACCOUNT),
+        email=email,
+        created_at=now(),
+        max_cost_usd_per_day=max_cost_usd_per_day,
+    )
     row: dict[str, object] = {
         "id": account.id,
         "email": email.casefold(),

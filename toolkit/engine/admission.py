@@ -8,8 +8,9 @@ from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.jobs import Options
 from toolkit.engine.affordability import Money, explain_over_budget
 from toolkit.engine.artifacts import Artifacts
+from toolkit.engine.backends import Backends
 from toolkit.engine.core import Core
-from toolkit.engine.router import Backends, check, route
+from toolkit.engine.router import check, route
 from toolkit.plugins import Capability, Operation
 
 NOTHING = Decimal(0)
@@ -35,7 +36,7 @@ class Gate:
         self._core = core
         self._artifacts = artifacts
         self._account_id = account_id
-        self._backends: dict[str, Backends] = {}
+        self._backends: dict[tuple[str | None, ...], Backends] = {}
         self._places: set[str] = set()
 
     async def admit(
@@ -63,7 +64,7 @@ class Gate:
                 artifact, endpoint or compute, `INVALID_REQUEST` for both of the latter, or
                 `BUDGET_EXCEEDED` where no call that could be made would fit.
         """
-        backends = await self.backends(capability)
+        backends = await self.backends(capability, options)
         check(capability, options, backends)
         await self.find(capability, given, options)
         if operation is None:
@@ -78,12 +79,13 @@ class Gate:
         known = first.reservation_usd
         return None if known is None else Decimal(str(known))
 
-    async def backends(self, capability: Capability) -> Backends:
+    async def backends(self, capability: Capability, options: Options) -> Backends:
         """Who there is for a capability; what many nodes ask for is looked up once."""
-        found = self._backends.get(capability.name)
+        asked = capability.name, options.endpoint_id, options.compute_id, options.provider
+        found = self._backends.get(asked)
         if found is None:
-            found = await self._core.backends(self._account_id, capability)
-            self._backends[capability.name] = found
+            found = await self._core.backends(self._account_id, capability, options)
+            self._backends[asked] = found
         return found
 
     async def find(
@@ -105,7 +107,6 @@ class Gate:
         if options.endpoint_id is None and options.compute_id is None:
             return
         place = f"{options.endpoint_id} {options.compute_id}"
-        await self._core.load_rate(options.endpoint_id)
         if place not in self._places:
             if options.endpoint_id is not None and options.compute_id is not None:
                 raise RequestError(

@@ -76,9 +76,10 @@ def find_bound(
         money: what budgets leave.
         rate: US dollars a second of a worker at the endpoint that the options name.
     """
-    if operation is None or (vendor.infrastructure and options.compute_id is not None):
+    placed = vendor.takes_place(model)
+    if operation is None or (placed and options.compute_id is not None):
         return Reservable(Decimal(0))
-    if vendor.infrastructure and options.endpoint_id is not None:
+    if placed and options.endpoint_id is not None:
         time = vendor.endpoint_time
         if time is None or rate is None:
             return Reservable(None)

@@ -41,6 +41,7 @@ class Agents:
             "created_at": rfc3339(agent.created_at),
             "doc": agent.model_dump_json(),
         }
+        await self._core.quotas.check_room(account_id, len(str(row["doc"])))
         try:
             await accept(self._core, [Insert("agents", row)], agent)
         except Conflict:

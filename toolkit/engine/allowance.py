@@ -1,68 +1,152 @@
-"""What a key may spend in a day, kept in the store, so that all processes keep to it together."""
+"""What a key or an account may spend in a day, kept in the store, where all processes meet."""
 
 import asyncio
-from collections import Counter
-from collections.abc import Callable
+import json
+import secrets
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from functools import partial
 from typing import TypeAlias
 
 from toolkit.contract.account import ApiKey
-from toolkit.contract.base import now
+from toolkit.contract.base import now, rfc3339
 from toolkit.contract.errors import ErrorCode, RequestError, WorkError
 from toolkit.contract.money import format_usd
 from toolkit.engine.budget import Reservation
 from toolkit.engine.nanos import dollars, nanos
-from toolkit.store import OverLimit, Spend, Store
+from toolkit.store import Change, Delete, Insert, Lease, OverLimit, Spend, Store
 
-Record: TypeAlias = Callable[[Spend], "asyncio.Future[None]"]
+Record: TypeAlias = Callable[[Sequence[Change]], "asyncio.Future[None]"]
+POLL_S = 0.2  # how often another process's settlements are looked for
+# A reservation this old is no call's any more, where no lock file tells that its process has gone.
+MAX_CALL_S = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What may be spent in a day.
+
+    Attributes:
+        allowance_id: what is spent is counted under it: the first of a row of rotated keys, or an
+            account.
+        usd: how much.
+        holder: whose it is, in a sentence.
+    """
+
+    allowance_id: str
+    usd: Decimal
+    holder: str
+
+    @property
+    def nano(self) -> int:
+        """How much, in billionths of a dollar."""
+        return nanos(self.usd, ROUND_FLOOR)
+
+    @property
+    def row_id(self) -> str:
+        """The row of today, by UTC."""
+        return f"{self.allowance_id}:{now():%Y-%m-%d}"
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What one call holds of one day's allowance.
+
+    Attributes:
+        id: of the reservation.
+        row_id: of the day's spending.
+        nano: how much, in billionths of a dollar.
+    """
+
+    id: str
+    row_id: str
+    nano: int
 
 
 class Allowances:
-    """Takes what calls may cost from the day's allowance of the key they are made for.
+    """Takes what calls may cost from the day's allowances of the key and the account they are for.
 
-    What was taken for a call that a crash cut off stays taken: its vendor may bill it.
+    Each call's reservation is a row of its own, so every process can tell what is spent from what
+    may yet be given back, and refuses only what does not fit beside what is spent. What was taken
+    for a call that a crash cut off counts as spent: its vendor may bill it.
     """
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._under_way: Counter[str] = Counter()
         self._given_back = asyncio.Event()  # set, and replaced, each time something is
+        self._lines: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        # Reservations of this process whose end could not be written: spent, and to be deleted.
+        self._unwritten: set[str] = set()
 
-    async def check(self, key_id: str | None, bound: Decimal | None) -> None:
+    async def check(self, account_id: str, key_id: str | None, bound: Decimal | None) -> None:
         """Refuse work at once for which too little is left today.
 
-        What calls under way hold may be given back, so who fits beside what is spent may wait.
-
         Args:
-            key_id: whose allowance.
+            account_id: whose work.
+            key_id: the key that it is asked for with.
             bound: the most that the work's first call may come to; none where that is not known.
 
         Raises:
             RequestError: `BUDGET_EXCEEDED`.
         """
-        key = await self._limited(key_id)
-        if key is None:
-            return
-        limit = _limit(key)
-        row = await self._store.get("spending", _row_id(key.purse))
-        spent = dollars(0 if row is None else row["nano"])
-        asked = bound or Decimal(0)
-        waits = self._under_way[_row_id(key.purse)] > 0
-        if asked > limit or (not waits and (spent >= limit or spent + asked > limit)):
-            raise RequestError(ErrorCode.BUDGET_EXCEEDED, _over(limit, spent))
+        asked = nanos(bound or Decimal(0), ROUND_CEILING)
+        for limit in await self.find_limits(account_id, key_id):
+            spent, _ = await self._standing(limit)
+            if spent >= limit.nano or spent + asked > limit.nano:
+                raise RequestError(ErrorCode.BUDGET_EXCEEDED, _over(limit, spent))
 
-    async def limits(self, key_id: str | None) -> bool:
-        """Whether a key has an allowance, so that nothing without a known bound is called."""
-        return await self._limited(key_id) is not None
+    async def check_renting(self, account_id: str, key_id: str | None) -> None:
+        """Refuse to rent what is billed by the hour with a daily allowance, which cannot hold it.
+
+        Raises:
+            RequestError: `FORBIDDEN`.
+        """
+        for limit in await self.find_limits(account_id, key_id):
+            whose = "a key" if limit.allowance_id != account_id else "an account"
+            raise RequestError(
+                ErrorCode.FORBIDDEN,
+                f"{limit.holder} has a daily allowance, and what is rented is billed by the hour"
+                f" whatever it does, so the allowance could not be kept to: use {whose} without"
+                " one, or an endpoint with workers_min 0.",
+            )
+
+    async def left(self, account_id: str, key_id: str | None) -> Decimal | None:
+        """What today's calls may come to beside what is spent; none where nothing limits them."""
+        rooms = [
+            limit.usd - dollars((await self._standing(limit))[0])
+            for limit in await self.find_limits(account_id, key_id)
+        ]
+        return min(rooms, default=None)
+
+    async def refuse(self, account_id: str, key_id: str | None) -> None:
+        """Refuse what today's allowances do not cover.
+
+        Raises:
+            RequestError: `BUDGET_EXCEEDED`.
+        """
+        rooms = []
+        for limit in await self.find_limits(account_id, key_id):
+            spent, _ = await self._standing(limit)
+            rooms.append((limit.nano - spent, _over(limit, spent)))
+        if rooms:
+            raise RequestError(ErrorCode.BUDGET_EXCEEDED, min(rooms)[1])
 
     async def hold(
-        self, key_id: str | None, amount: Decimal | None, held: Reservation, record: Record
+        self,
+        lease: Lease,
+        limits: Sequence[Limit],
+        amount: Decimal | None,
+        held: Reservation,
+        record: Record,
     ) -> None:
         """Have what a call may cost held here too, waiting while others may give some back.
 
         Args:
-            key_id: whose allowance.
+            lease: of the work that the call is for.
+            limits: what it counts against, as `find_limits` found them.
             amount: what to hold; none where it is not known.
             held: the same, in the budgets of this process.
             record: writes what the call did cost, together with the record of it.
@@ -71,70 +155,150 @@ class Allowances:
             WorkError: `BUDGET_EXCEEDED`, also for a price that is not known; nothing is held then.
         """
         try:
-            key = await self._limited(key_id)
-            if key is not None:
-                held.settled = await self._taken(key.purse, _limit(key), amount, record)
+            if limits:
+                taken = await self._take(lease, limits, amount)
+                held.settled = partial(self._settle, taken, record)
         except BaseException:
             held.settle(Decimal(0))
             raise
 
-    async def _taken(
-        self, purse: str, limit: Decimal, amount: Decimal | None, record: Record
-    ) -> Callable[[Decimal], None]:
-        """Take an amount from the day's allowance; what is to be told what the call did cost."""
+    async def _take(
+        self, lease: Lease, limits: Sequence[Limit], amount: Decimal | None
+    ) -> list[Taken]:
+        """Take an amount from each of the day's allowances, or from none."""
         if amount is None:
             raise WorkError(
                 ErrorCode.BUDGET_EXCEEDED,
-                "The price of this call is unknown, so it cannot be kept to the key's allowance.",
+                "The price of this call is unknown, so it cannot be kept to a daily allowance.",
             )
-        row_id, nano, most = _row_id(purse), nanos(amount, ROUND_CEILING), nanos(limit, ROUND_FLOOR)
-        while True:
-            given_back = self._given_back
-            try:
-                await self._store.write([Spend(row_id, purse, nano, most)])
-            except OverLimit:
-                if not (given_back.is_set() or self._under_way[row_id]):
-                    raise WorkError(ErrorCode.BUDGET_EXCEEDED, _over(limit, amount)) from None
-                await given_back.wait()
+        nano = nanos(amount, ROUND_CEILING)
+        line = self._lines[limits[0].allowance_id]
+        if not line.locked():
+            taken = await self._try_to_take(limits, nano)
+            if taken is not None:
+                return taken
+        # One after the other: else all would try again whenever anything is given back.
+        async with line:
+            while True:
+                given_back = self._given_back
+                taken = await self._try_to_take(limits, nano)
+                if taken is not None:
+                    return taken
+                # Read anew each time: the operator may have changed them, and a day may have begun.
+                limits = await self.find_limits(lease.account_id, lease.key_id)
+                if await self._must_wait(limits, nano):
+                    await _wait(given_back, POLL_S)
+
+    async def _try_to_take(self, limits: Sequence[Limit], nano: int) -> list[Taken] | None:
+        """Take an amount if it fits beside what is spent and reserved at this moment."""
+        taken = [Taken(secrets.token_hex(8), limit.row_id, nano) for limit in limits]
+        over = tuple(self._unwritten)
+        changes: list[Change] = [Delete("reservations", each) for each in over]
+        for limit, one in zip(limits, taken, strict=True):
+            changes += [
+                Spend(one.row_id, limit.allowance_id, nano, limit.nano),
+                Insert("reservations", self._row(one)),
+            ]
+        try:
+            await self._store.write(changes)
+        except OverLimit:
+            return None
+        self._unwritten.difference_update(over)
+        return taken
+
+    def _row(self, taken: Taken) -> dict[str, object]:
+        return {
+            "id": taken.id,
+            "spending_id": taken.row_id,
+            "owner": self._store.owner,
+            "nano": taken.nano,
+            "created_at": rfc3339(now()),
+        }
+
+    async def _must_wait(self, limits: Sequence[Limit], nano: int) -> bool:
+        """Tell whether an amount still has to wait; refuse it where no waiting helps.
+
+        Raises:
+            WorkError: `BUDGET_EXCEEDED` when it does not fit beside what is spent.
+        """
+        waits = False
+        for limit in limits:
+            spent, reserved = await self._standing(limit)
+            if spent + nano > limit.nano:
+                raise WorkError(ErrorCode.BUDGET_EXCEEDED, _over(limit, spent))
+            waits |= spent + reserved + nano > limit.nano
+        return waits
+
+    async def _standing(self, limit: Limit) -> tuple[int, int]:
+        """Read what is spent of an allowance today, and what calls under way hold beside it."""
+        total, reservations = await self._store.spending(limit.row_id)
+        reserved, over = 0, []
+        for row in reservations:
+            if self._is_under_way(str(row["id"]), str(row["owner"]), str(row["created_at"])):
+                reserved += int(row["nano"])
             else:
-                self._under_way[row_id] += 1
-                return partial(self._settle, row_id, nano, record)
+                over.append(str(row["id"]))
+        if over:
+            # Spent, as far as anybody can tell: the sum has it already.
+            self._store.write([Delete("reservations", each) for each in over], eager=False)
+        return total - reserved, reserved
 
-    def _settle(self, row_id: str, taken: int, record: Record, actual: Decimal) -> None:
+    def _is_under_way(self, reservation_id: str, owner: str, created_at: str) -> bool:
+        """Whether the call that a reservation is for may still end, and give some of it back."""
+        if owner == self._store.owner:
+            return reservation_id not in self._unwritten
+        age_s = (now() - datetime.fromisoformat(created_at)).total_seconds()
+        return not (self._store.has_gone(owner) or age_s > MAX_CALL_S)
+
+    def _settle(self, taken: Sequence[Taken], record: Record, actual: Decimal) -> None:
         """Replace what was taken by what the call cost."""
-        written = record(Spend(row_id, "", nanos(actual, ROUND_CEILING) - taken, None))
-        written.add_done_callback(partial(self._end, row_id))
+        nano = nanos(actual, ROUND_CEILING)
+        changes: list[Change] = []
+        for one in taken:
+            changes += [
+                Spend(one.row_id, "", nano - one.nano, None),
+                Delete("reservations", one.id),
+            ]
+        ids = [one.id for one in taken]
+        record(changes).add_done_callback(partial(self._end, ids))
 
-    def _end(self, row_id: str, written: "asyncio.Future[None]") -> None:
+    def _end(self, ids: Sequence[str], written: "asyncio.Future[None]") -> None:
         # What could not be written stays taken; whoever writes the record is told why.
-        if not written.cancelled():
-            written.exception()
-        self._under_way[row_id] -= 1
+        if written.cancelled() or written.exception() is not None:
+            self._unwritten.update(ids)
         self._given_back.set()
         self._given_back = asyncio.Event()
 
-    async def _limited(self, key_id: str | None) -> ApiKey | None:
-        """The key, if it has an allowance."""
-        if key_id is None:
-            return None
-        row = await self._store.get("api_keys", key_id)
-        if row is None:
-            return None  # the key of a notebook on its own process is never written down
-        key = ApiKey.model_validate_json(str(row["doc"]))
-        return None if key.max_cost_usd_per_day is None else key
+    async def find_limits(self, account_id: str, key_id: str | None) -> list[Limit]:
+        """Find what work counts against, the account's limit first.
+
+        Nothing without a known bound is called where there is any.
+        """
+        found = []
+        account = await self._store.get("accounts", account_id, "doc")
+        a_day = None if account is None else json.loads(account["doc"]).get("max_cost_usd_per_day")
+        if a_day is not None:
+            found.append(Limit(account_id, Decimal(str(a_day)), "The account"))
+        # The key of a notebook on its own process is never written down.
+        row = None if key_id is None else await self._store.get("api_keys", key_id, "doc")
+        if row is not None:
+            key = ApiKey.model_validate_json(str(row["doc"]))
+            if key.max_cost_usd_per_day is not None:
+                usd = Decimal(str(key.max_cost_usd_per_day))
+                found.append(Limit(key.purse, usd, "The key"))
+        return found
 
 
-def _limit(key: ApiKey) -> Decimal:
-    return Decimal(str(key.max_cost_usd_per_day))
+async def _wait(event: asyncio.Event, longest_s: float) -> None:
+    try:
+        await asyncio.wait_for(event.wait(), longest_s)
+    except TimeoutError:
+        return
 
 
-def _row_id(purse: str) -> str:
-    """One row for each allowance and day, by UTC; a key and those it is rotated to share one."""
-    return f"{purse}:{now():%Y-%m-%d}"
-
-
-def _over(limit: Decimal, amount: Decimal) -> str:
+def _over(limit: Limit, spent: int) -> str:
     return (
-        f"The key may spend {format_usd(limit, exact=True)} a day, and"
-        f" {format_usd(amount, exact=True)} is spent or asked for; it starts anew at midnight UTC."
+        f"{limit.holder} may spend {format_usd(limit.usd, exact=True)} a day, of which"
+        f" {format_usd(dollars(spent), exact=True)} is spent, and the rest does not cover this;"
+        " it starts anew at midnight UTC."
     )

@@ -64,11 +64,15 @@ class Artifacts:
         if media_type not in MEDIA_TYPES:
             media_type = "application/octet-stream"
         await self._core.quotas.check_room(account_id, len(blob.data))
-        self._core.quotas.add(account_id, len(blob.data))
+        self._core.quotas.expect(account_id, artifact_id, len(blob.data))
         small = blob.data if len(blob.data) <= SMALL_BYTES else None
         sha256 = hashlib.sha256(blob.data).hexdigest()
         if small is None:
-            await self._core.store.put_blob(sha256, blob.data)
+            try:
+                await self._core.store.put_blob(sha256, blob.data)
+            except BaseException:
+                self._core.quotas.arrive(artifact_id)
+                raise
         artifact = Artifact(
             id=artifact_id,
             media_type=media_type,
@@ -115,7 +119,10 @@ class Artifacts:
             raise RequestError(ErrorCode.PAYLOAD_TOO_LARGE)
         blob = Blob(data, media_type, metadata)
         kept, inserted = await self.keep(account_id, blob, job_id=None)
-        await accept(self._core, [inserted], kept.artifact)
+        try:
+            await accept(self._core, [inserted], kept.artifact)
+        finally:
+            self._core.quotas.arrive(kept.artifact.id)
         return kept.artifact
 
     async def find(self, account_id: str, artifact_id: str) -> Kept:
@@ -155,7 +162,6 @@ class Artifacts:
         artifact.deleted = True
         values = {"deleted": True, "content": None, "doc": artifact.model_dump_json()}
         await self._core.store.write([Update("artifacts", artifact_id, values)])
-        self._core.quotas.add(account_id, -artifact.size_bytes)
         dropping = asyncio.create_task(self._drop_bytes(artifact.sha256))
         self._dropping.add(dropping)
         dropping.add_done_callback(self._dropping.discard)

@@ -44,6 +44,8 @@ class Bill:
         if not _bills(request):
             return
         if self._may_be_billed and INSTEAD not in request.extensions:
+            # It counts as spent. Still reserved, it would be waited for, and by itself.
+            self._held[-1].settle(self.amount)
             try:
                 self._held.append(await self._reserve())
             except NoRoomError:

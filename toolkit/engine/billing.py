@@ -1,16 +1,21 @@
 """Billing: a month's calls and pods by who bills them."""
 
+import json
 from calendar import monthrange
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from typing import TypeAlias
 
 from toolkit.contract.base import now
 from toolkit.contract.billing import PLATFORM, Billing, BillingLine
 from toolkit.contract.compute import Compute
+from toolkit.contract.usage import UsageGroup
 from toolkit.engine.core import Core
 from toolkit.engine.usage import Usage
 
 HOUR = timedelta(hours=1)
+# By who bills, and by the key where keys are told apart.
+Lines: TypeAlias = dict[tuple[str, str | None], BillingLine]
 
 
 class Billings:
@@ -20,37 +25,44 @@ class Billings:
         self._core = core
         self._usage = usage
 
-    async def get(self, account_id: str, month: date | None = None) -> Billing:
+    async def get(
+        self, account_id: str, month: date | None = None, *, by_key: bool = False
+    ) -> Billing:
         """What each vendor bills an account for a month; this one, by default.
 
         Args:
             account_id: whose.
             month: its first day.
+            by_key: tell apart what was asked for with each of the account's keys.
         """
         first = (month or now().date()).replace(day=1)
         last = first.replace(day=monthrange(first.year, first.month)[1])
         lines = {
-            line.billed_by: line
+            (line.billed_by, line.key_id): line
             for line in [
-                *await self._calls(account_id, first, last),
+                *await self._calls(account_id, first, last, by_key=by_key),
                 BillingLine(billed_by=PLATFORM, title="This service, self-hosted"),
             ]
         }
-        await self._add_pods(account_id, first, last, lines)
+        await self._add_pods(account_id, first, last, lines, by_key=by_key)
         costs = (Decimal(str(line.cost_usd)) for line in lines.values())
         return Billing(
             month=f"{first:%Y-%m}",
-            lines=sorted(lines.values(), key=lambda line: (line.billed_by == PLATFORM, line.title)),
+            lines=sorted(lines.values(), key=_order),
             total_usd=float(sum(costs, Decimal(0))),
             simulated=self._core.settings.sandbox,
         )
 
-    async def _calls(self, account_id: str, first: date, last: date) -> list[BillingLine]:
-        used = await self._usage.list(account_id, first=first, last=last, groups=["provider"])
+    async def _calls(
+        self, account_id: str, first: date, last: date, *, by_key: bool
+    ) -> list[BillingLine]:
+        groups: list[UsageGroup] = ["provider", "key"] if by_key else ["provider"]
+        used = await self._usage.list(account_id, first=first, last=last, groups=groups)
         return [
             BillingLine(
                 billed_by=line.provider,
                 title=self._title(line.provider),
+                key_id=line.key_id,
                 calls=line.calls,
                 unpriced_calls=line.unpriced_calls,
                 cost_usd=line.cost_usd,
@@ -60,7 +72,7 @@ class Billings:
         ]
 
     async def _add_pods(
-        self, account_id: str, first: date, last: date, lines: dict[str, BillingLine]
+        self, account_id: str, first: date, last: date, lines: Lines, *, by_key: bool
     ) -> None:
         """Add what pods were kept in those days: they are billed by the hour, whatever they do."""
         begins = datetime.combine(first, time(), UTC)
@@ -72,21 +84,27 @@ class Billings:
             kept = (min(ends, pod.deleted_at or ends) - max(begins, pod.created_at)) / HOUR
             if kept <= 0:
                 continue
-            line = await self._line(str(row["connection_id"]), lines)
+            key_id = json.loads(row["spec"]).get("key_id") if by_key else None
+            line = await self._line(str(row["connection_id"]), key_id, lines)
             line.pod_hours += kept
             if pod.cost_per_hour_usd is None:
                 line.unpriced_pod_hours += kept
             else:
                 line.cost_usd += kept * pod.cost_per_hour_usd
 
-    async def _line(self, connection_id: str, lines: dict[str, BillingLine]) -> BillingLine:
+    async def _line(self, connection_id: str, key_id: str | None, lines: Lines) -> BillingLine:
         """The line of the vendor that a connection is to."""
         row = await self._core.store.get("connections", connection_id, "provider")
         provider = str(row["provider"]) if row else "?"
         return lines.setdefault(
-            provider, BillingLine(billed_by=provider, title=self._title(provider))
+            (provider, key_id),
+            BillingLine(billed_by=provider, title=self._title(provider), key_id=key_id),
         )
 
     def _title(self, provider: str) -> str:
         vendor = self._core.registry.vendors.get(provider)
         return vendor.title if vendor is not None else provider
+
+
+def _order(line: BillingLine) -> tuple[bool, str, str]:
+    return line.billed_by == PLATFORM, line.title, line.key_id or ""

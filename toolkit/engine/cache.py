@@ -75,7 +75,7 @@ class Cache:
         capability = work.capability
         if capability.operation is None or not call.has_operation:
             return None, None
-        backends = await self._core.backends(work.account_id, capability)
+        backends = await self._core.backends(work.account_id, capability, work.job.options)
         operation = capability.estimate(call.input)
         ranked = route(capability, work.job.options, operation, backends).candidates
         first = next((c for c in ranked if not c.excluded), None)

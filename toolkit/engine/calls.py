@@ -4,6 +4,7 @@ import asyncio
 import random
 import time
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -17,13 +18,15 @@ from toolkit.contract.connections import Connection
 from toolkit.contract.errors import ErrorCode, ToolkitError, WorkError
 from toolkit.contract.jobs import Attempt, Candidate, Options
 from toolkit.engine.affordability import Money, explain_over_budget
+from toolkit.engine.allowance import Limit
 from toolkit.engine.bill import Bill, find_cost, may_be_billed
 from toolkit.engine.budget import NoRoomError, Reservation, reserve
 from toolkit.engine.core import Core
 from toolkit.engine.driver import Hooks, OutcomeUnknown
 from toolkit.engine.health import Pass
 from toolkit.engine.lanes import CoolingDown, Lane
-from toolkit.engine.offers import model_billed
+from toolkit.engine.offers import find_model, model_billed
+from toolkit.engine.redaction import redact_reply
 from toolkit.engine.router import route, soonest
 from toolkit.engine.work import Work
 from toolkit.plugins import Operation, Reply, Submitted, TextRequest, VendorFault
@@ -50,12 +53,13 @@ class Calls:
         """
         search = _Search(time.monotonic() + self._core.settings.patience_s)
         while True:
-            candidate, connection = await self._choice(work, operation, search)
+            chosen = await self._choice(work, operation, search)
+            connection = chosen.connection
             lane = self._core.lanes.of(connection)
             while True:
                 try:
                     async with lane.turn(work.lease.root_id) as leave:
-                        return await self._call(work, candidate, connection, lane, leave, operation)
+                        return await self._call(work, chosen, lane, leave, operation)
                 except CoolingDown:
                     break  # it was well when it was chosen, and no longer when its turn came
                 except NoRoomError:
@@ -69,35 +73,28 @@ class Calls:
                 self._show(work, "retrying")
                 await asyncio.sleep(delay_s)
 
-    async def _choice(
-        self, work: Work, operation: Operation[Any], search: "_Search"
-    ) -> tuple[Candidate, Connection]:
+    async def _choice(self, work: Work, operation: Operation[Any], search: "_Search") -> "_Chosen":
         """The backend to call next; where all cool down, wait for the soonest."""
         while True:
-            backends = await self._core.backends(work.account_id, work.capability)
+            backends = await self._core.backends(work.account_id, work.capability, work.job.options)
             backends = backends.without(frozenset(search.over | search.resting))
-            money = await self._money(work)
-            await self._core.load_rate(work.job.options.endpoint_id)
+            lease = work.lease
+            limits = await self._core.allowances.find_limits(lease.account_id, lease.key_id)
+            money = _money(work, limits)
             routing = route(work.capability, work.job.options, operation, backends, money)
             if work.job.routing is None or not search.tries:
                 work.job.routing = routing
             candidate = next((c for c in routing.candidates if not c.excluded), None)
             if candidate is not None:
-                connection = backends.connection(candidate)
+                connection = backends.find(candidate)
                 search.spare = backends.has_spare(connection, work.job.options)
-                return candidate, connection
+                return _Chosen(candidate, connection, backends.rate, limits)
             wait_s = soonest(routing, backends)
             refused = explain_over_budget(routing)
             if wait_s is None and refused is not None and search.last is None:
                 raise WorkError(ErrorCode.BUDGET_EXCEEDED, refused)
             self._show(work, "waiting_capacity")
             await asyncio.sleep(search.wait_s(wait_s, self._core.settings))
-
-    async def _money(self, work: Work) -> Money:
-        """What the budgets over a job leave, as of now."""
-        rooms = [budget.room for budget in work.budgets if budget.room is not None]
-        limited = bool(rooms) or await self._core.allowances.limits(work.lease.key_id)
-        return Money(limited=limited, room=min(rooms, default=None))
 
     def _again(
         self,
@@ -131,16 +128,17 @@ class Calls:
     async def _call(
         self,
         work: Work,
-        candidate: Candidate,
-        connection: Connection,
+        chosen: "_Chosen",
         lane: Lane,
         leave: Pass,
         operation: Operation[Any],
     ) -> Reply:
         """Make one call: reserve, write the intent down, call, settle."""
+        candidate = chosen.candidate
         known = candidate.reservation_usd
         bound = None if known is None else Decimal(str(known))
-        bill = Bill(await self._reserve(work, bound), partial(self._reserve, work, bound))
+        reserve_more = partial(self._reserve, work, chosen.limits, bound)
+        bill = Bill(await reserve_more(), reserve_more)
         attempt, priced = self._begin(work, candidate), bound is not None
         if candidate.max_tokens is not None and isinstance(operation, TextRequest):
             operation = replace(operation, max_tokens=candidate.max_tokens)
@@ -150,7 +148,7 @@ class Calls:
                 # Not before this is durable may anything be spent (promise P3).
                 await self._core.store.write(work.written("running"), lease=work.lease)
                 started = time.monotonic()
-                reply = await self._ask(work, candidate, connection, operation, bill)
+                reply = await self._ask(work, candidate, chosen.connection, operation, bill)
             except VendorFault as fault:
                 lane.failed(fault, leave)
                 attempt.status = "failed"
@@ -173,19 +171,21 @@ class Calls:
                 raise
             took_s = time.monotonic() - started
             lane.succeeded(candidate.model or "", took_s * 1000)
-            if self._account(work, attempt, candidate, bill, reply, took_s):
-                lane.distrust(candidate.model or "")
+            if self._account(work, attempt, chosen, bill, reply, took_s):
+                await self._core.judge_model(chosen.connection.id, candidate.model or "")
             return reply
 
-    async def _reserve(self, work: Work, bound: Decimal | None) -> Reservation:
-        """Reserve what one request may come to, in every budget and in the key's allowance."""
+    async def _reserve(
+        self, work: Work, limits: Sequence[Limit], bound: Decimal | None
+    ) -> Reservation:
+        """Reserve what one request may come to, in every budget and allowance."""
         if bound is not None and not all(budget.fits(bound) for budget in work.budgets):
             self._show(work, "waiting_budget")
         held = await reserve(work.budgets, bound)
         # The allowance is told what a call cost in the transaction that the record is.
         record = partial(self._core.store.write, lease=work.lease)
         await self._core.allowances.hold(
-            work.lease.key_id, bound, held, lambda spend: record([spend, *work.written()])
+            work.lease, limits, bound, held, lambda spent: record([*spent, *work.written()])
         )
         return held
 
@@ -230,7 +230,7 @@ class Calls:
         self,
         work: Work,
         attempt: Attempt,
-        candidate: Candidate,
+        chosen: "_Chosen",
         bill: Bill,
         reply: Reply,
         took_s: float,
@@ -240,11 +240,12 @@ class Calls:
         Returns:
             whether that is more than was reserved for it.
         """
-        job, vendor = work.job, self._core.registry.vendors[candidate.provider]
+        job, candidate = work.job, chosen.candidate
+        vendor = self._core.registry.vendors[candidate.provider]
         kind = work.capability.operation.kind if work.capability.operation else ""
         mine = self._core.settings.vendors.get(vendor.id)
         model = model_billed(vendor, kind, mine, candidate.model or "", reply.model)
-        rate = self._core.endpoint_rates.get(job.options.endpoint_id or "")
+        rate = chosen.rate if vendor.takes_place(model) else None
         reserved = None if candidate.reservation_usd is None else bill.amount
         cost, job.cost_source = find_cost(reply, model, vendor, rate, took_s, reserved)
         actual = bill.amount if cost is None else cost
@@ -276,27 +277,39 @@ class Calls:
             saved = Update("jobs", work.job.id, {"vendor_job_id": step.vendor_job_id})
             await core.store.write([saved], lease=work.lease)
 
+        asked = find_model(
+            vendor, operation.kind, core.settings.vendors.get(vendor.id), candidate.model or ""
+        )
+        place = work.job.options if vendor.takes_place(asked) else Options()
         try:
             access = await core.access(
                 vendor,
                 connection,
                 candidate.model or "",
-                endpoint=await self._place(work, "endpoints", work.job.options.endpoint_id),
-                pod=await self._place(work, "compute", work.job.options.compute_id),
+                endpoint=await self._place(work, "endpoints", place.endpoint_id),
+                pod=await self._place(work, "compute", place.compute_id),
                 resume=work.vendor_job_id,
             )
         except ToolkitError as error:
             raise VendorFault(error.code, error.message, retryable=False) from None
+
+        async def permit(request: httpx.Request) -> None:
+            await bill.cover(request)
+            # The intent is durable, but this process may have stood still since it was written.
+            await core.store.check_lease(work.lease)
+
         flow = vendor.operations[type(operation)](operation, access)
         timeouts = core.timeouts(vendor.id, work.capability.id)
         hooks = Hooks(
             submitted=keep,
             pausing=partial(self._show, work),
-            requesting=bill.cover,
+            requesting=permit,
             answered=bill.note,
         )
         try:
-            reply: Reply = await core.driver.run(flow, hooks, timeouts=timeouts, via=vendor.id)
+            reply: Reply = await core.driver.run(
+                flow, hooks, timeouts=timeouts, via=vendor.id, account_id=work.account_id
+            )
         except VendorFault as fault:
             if fault.code is ErrorCode.PROVIDER_AUTH_FAILED:
                 fault.retryable = await self._rotated(connection, access.secret)
@@ -307,7 +320,7 @@ class Calls:
                     ending = core.driver.send(cancel[0], Timeouts(total_s=1.0), vendor.id)
                     await asyncio.shield(ending)
             raise
-        return reply
+        return redact_reply(reply, access.secret)
 
     async def _rotated(self, connection: Connection, refused: str) -> bool:
         """Whether the pointer leads to another secret by now than the one that was refused."""
@@ -328,6 +341,21 @@ class Calls:
         if row["vendor_id"] is None:
             raise WorkError(ErrorCode.NOT_FOUND, f"`{named}` was never made at its vendor.")
         return str(row["vendor_id"])
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """The backend that is called next.
+
+    Attributes:
+        rate: US dollars a second of a worker at the endpoint that the job names, if known.
+        limits: the daily allowances that the job counts against.
+    """
+
+    candidate: Candidate
+    connection: Connection
+    rate: Decimal | None
+    limits: Sequence[Limit]
 
 
 @dataclass(slots=True)
@@ -379,6 +407,12 @@ class _Search:
             )
         # A little apart, so that those who wait do not all come at once.
         return soonest_s + random.uniform(0, 0.1 * soonest_s)  # noqa: S311 - no secret
+
+
+def _money(work: Work, limits: Sequence[Limit]) -> Money:
+    """What the budgets over a job leave, as of now."""
+    rooms = [budget.room for budget in work.budgets if budget.room is not None]
+    return Money(limited=bool(rooms or limits), room=min(rooms, default=None))
 
 
 def _retries(fault: VendorFault, operation: Operation[Any]) -> bool:

@@ -106,7 +106,6 @@ def _check(field: str, value: str, known: set[str]) -> None:
 
 
 def _model(vendor: Vendor, model: Model) -> CatalogModel:
-    bound = vendor.bound_of(model.kind)
     return CatalogModel(
         id=f"{vendor.id}/{model.kind}/{model.id}",
         provider=vendor.id,
@@ -120,7 +119,7 @@ def _model(vendor: Vendor, model: Model) -> CatalogModel:
             for tier in model.tiers
         ],
         batch_share=None if model.batch is None else float(model.batch),
-        bound=bound.source if bound is not None else None,
+        bound=vendor.bound_source(model),
         ends=model.ends,
         successor=model.successor or None,
         as_of=model.as_of,

@@ -1,9 +1,11 @@
 """Compute: GPU pods, rented by the hour at the GPU cloud that the account has connected."""
 
+from contextlib import suppress
+
 from toolkit.contract.base import ErrorInfo, now
 from toolkit.contract.compute import Compute, ComputeCreate
 from toolkit.contract.endpoints import InfrastructureStatus
-from toolkit.contract.errors import ErrorCode, ToolkitError
+from toolkit.contract.errors import ErrorCode, ServiceError, ToolkitError
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.engine.attachments import attach
 from toolkit.engine.catalog import Catalog
@@ -42,14 +44,18 @@ class Computes(Stock[Compute, PodState]):
         super().__init__(core)
         self._catalog = catalog
 
-    async def create(self, account_id: str, request: ComputeCreate) -> Compute:
+    async def create(
+        self, account_id: str, request: ComputeCreate, *, key_id: str | None = None
+    ) -> Compute:
         """Rent a pod; it is `creating` until its container runs.
 
         Raises:
-            RequestError: `CREDENTIALS_MISSING`; `NOT_FOUND` for a template or storage that is not
-                there, `CONFLICT` for one that is not ready; `INVALID_REQUEST` for a GPU that is
-                not in the catalogue, or a template for endpoints.
+            RequestError: `FORBIDDEN` for a key with an allowance; `CREDENTIALS_MISSING`;
+                `NOT_FOUND` for a template or storage that is not there, `CONFLICT` for one that
+                is not ready; `INVALID_REQUEST` for a GPU that is not in the catalogue, or a
+                template for endpoints.
         """
+        await self._core.allowances.check_renting(account_id, key_id)
         given = await attach(
             self._core, account_id, request.storage_id, request.template_id, serverless=False
         )
@@ -63,7 +69,7 @@ class Computes(Stock[Compute, PodState]):
             volume_id=given.volume_id,
             data_center=given.data_center,
         )
-        await self._create(account_id, compute, creation, named=given.named)
+        await self._create(account_id, compute, creation, named=given.named, key_id=key_id)
         return compute
 
     async def get(self, account_id: str, compute_id: str) -> Compute:
@@ -84,10 +90,12 @@ class Computes(Stock[Compute, PodState]):
                 return compute  # how it stands is not known just now: as it stood
             message = "The pod is gone at its vendor."
             compute.error = ErrorInfo(code=ErrorCode.PROVIDER_UNAVAILABLE.name, message=message)
-            await self._save(compute, "failed")
+            with suppress(ServiceError):  # read all the same; it is written down the next time
+                await self._save(compute, "failed")
         else:
             if await self._is_as(row):
-                await self._made(compute, state)
+                with suppress(ServiceError):
+                    await self._made(compute, state)
         return compute
 
     async def _deletion(self, record: Compute, vendor_id: str) -> PodAction:  # noqa: ARG002

@@ -1,5 +1,6 @@
 """Provider connections, and the vendor catalogue they are made against."""
 
+import asyncio
 import json
 import time
 from collections.abc import Sequence
@@ -24,8 +25,16 @@ class Connections:
     def __init__(self, core: Core) -> None:
         self._core = core
 
-    async def create(self, account_id: str, request: ConnectionCreate) -> Connection:
-        """Keep a pointer to a secret; the newest connection to a vendor is the one used.
+    async def create(
+        self, account_id: str, request: ConnectionCreate, *, tested: bool = True
+    ) -> Connection:
+        """Keep a pointer to a secret, and test it for free; what is found wrong is a warning.
+
+        Args:
+            account_id: whose.
+            request: the pointer.
+            tested: whether it is tested; with a cassette it is not, as the calls in there are
+                those of the work alone.
 
         Raises:
             RequestError: `INVALID_REQUEST` for a vendor that is not in the catalogue.
@@ -48,8 +57,24 @@ class Connections:
             "created_at": rfc3339(connection.created_at),
             "doc": connection.model_dump_json(),
         }
+        await self._core.quotas.check_room(account_id, len(str(row["doc"])))
         await accept(self._core, [Insert("connections", row)], connection)
+        patience_s = self._core.settings.connection_test_s
+        if tested and patience_s and not self._core.reproducible:
+            connection.warning = await self._find_fault(connection, patience_s)
         return connection
+
+    async def _find_fault(self, connection: Connection, patience_s: float) -> ErrorInfo | None:
+        """Return what is wrong with a connection that was just made, as far as can be told soon."""
+        try:
+            async with asyncio.timeout(patience_s):
+                return (await self._test(connection)).error
+        except TimeoutError:
+            return ErrorInfo(
+                code=ErrorCode.PROVIDER_TIMEOUT.name,
+                message=f"{connection.provider} did not answer within {patience_s:g} s:"
+                " test the connection again later.",
+            )
 
     async def get(self, account_id: str, connection_id: str) -> Connection:
         """One connection.
@@ -70,10 +95,7 @@ class Connections:
         return [self._shown(row) for row in rows]
 
     def _shown(self, row: Row) -> Connection:
-        connection = Connection.model_validate_json(str(row["doc"]))
-        condition = self._core.lanes.of(connection, row["health"]).condition()
-        connection.overbilled = sorted(condition.overbilled)
-        return connection
+        return Connection.model_validate_json(str(row["doc"]))
 
     async def test(self, account_id: str, connection_id: str) -> ConnectionTest:
         """Find out whether a connection would work, by a call that costs nothing.
@@ -81,8 +103,11 @@ class Connections:
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        connection = await self.get(account_id, connection_id)
+        return await self._test(await self.get(account_id, connection_id))
+
+    async def _test(self, connection: Connection) -> ConnectionTest:
         vendor = self._core.registry.vendors[connection.provider]
+        lane = self._core.lanes.of(connection)
         result = ConnectionTest(
             connection_id=connection.id, provider=connection.provider, resolved=False
         )
@@ -90,6 +115,7 @@ class Connections:
             access = await self._core.access(vendor, connection, "")
         except ToolkitError as error:
             result.error = ErrorInfo.of(error)
+            lane.note_test(error.code)
             return result
         result.resolved = True
         if vendor.probe is None:
@@ -101,12 +127,14 @@ class Connections:
                 vendor.probe(access), NO_HOOKS, timeouts=timeouts, via=vendor.id
             )
             result.accepted = True
+            lane.note_test(None)
             result.models = list(listed or ())[:MAX_LISTED]
             result.next_step = self._next_step(vendor, listed or ())
         except VendorFault as fault:
             refused = fault.code is ErrorCode.PROVIDER_AUTH_FAILED
             result.accepted = False if refused else None
             result.error = ErrorInfo(code=fault.code.name, message=fault.message)
+            lane.note_test(fault.code)
             if refused:
                 self._core.resolver.forget(connection.connection_type, connection.secret_ref)
         result.took_ms = int((time.monotonic() - started) * 1000)
@@ -130,8 +158,8 @@ class Connections:
             RequestError: `NOT_FOUND`.
         """
         connection = await self.get(account_id, connection_id)
-        self._core.lanes.of(connection).trust()
         connection.overbilled = []
+        await self._core.save_connection(connection)
         return connection
 
     async def delete(self, account_id: str, connection_id: str) -> Connection:

@@ -3,14 +3,26 @@
 import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import httpx
 
 from toolkit.contract.errors import ErrorCode
-from toolkit.plugins import Compute, Flow, Operation, Pause, Reply, Submitted, VendorFault
+from toolkit.engine.executor import CpuExecutor
+from toolkit.engine.limiter import FairLimiter
+from toolkit.engine.threads import start_thread
+from toolkit.plugins import (
+    RECORDED_MODEL,
+    Flow,
+    Operation,
+    Pause,
+    Reply,
+    RunInProcess,
+    RunInThread,
+    Submitted,
+    VendorFault,
+)
 from toolkit.settings import Timeouts
 
 T = TypeVar("T")
@@ -61,25 +73,27 @@ NO_HOOKS = Hooks()
 NO_TIMEOUTS = Timeouts()
 # Public services are nobody's vendor: the encyclopedia asks for three requests at once at most.
 PUBLIC_AT_ONCE = 3
+MAX_THREADS = 4  # of steps that are quick
 
 
 class Driver:
-    """Runs flows over pooled HTTP clients, one for each vendor, and one pool of threads.
+    """Runs flows over pooled HTTP clients, one for each vendor, and an executor of CPU work.
 
     Args:
         transport: makes what a vendor is called over.
-        pool: for work that would hold up the loop.
+        executor: for work that would hold up the loop.
         reply_limit: the most decoded bytes that one answer may have.
     """
 
     def __init__(
         self,
         transport: Callable[[], httpx.AsyncBaseTransport],
-        pool: ThreadPoolExecutor,
+        executor: CpuExecutor,
         reply_limit: int,
     ) -> None:
         self._transport = transport
-        self._pool = pool
+        self._executor = executor
+        self._threads = FairLimiter(MAX_THREADS)
         self.reply_limit = reply_limit
         self._clients: dict[str, httpx.AsyncClient] = {}
         self._public: defaultdict[str, asyncio.Semaphore] = defaultdict(
@@ -94,13 +108,20 @@ class Driver:
         return client
 
     async def aclose(self) -> None:
-        """Close every connection."""
+        """Close every connection, and end the CPU work that is under way."""
         clients, self._clients = self._clients, {}
         for client in clients.values():
             await client.aclose()
+        await self._executor.aclose()
 
     async def run(
-        self, flow: Flow[T], hooks: Hooks, *, timeouts: Timeouts = NO_TIMEOUTS, via: str = ""
+        self,
+        flow: Flow[T],
+        hooks: Hooks,
+        *,
+        timeouts: Timeouts = NO_TIMEOUTS,
+        via: str = "",
+        account_id: str = "",
     ) -> T:
         """Drive a flow to its result, each step in its turn.
 
@@ -109,6 +130,7 @@ class Driver:
             hooks: see `Hooks`.
             timeouts: of each request.
             via: whose pool of connections to use: a vendor's id; none for a public service.
+            account_id: whose turn it is when CPU work waits.
 
         Raises:
             VendorFault: whatever the flow raised or did not catch.
@@ -129,8 +151,10 @@ class Driver:
                             hooks.answered(step, response)
                         case Operation():
                             outcome = await hooks.operation(step)
-                        case Compute(work):
-                            outcome = await self.in_thread(work)
+                        case RunInProcess():
+                            outcome = await self._executor.dispatch(step, account_id)
+                        case RunInThread():
+                            outcome = await self.in_thread(step.run, account_id)
                         case Pause(seconds, detail):
                             hooks.pausing(detail)
                             await asyncio.sleep(seconds)
@@ -149,9 +173,17 @@ class Driver:
         finally:
             flow.close()
 
-    async def in_thread(self, work: Callable[[], T]) -> T:
-        """Do work for this machine's CPU without holding up the loop."""
-        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+    async def in_thread(self, work: Callable[[], T], account_id: str = "") -> T:
+        """Do quick work in a thread; nothing ends it, so it has its place until it is done."""
+        await self._threads.acquire(account_id)
+        done = start_thread(work)
+        done.add_done_callback(self._leave_thread)
+        return await asyncio.shield(done)
+
+    def _leave_thread(self, done: "asyncio.Future[Any]") -> None:
+        self._threads.release()
+        if not done.cancelled():
+            done.exception()  # looked at, as whoever waited may have gone
 
     async def send(
         self, request: httpx.Request, timeouts: Timeouts = NO_TIMEOUTS, via: str = ""
@@ -212,7 +244,10 @@ class Driver:
             # The body is decoded by now, so these no longer speak of it.
             if name.lower() not in ("content-encoding", "content-length", "transfer-encoding")
         ]
-        return httpx.Response(response.status_code, headers=headers, content=body, request=request)
+        told = {n: v for n, v in response.extensions.items() if n == RECORDED_MODEL}
+        return httpx.Response(
+            response.status_code, headers=headers, content=body, request=request, extensions=told
+        )
 
     async def _read(self, response: httpx.Response) -> bytes:
         chunks: list[bytes] = []

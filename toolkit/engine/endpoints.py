@@ -37,11 +37,14 @@ class Endpoints(Stock[Endpoint, EndpointState]):
         self._templates = templates
         self._catalog = catalog
 
-    async def create(self, account_id: str, request: EndpointCreate) -> Endpoint:
+    async def create(
+        self, account_id: str, request: EndpointCreate, *, key_id: str | None = None
+    ) -> Endpoint:
         """Create an endpoint at the GPU cloud that the account has connected.
 
         Raises:
-            RequestError: `CREDENTIALS_MISSING`; `NOT_FOUND` for a template or storage that is not
+            RequestError: `FORBIDDEN` for a key with an allowance, of workers that never stop;
+                `CREDENTIALS_MISSING`; `NOT_FOUND` for a template or storage that is not
                 there, `CONFLICT` for one that is not ready; `INVALID_REQUEST` for fewer workers at
                 most than at least, a pool that is not in the catalogue, or a template for pods.
         """
@@ -51,6 +54,8 @@ class Endpoints(Stock[Endpoint, EndpointState]):
                 "workers_min is more than workers_max.",
                 details=[Detail("workers_min", f"is more than {request.workers_max}")],
             )
+        if request.workers_min:
+            await self._core.allowances.check_renting(account_id, key_id)
         given = await attach(
             self._core, account_id, request.storage_id, request.template_id, serverless=True
         )
@@ -73,7 +78,7 @@ class Endpoints(Stock[Endpoint, EndpointState]):
             template_id=given.template_id,
             volume_ids=() if given.volume_id is None else (given.volume_id,),
         )
-        await self._create(account_id, endpoint, creation, named=given.named)
+        await self._create(account_id, endpoint, creation, named=given.named, key_id=key_id)
         return endpoint
 
     # Earlier versions made a hidden template for each endpoint, which goes with it.

@@ -1,8 +1,6 @@
 """The engine, put together: the one object that servers and notebooks hold."""
 
 import asyncio
-import os
-from concurrent.futures import ThreadPoolExecutor
 from typing import Self
 
 import httpx
@@ -24,6 +22,7 @@ from toolkit.engine.core import Core
 from toolkit.engine.driver import Driver
 from toolkit.engine.endpoints import Endpoints
 from toolkit.engine.events import Events
+from toolkit.engine.executor import WorkerPool
 from toolkit.engine.grants import Grants
 from toolkit.engine.jobs import Jobs
 from toolkit.engine.keys import Keys
@@ -51,7 +50,7 @@ from toolkit.engine.usage import Usage
 from toolkit.engine.workflows import Workflows
 from toolkit.secrets import EnvironmentResolver, SecretResolver
 from toolkit.settings import Settings
-from toolkit.store import Store
+from toolkit.store import ReadOnlyStore, Store
 
 
 class Capabilities:
@@ -87,9 +86,8 @@ class Engine:
     ...     await engine.close()
     """
 
-    def __init__(self, core: Core, pool: ThreadPoolExecutor) -> None:
+    def __init__(self, core: Core) -> None:
         self._core = core
-        self._pool = pool
         self._roots = Roots(core)
         self.settings = core.settings
         self.artifacts = Artifacts(core)
@@ -97,7 +95,7 @@ class Engine:
         runner = JobRunner(core, self.artifacts)
         admission = Admission(core, self.artifacts)
         self.accounts = Accounts(core.store, core.settings)
-        self.keys = Keys(core.store)
+        self.keys = Keys(core.store, core.quotas)
         self.connections = Connections(core)
         self.providers = Providers(core)
         self.capabilities = Capabilities(core.registry)
@@ -136,8 +134,12 @@ class Engine:
         registry: Registry | None = None,
         reproducible: bool = False,
         observer: Observer | None = None,
+        take_up: bool | None = None,
+        read_only: bool = False,
     ) -> Self:
         """Open the data directory, take up what was left lying, and be ready for work.
+
+        What this process has no secrets for is left, and so is everything in a copy.
 
         Args:
             settings: where the data is, how vendors are reached; `TOOLKIT_…` variables by default.
@@ -146,27 +148,37 @@ class Engine:
             registry: the capabilities and vendors; the built-in and installed ones by default.
             reproducible: route the same work alike in every process, whatever calls took in it.
             observer: who is told of workflows, jobs, calls and commits; nobody by default.
+            take_up: true goes on with what was left lying in a copy, too, which is a data directory
+                of its own from then on; false goes on with nothing; none is as the settings say.
+            read_only: only look at what is there, of all accounts.
 
         Raises:
             ServiceError: `UNAVAILABLE` when the data directory cannot be used.
         """
         settings = settings or Settings()
         registry = registry or Registry.load()
-        store = await Store.open(
-            settings.data_dir,
-            durability=settings.durability,
-            artifact_url=settings.artifact_url,
-            lease_s=settings.lease_s,
-            timed=observer.committed if observer is not None else None,
-            sandbox=settings.sandbox,
-        )
-        pool = ThreadPoolExecutor(os.cpu_count() or 2, thread_name_prefix="toolkit-cpu")
+        if take_up is None:
+            take_up = settings.take_up
+        if read_only:
+            store: Store = ReadOnlyStore(settings.data_dir, settings.artifact_url)
+        else:
+            store = await Store.open(
+                settings.data_dir,
+                durability=settings.durability,
+                artifact_url=settings.artifact_url,
+                lease_s=settings.lease_s,
+                timed=observer.committed if observer is not None else None,
+                sandbox=settings.sandbox,
+                take_up=take_up,
+            )
         core = Core(
             settings=settings,
             store=store,
             registry=registry,
             driver=Driver(
-                (lambda: transport) if transport else Network, pool, settings.reply_limit_bytes
+                (lambda: transport) if transport else Network,
+                WorkerPool.of(settings),
+                settings.reply_limit_bytes,
             ),
             resolver=resolver or EnvironmentResolver(None),
             grants=Grants(store, [vendor.variable for vendor in registry.vendors.values()]),
@@ -177,16 +189,34 @@ class Engine:
             reproducible=reproducible,
             observer=observer or Unobserved(),
         )
-        engine = cls(core, pool)
+        engine = cls(core)
+        if read_only:
+            return engine
+        takes_up = not engine.is_held and take_up is not False
         try:
-            await engine._roots.open()
+            await engine._roots.open(take_up=takes_up)
         except BaseException:
             await engine.close(0)
             raise
         engine._sweeper = asyncio.create_task(engine.once.sweep(), name="sweeper")
-        if not reproducible:  # a replay asks nobody what the recording did not ask
+        if takes_up and not reproducible:  # a replay asks nobody what the recording did not ask
             engine._settling = asyncio.create_task(engine.settler.keep(), name="settler")
         return engine
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether the directory was opened to be looked at, and no more."""
+        return isinstance(self._core.store, ReadOnlyStore)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the directory is a copy, so that what was left lying in it is not taken up."""
+        return self._core.store.is_copy
+
+    async def take_up(self, root_id: str) -> None:
+        """Go on with one run, workflow or task, if it was left lying; nothing of a copy is."""
+        if not self.is_held:
+            await self._roots.take_up(root_id)
 
     @property
     def draining(self) -> bool:
@@ -207,7 +237,6 @@ class Engine:
         await self._roots.close(grace_s)
         self.artifacts.close()
         await self._core.driver.aclose()
-        self._pool.shutdown(wait=False, cancel_futures=True)
         await self._core.store.close()
 
     async def health(self) -> Health:

@@ -9,8 +9,9 @@ from toolkit.contract.jobs import Candidate, Options
 from toolkit.contract.money import format_usd
 from toolkit.contract.plans import CostRange
 from toolkit.engine.affordability import Money, explain_over_budget
+from toolkit.engine.backends import Backends
 from toolkit.engine.registry import max_length_of, validate_input
-from toolkit.engine.router import Backends, route, servable
+from toolkit.engine.router import route, servable
 from toolkit.plugins import Capability, Model, Operation, Vendor
 from toolkit.plugins.pricing import bound_usd, price
 

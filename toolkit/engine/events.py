@@ -4,15 +4,20 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from toolkit.contract.errors import ErrorCode, not_found
+from toolkit.contract.errors import ErrorCode, RequestError, not_found
 from toolkit.contract.events import TERMINAL_EVENTS, Event
 from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.contract.tasks import FINAL_TASK_STATUSES
 from toolkit.engine.core import Core
+from toolkit.store import ReadOnlyStore
 
 # Where each kind is.
 KINDS = {"run": "jobs", "job": "jobs", "wfl": "workflows", "tsk": "tasks"}
 GATHER_S = 0.02
+HELD = (
+    "`{}` was left lying, and nobody goes on with it: the data directory is a copy, or is only"
+    " looked at; open it with `toolkit serve --take-up`, or take_up=True."
+)
 
 
 class Events:
@@ -27,7 +32,7 @@ class Events:
         """The events numbered above `after`, waiting up to `wait_s` seconds while there is none.
 
         Raises:
-            RequestError: `NOT_FOUND`.
+            RequestError: `NOT_FOUND`; `CONFLICT` where nobody will go on with it.
         """
         store, until = self._core.store, time.monotonic() + wait_s
         while True:
@@ -38,6 +43,7 @@ class Events:
             left = until - time.monotonic()
             if events or source.over or left <= 0:
                 return list(events)
+            await self._check_held(resource_id)
             # Whoever names a number that no event has yet is told all the same when it is over.
             await store.wait_for_event(source.id, after=last, timeout_s=left)
             # What happens at once is told at once, but one event a request would be a flood.
@@ -61,6 +67,22 @@ class Events:
         """Whether no event will come after a number: it has ended, and all has been told."""
         source = await self._source(account_id, resource_id)
         return source.over and not await self._read(source, after)
+
+    async def _check_held(self, resource_id: str) -> None:
+        """Refuse to wait for what is left lying in a copy, or where things are only looked at.
+
+        Raises:
+            RequestError: `CONFLICT`.
+        """
+        store = self._core.store
+        if not store.is_copy and not isinstance(store, ReadOnlyStore):
+            return
+        root_id, table = resource_id, KINDS[resource_id.partition("_")[0]]
+        if not resource_id.startswith(("run_", "tsk_")):
+            row = await store.get(table, resource_id, "root_id")
+            root_id = resource_id if row is None else str(row["root_id"])
+        if await store.is_left(root_id):
+            raise RequestError(ErrorCode.CONFLICT, HELD.format(resource_id))
 
     async def _read(self, source: "_Source", after: int) -> Sequence[Event]:
         rows = await self._core.store.events(source.id, after=after)

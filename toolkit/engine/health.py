@@ -19,6 +19,8 @@ OUTCOMES_KEPT = 20
 MOST_COOLDOWN_S = 60.0
 # While another job is finding out whether a connection has recovered.
 PROBE_WAIT_S = 0.25
+# However long a vendor asks to be left alone, by then somebody looks whether it still is.
+MAX_RETRY_AFTER_S = 3600.0
 
 # What says that a vendor is down. A refused input or key, or a limit that was reached, says that it
 # is there: whoever asked is told at once, and a rotated key works at once.
@@ -45,6 +47,7 @@ class Condition:
         latency: by model, where calls were made.
         error_rate: the share of the last calls that failed; none before the first.
         overbilled: the models that billed more than was reserved for them.
+        unresolved: whether its pointer led to no secret when this process last asked for it.
     """
 
     state: BreakerState = "closed"
@@ -53,6 +56,7 @@ class Condition:
     latency: Mapping[str, Latency] = field(default_factory=dict)
     error_rate: float | None = None
     overbilled: frozenset[str] = frozenset()
+    unresolved: bool = False
 
 
 class Saved(BaseModel):
@@ -65,7 +69,6 @@ class Saved(BaseModel):
     cooldowns: int = 0
     latency_ms: dict[str, list[float]] = {}
     outcomes: list[bool] = []
-    overbilled: list[str] = []
 
 
 class Pass:
@@ -107,8 +110,8 @@ class Health:
         self._cooldowns = saved.cooldowns
         self._in_a_row = 0
         self._probe: Pass | None = None
+        self._unresolved = False  # by this process: another may have the secret
         self._outcomes = deque(saved.outcomes, maxlen=OUTCOMES_KEPT)
-        self._overbilled = set(saved.overbilled)
         self._against: deque[bool] = deque(maxlen=OUTCOMES_KEPT)
         self._latency_ms = {
             model: deque(taken, maxlen=LATENCIES_KEPT) for model, taken in saved.latency_ms.items()
@@ -135,7 +138,7 @@ class Health:
             why=why,
             latency={model: _latency(taken) for model, taken in self._latency_ms.items() if taken},
             error_rate=self._error_rate(),
-            overbilled=frozenset(self._overbilled),
+            unresolved=self._unresolved,
         )
 
     def _waiting(self) -> tuple[float, str]:
@@ -170,6 +173,7 @@ class Health:
         """A call went well; whether this changed the state of the breaker."""
         changed = self._open
         self._open, self._probe = False, None
+        self._unresolved = False
         self._in_a_row = self._cooldowns = 0
         self._outcomes.append(True)
         self._against.append(False)
@@ -180,6 +184,7 @@ class Health:
     def failed(self, fault: VendorFault, leave: Pass) -> bool:
         """A call failed; whether this changed when the next one may go out."""
         probing = self._probe is leave
+        self._unresolved = fault.code is ErrorCode.SECRET_UNRESOLVED
         if fault.code in _SAYS_NOTHING:
             return False
         garbled = fault.code is ErrorCode.PROVIDER_BAD_RESPONSE and fault.retryable
@@ -188,7 +193,9 @@ class Health:
         self._against.append(against)
         if fault.retry_after is not None and fault.retryable:
             # The vendor speaks to everyone who uses this connection.
-            self._until = max(self._until, self._clock() + fault.retry_after)
+            self._until = max(
+                self._until, self._clock() + min(fault.retry_after, MAX_RETRY_AFTER_S)
+            )
         if not against:
             self._in_a_row = 0
             if probing and fault.code is not ErrorCode.PROVIDER_RATE_LIMITED:
@@ -199,6 +206,18 @@ class Health:
             self._trip()
             return True
         return fault.retry_after is not None
+
+    def note_test(self, error: ErrorCode | None) -> None:
+        """Count what a free test has found out about the key; none if the vendor takes it.
+
+        What failed before says nothing about a key that works now. That the vendor is there to be
+        asked for free says nothing about its calls: the breaker stays as it is.
+        """
+        self._unresolved = error is ErrorCode.SECRET_UNRESOLVED
+        if error is None:
+            self._outcomes.clear()
+        elif error is ErrorCode.PROVIDER_AUTH_FAILED:
+            self._outcomes.append(False)
 
     def _tripped(self) -> bool:
         many = len(self._against) == OUTCOMES_KEPT
@@ -222,16 +241,7 @@ class Health:
             cooldowns=self._cooldowns,
             latency_ms={model: list(taken) for model, taken in self._latency_ms.items()},
             outcomes=list(self._outcomes),
-            overbilled=sorted(self._overbilled),
         )
-
-    def distrust(self, model: str) -> None:
-        """A model billed more than was reserved: no budget is kept to with it any more."""
-        self._overbilled.add(model)
-
-    def trust(self) -> None:
-        """Somebody says that its models' bounds hold."""
-        self._overbilled.clear()
 
 
 class RetryBudget:
@@ -277,4 +287,4 @@ def _left(until: datetime | None) -> float:
     """Seconds from now, by the wall clock: a process that starts has no other."""
     if until is None:
         return 0.0
-    return min(max(0.0, until.timestamp() - time.time()), MOST_COOLDOWN_S)
+    return min(max(0.0, until.timestamp() - time.time()), MAX_RETRY_AFTER_S)

@@ -1,6 +1,7 @@
 """Jobs: the one unit of execution, whatever it is part of; and those asked for on a compute."""
 
 from toolkit.contract.errors import Detail, ErrorCode, RequestError, not_found
+from toolkit.contract.ids import Prefix, is_id
 from toolkit.contract.jobs import FINAL_STATUSES, Job, JobCreate
 from toolkit.engine.core import Core
 from toolkit.engine.registry import validate_input
@@ -23,8 +24,8 @@ class Jobs:
 
         Raises:
             RequestError: `INVALID_REQUEST` for a type that no compute carries out or two different
-                computes, `NOT_FOUND` for a compute that is not there, and whatever admission
-                refuses.
+                computes, `NOT_FOUND` for a compute that is not there, `PROVIDER_NOT_ALLOWED` for
+                another provider than the compute's, and whatever admission refuses.
         """
         capability = self._capability(request.type)
         value = validate_input(capability, request.input, frozenset(), "input")
@@ -34,8 +35,14 @@ class Jobs:
                 "The request names two computes.",
                 details=[Detail("options.compute_id", "is not compute_id")],
             )
-        provider = await self._cloud(account_id, request.compute_id)
-        pinned = {"compute_id": request.compute_id, "provider": provider}
+        cloud, asked = await self._cloud(account_id, request.compute_id), request.options.provider
+        if asked not in (None, cloud) and not is_id(asked or "", Prefix.CONNECTION):
+            raise RequestError(
+                ErrorCode.PROVIDER_NOT_ALLOWED,
+                f"The compute is at `{cloud}`, which alone can use it.",
+                details=[Detail("options.provider", f"is not {cloud}")],
+            )
+        pinned = {"compute_id": request.compute_id, "provider": asked or cloud}
         return await self._solo.accept(
             account_id,
             capability,

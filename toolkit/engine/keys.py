@@ -11,6 +11,7 @@ from toolkit.contract.account import ApiKey, KeyCreate, KeyCreated, KeyRotate, S
 from toolkit.contract.base import now, rfc3339
 from toolkit.contract.errors import ErrorCode, RequestError, not_found
 from toolkit.contract.ids import Prefix, new_id
+from toolkit.engine.quota import Quotas
 from toolkit.store import Insert, Store, Update
 
 KEY_PREFIX = "sk_live_"
@@ -51,7 +52,7 @@ async def find_key(store: Store, digest: str) -> tuple[str, ApiKey]:
     if not rows or not hmac.compare_digest(str(rows[0]["digest"]), digest):
         raise RequestError(ErrorCode.UNAUTHENTICATED)
     key = ApiKey.model_validate_json(str(rows[0]["doc"]))
-    if _ended(key):
+    if has_ended(key):
         raise RequestError(ErrorCode.UNAUTHENTICATED)
     return str(rows[0]["account_id"]), key
 
@@ -78,8 +79,9 @@ def new_key(
 class Keys:
     """`/v1/account/keys`."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, quotas: Quotas) -> None:
         self._store = store
+        self._quotas = quotas
 
     async def list(self, account_id: str, limit: int, before: str | None) -> list[ApiKey]:
         """A page of the account's keys, newest first: never the keys themselves."""
@@ -110,6 +112,7 @@ class Keys:
             raise RequestError(
                 ErrorCode.FORBIDDEN, "A key with an allowance makes no others: use one without."
             )
+        await self._quotas.check_room(maker.account_id, 1)
         key, inserted, record = new_key(
             maker.account_id, scopes, request.max_cost_usd_per_day, request.name
         )
@@ -130,7 +133,7 @@ class Keys:
             raise RequestError(
                 ErrorCode.CONFLICT, f"It was rotated to `{old.rotated_to}`: rotate that one."
             )
-        if _ended(old):
+        if has_ended(old):
             raise RequestError(ErrorCode.CONFLICT, "It was revoked: make a new key.")
         _check_scopes(maker, old.scopes)
         if maker.purse not in (None, old.purse):
@@ -168,7 +171,8 @@ class Keys:
         return key
 
 
-def _ended(key: ApiKey) -> bool:
+def has_ended(key: ApiKey) -> bool:
+    """Tell if a key was revoked, or its time is up."""
     return key.revoked_at is not None or (key.expires_at is not None and key.expires_at <= now())
 
 

@@ -1,6 +1,5 @@
 """A lane to each connection: its health, how many calls are in it, and who goes next."""
 
-import logging
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator
@@ -10,14 +9,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from toolkit.contract.connections import Connection
+from toolkit.contract.errors import ErrorCode
 from toolkit.engine.health import Condition, Health, Pass, RetryBudget, Saved
 from toolkit.engine.limiter import FairLimiter
 from toolkit.engine.telemetry import LaneState
 from toolkit.plugins import VendorFault
 from toolkit.settings import Settings
 from toolkit.store import Store, Update
-
-log = logging.getLogger(__name__)
 
 # A connection that has never answered may be a wrong key or a vendor that is down: few calls find
 # that out as well as many.
@@ -87,20 +85,14 @@ class Lane:
         self._held_back = 0
         self._save(urgent=self._health.succeeded(model, took_ms))
 
-    def distrust(self, model: str) -> None:
-        """A model billed more than its bound: it is not used under a budget any more."""
-        log.warning("%s billed more for %s than its bound", self._provider, model)
-        self._health.distrust(model)
-        self._save(urgent=True)
-
-    def trust(self) -> None:
-        """Somebody says that the bounds of this connection's models hold."""
-        self._health.trust()
-        self._save(urgent=True)
-
     def failed(self, fault: VendorFault, leave: Pass) -> None:
         """The call that this was the leave for failed."""
         self._save(urgent=self._health.failed(fault, leave))
+
+    def note_test(self, error: ErrorCode | None) -> None:
+        """Count what a test of the connection has found out; none if the vendor takes its key."""
+        self._health.note_test(error)
+        self._save(urgent=True)
 
     def _save(self, *, urgent: bool) -> None:
         """Keep what is known of the connection with it; whoever writes last is right enough."""

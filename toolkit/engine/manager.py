@@ -79,6 +79,22 @@ class Manager:
                 await self.fail(task, lease, why(ErrorCode.CANCELLED))
             raise
 
+    async def check_allowance(
+        self, account_id: str, key_id: str | None, request: TaskCreate
+    ) -> None:
+        """Refuse a task of which the day's allowance covers nothing that its plan would cost.
+
+        Raises:
+            RequestError: `BUDGET_EXCEEDED`.
+        """
+        if await self._core.allowances.left(account_id, key_id) is None:
+            return
+        await self._core.allowances.check(account_id, key_id, None)
+        plan = await self._plans.make(account_id, request)
+        if plan.executable:
+            flow = workflow_of(request.objective, request.constraints, plan.nodes)
+            await self._workflows.check_allowance(account_id, key_id, flow)
+
     async def _plan(self, task: Task, lease: Lease) -> None:
         request = TaskCreate(objective=task.objective, constraints=task.constraints)
         plan = await self._plans.make(lease.account_id, request)
@@ -113,6 +129,7 @@ class Manager:
             spent = Decimal(str(task.cost_incurred_usd))
             left = float(max(Decimal(0), Decimal(str(left)) - spent))
         checked = await self._workflows.check(lease.account_id, request, kept, limit=left)
+        await self._workflows.check_allowance(lease.account_id, lease.key_id, request, kept)
         workflow = self._workflows.draft(request, checked, task_id=task.id)
         task.workflow_id = workflow.id
         task.workflow_ids.append(workflow.id)
@@ -140,7 +157,8 @@ class Manager:
                 plan.deliverables,
                 attempt=task.review_attempts,
                 retries_left=left,
-            )
+            ),
+            lease.account_id,
         )
         task.review = verdict
         task.reviews.append(verdict)

@@ -43,6 +43,13 @@ def _as_called(model: Model, name: str, offered: Mapping[str, Model]) -> Model:
     return replace(called, quality=model.quality, default=model.default)
 
 
+def find_model(
+    vendor: Vendor, kind: str, settings: VendorSettings | None, name: str
+) -> Model | None:
+    """The model of this name that a vendor may be asked for, if there is one."""
+    return next((m for m in models_offered(vendor, kind, settings) if m.id == name), None)
+
+
 def model_billed(
     vendor: Vendor, kind: str, settings: VendorSettings | None, asked: str, answered: str
 ) -> Model | None:
@@ -55,7 +62,7 @@ def model_billed(
         asked: the model that the router chose.
         answered: the model that the reply names.
     """
-    model = next((m for m in models_offered(vendor, kind, settings) if m.id == asked), None)
+    model = find_model(vendor, kind, settings, asked)
     if model is not None and model.source == OPERATORS:
         return model
     profiles = (m for m in vendor.models if m.profile_of == asked and m.id == answered)

@@ -17,6 +17,7 @@ from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.engine.core import Core
 from toolkit.store import Change, Conflict, Delete, Insert, Lease, Update
 from toolkit.store.prune import REQUESTS_KEPT
+from toolkit.store.writer import REQUEST_WAIT_S
 
 SWEPT_EVERY_S = 900.0
 
@@ -81,11 +82,12 @@ async def accept(
     """
     claim = CLAIM.get()
     if claim is None or claim.kept is not None:
-        await core.store.write(changes, lease=lease)
+        await core.store.write(changes, lease=lease, max_wait_s=REQUEST_WAIT_S)
         return
     try:
         answer = claim.answered(record)
-        await core.store.write([*changes, claim.inserted(*answer)], lease=lease)
+        accepted = [*changes, claim.inserted(*answer)]
+        await core.store.write(accepted, lease=lease, max_wait_s=REQUEST_WAIT_S)
     except Conflict:
         if await core.store.get("idempotency", claim.id) is None:
             raise

@@ -1,5 +1,6 @@
 """Plans: what a task would do; a dry run and the task itself share `Plans.make`."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
@@ -24,6 +25,8 @@ from toolkit.store import Insert
 TASK_NODE_RETRIES = 2
 Room = Literal["left", "any"]  # whether a call has to fit the budget, or only be bounded at all
 
+LONG_OBJECTIVE = 1_000
+
 
 class Plans:
     """`/v1/plans`, and the planning of tasks."""
@@ -47,6 +50,7 @@ class Plans:
         """Plan an objective and keep the plan; nothing is spent."""
         await self.check(account_id, request)
         plan = await self.make(account_id, request)
+        await self._core.quotas.check_room(account_id, 1)
         await accept(self._core, [self.inserted(account_id, plan)], plan)
         return plan
 
@@ -81,7 +85,12 @@ class Plans:
                 for c in capabilities
             },
         )
-        draft = make_plan(request.objective, request.constraints, view)
+        if len(request.objective) > LONG_OBJECTIVE:
+            # On a thread, as to read it takes too long for the loop; what it reads, nobody changes.
+            making = asyncio.to_thread(make_plan, request.objective, request.constraints, view)
+            draft = await making
+        else:
+            draft = make_plan(request.objective, request.constraints, view)
         cost, refusal = await self._cost(account_id, request, draft)
         return Plan(
             id=new_id(Prefix.PLAN),
@@ -143,7 +152,7 @@ class Plans:
                 node.input,
                 fillable_fields(by_id[node.id], [by_id[up] for up in node.depends_on]),
                 options[node.id],
-                await self._core.backends(account_id, by_id[node.id]),
+                await self._core.backends(account_id, by_id[node.id], options[node.id]),
                 money,
             )
             for node in nodes

@@ -1,27 +1,30 @@
-"""What list prices are old, and which models are announced to end: for `toolkit doctor`."""
+"""Which prices are old or the operator's own, and which models end: for `toolkit doctor`."""
 
 from collections.abc import Iterable, Iterator
 from datetime import date, timedelta
 
+from toolkit.contract.money import format_usd
 from toolkit.engine.offers import models_known
-from toolkit.plugins import Model, Vendor
-from toolkit.settings import Settings
+from toolkit.plugins import Model, TextRequest, Vendor
+from toolkit.settings import EVERY_MODEL, Settings, VendorSettings
 
 # As many names as a line has room for.
 MOST_NAMED = 4
 
 
 def review_prices(vendors: Iterable[Vendor], settings: Settings, today: date) -> Iterator[str]:
-    """Tell, in one line each, of prices that were read long ago, and of models that end.
+    """Tell, in one line each, of prices that are old or the operator's own, and of models that end.
 
     Args:
         vendors: whose models.
-        settings: from which age on prices are old; an operator's own prices are not judged.
+        settings: the operator's prices, and from which age on list prices are old.
         today: the day to go by.
     """
     oldest = timedelta(days=settings.max_price_age_days)
     for vendor in vendors:
-        models = models_known(vendor, settings.vendors.get(vendor.id))
+        mine = settings.vendors.get(vendor.id)
+        models = models_known(vendor, mine)
+        yield from _tell_own(vendor, mine, models)
         old = [m for m in models if m.as_of and today - date.fromisoformat(m.as_of) > oldest]
         if old:
             read = min(date.fromisoformat(model.as_of) for model in old)
@@ -35,6 +38,24 @@ def review_prices(vendors: Iterable[Vendor], settings: Settings, today: date) ->
                 instead = f"; its vendor names {model.successor}" if model.successor else ""
                 state = "was shut down on" if ended else "will be shut down on"
                 yield f"{vendor.id}'s {model.id} {state} {model.ends}{instead}."
+
+
+def _tell_own(vendor: Vendor, mine: VendorSettings | None, models: list[Model]) -> Iterator[str]:
+    """Tell what the operator's prices say, and which of them are for no model that there is."""
+    known = {model.id for model in models if model.kind == TextRequest.kind}
+    for name, prices in mine.prices.items() if mine else ():
+        if name not in {*known, EVERY_MODEL}:
+            yield (
+                f"[vendors.{vendor.id}] prices has {name}, which is no model that {vendor.id} is"
+                f" asked for: name one of {', '.join(sorted(known)) or 'its models'}."
+            )
+            continue
+        whose = "all of its models without one" if name == EVERY_MODEL else name
+        given, made = format_usd(prices.input_tokens), format_usd(prices.output_tokens)
+        yield (
+            f"[vendors.{vendor.id}] prices is used for {whose}: {given} in and {made} out for a"
+            " million tokens, in place of list prices."
+        )
 
 
 def _names(models: list[Model]) -> str:

@@ -1,28 +1,27 @@
 """What an account may have: work that is not done, and bytes that are kept."""
 
-import math
-import time
+from collections import Counter
 
 from toolkit.contract.errors import ErrorCode, RequestError, ServiceError
 from toolkit.settings import Settings
 from toolkit.store import Store
 
-COUNTED_EVERY_S = 30.0
 RETRY_AFTER_S = 5.0
-NEVER = (-math.inf, 0)
+MEGABYTE = 1e6
 
 
 class Quotas:
     """Keeps accounts to what `Settings` allows each.
 
-    Bytes are added up now and then: what other processes add or take away counts by then, what
-    this one adds at once.
+    The store sums up what an account keeps, artifacts and records, as it is written; what is on
+    its way there counts here.
     """
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self._store = store
         self._settings = settings
-        self._held: dict[str, tuple[float, int]] = {}
+        self._on_their_way: dict[str, tuple[str, int]] = {}
+        self._coming: Counter[str] = Counter()
 
     async def check_queue(self, account_id: str) -> None:
         """Refuse more work where too much of it is not done yet, or nothing of it could be kept.
@@ -48,19 +47,34 @@ class Quotas:
             RequestError: `PAYLOAD_TOO_LARGE`: to send less helps, and to send it again does not.
         """
         most = self._settings.max_stored_bytes
-        counted, held = self._held.get(account_id, NEVER)
-        if time.monotonic() - counted > COUNTED_EVERY_S:
-            held = await self._store.stored_bytes(account_id)
-            self._held[account_id] = time.monotonic(), held
-        if held + size_bytes > most:
+        artifacts, records = await self._store.stored_bytes(account_id)
+        artifacts += self._coming[account_id]
+        if artifacts + records + size_bytes > most:
             raise RequestError(
                 ErrorCode.PAYLOAD_TOO_LARGE,
-                f"The account keeps {held} bytes of artifacts and may keep {most}: delete some, or"
-                " have the operator allow more.",
+                f"The account keeps {_megabytes(artifacts)} of artifacts and"
+                f" {_megabytes(records)} of records, and may keep {_megabytes(most)}: delete"
+                " artifacts, or have the operator take out old work (toolkit prune) or allow more"
+                " (max_stored_bytes).",
             )
 
-    def add(self, account_id: str, size_bytes: int) -> None:
-        """Count bytes that are about to be kept; less than none, that are kept no longer."""
-        if account_id in self._held:
-            counted, held = self._held[account_id]
-            self._held[account_id] = counted, held + size_bytes
+    def expect(self, account_id: str, artifact_id: str, size_bytes: int) -> None:
+        """Count bytes whose record is on its way to the store."""
+        self._on_their_way[artifact_id] = account_id, size_bytes
+        self._coming[account_id] += size_bytes
+
+    def arrive(self, artifact_id: str) -> None:
+        """Leave bytes to the store's own count: their record is there, or never will be."""
+        account_id, size_bytes = self._on_their_way.pop(artifact_id, ("", 0))
+        self._coming[account_id] -= size_bytes
+        if not self._coming[account_id]:
+            del self._coming[account_id]
+
+
+def _megabytes(size_bytes: int) -> str:
+    """A size as people read it.
+
+    >>> _megabytes(124_000_000), _megabytes(512)
+    ('124 MB', '0.000512 MB')
+    """
+    return f"{size_bytes / MEGABYTE:g} MB"

@@ -131,15 +131,10 @@ class Rented(Generic[K, S]):
         Raises:
             RequestError: `CREDENTIALS_MISSING`.
         """
-        made_by = await self._core.store.get("connections", str(row["connection_id"]))
-        if made_by is not None:
-            connection = Connection.model_validate_json(str(made_by["doc"]))
-            if made_by["deleted"]:
-                current = await self._core.connections(str(row["account_id"]))
-                connection = _equal(connection, current.get(connection.provider))
-            vendor = self._core.registry.vendors.get(connection.provider)
-            if vendor is not None and self.creation.kind in vendor.infrastructure:
-                return vendor, connection
+        connection = await self._core.find_renter(row)
+        vendor = self._core.registry.vendors.get(connection.provider)
+        if vendor is not None and self.creation.kind in vendor.infrastructure:
+            return vendor, connection
         raise RequestError(
             ErrorCode.CREDENTIALS_MISSING,
             "Connect its vendor again, by the pointer it was made by.",
@@ -149,17 +144,3 @@ class Rented(Generic[K, S]):
 def vendor_name(record: Infrastructure) -> str:
     """What a vendor is to call it: its name, and its id to know it by."""
     return f"{record.name[:LONGEST_NAME]}-{record.id}"
-
-
-def _equal(made_by: Connection, other: Connection | None) -> Connection:
-    """Another connection by the same pointer.
-
-    Raises:
-        RequestError: `CREDENTIALS_MISSING`.
-    """
-    pointer = (made_by.connection_type, made_by.secret_ref)
-    if other is None or (other.connection_type, other.secret_ref) != pointer:
-        raise RequestError(
-            ErrorCode.CREDENTIALS_MISSING, f"Connect {made_by.provider} again, by the same pointer."
-        )
-    return other

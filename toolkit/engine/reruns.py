@@ -1,8 +1,10 @@
 """Workflows that run again, in whole or in part, without paying twice for what is there."""
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
-from toolkit.contract.base import now, rfc3339
+from toolkit.contract.base import JsonObject, now, rfc3339
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.jobs import Job, Options
 from toolkit.contract.workflows import Node, NodeCreate, Workflow, WorkflowCreate, WorkflowFork
@@ -23,15 +25,20 @@ class Reruns:
         self._roots = roots
         self._workflows = workflows
 
-    async def retry(self, account_id: str, workflow_id: str) -> Workflow:
+    async def retry(
+        self, account_id: str, workflow_id: str, *, key_id: str | None = None
+    ) -> Workflow:
         """Run a workflow that did not complete again, from its failed nodes on.
 
-        The id and the completed nodes stay, and so does what has been spent.
+        The id and the completed nodes stay, and so does what has been spent. What more it costs is
+        charged to the key that asks for it.
 
         Raises:
-            RequestError: `NOT_FOUND`; `CONFLICT` unless it is failed or cancelled and not a task's.
+            RequestError: `NOT_FOUND`; `CONFLICT` unless it is failed or cancelled and not a
+                task's; `BUDGET_EXCEEDED` where the key's allowance covers nothing of it.
         """
-        workflow = await self._workflows.get(account_id, workflow_id)
+        row = await self._workflows.row(account_id, workflow_id)
+        workflow = await self._workflows.current(row)
         if workflow.status not in ("failed", "cancelled") or workflow.task_id is not None:
             raise RequestError(
                 ErrorCode.CONFLICT,
@@ -39,8 +46,11 @@ class Reruns:
                 f"{', and part of a task' if workflow.task_id else ''}: only a failed or cancelled"
                 " workflow of its own is run again.",
             )
+        done = [node.id for node in workflow.nodes if node.status == "completed"]
+        asked = _asked_again(workflow, json.loads(str(row["spec"])), {})
+        await self._workflows.check_allowance(account_id, key_id, asked, done)
         await self._core.quotas.check_queue(account_id)
-        lease = await self._roots.reopened(workflow_id)
+        lease = await self._roots.reopened(workflow_id, key_id)
         try:
             await self._queue_again(workflow, lease)
         except BaseException:
@@ -91,23 +101,7 @@ class Reruns:
             for node in source.nodes
             if node.id not in again and node.status == "completed" and node.job_id is not None
         }
-        asked = WorkflowCreate(
-            name=source.name,
-            endpoint_id=source.endpoint_id,
-            compute_id=source.compute_id,
-            max_retries=source.max_retries,
-            options=source.options,
-            nodes=[
-                NodeCreate(
-                    id=node.id,
-                    capability=node.capability,
-                    input={**node.input, **request.overrides.get(node.id, {})},
-                    depends_on=node.depends_on,
-                    options=Options(**spec["options"].get(node.id, {})),
-                )
-                for node in source.nodes
-            ],
-        )
+        asked = _asked_again(source, spec, request.overrides)
         return await self._workflows.accept(
             account_id, asked, kept, forked_from=source.id, key_id=key_id
         )
@@ -132,6 +126,29 @@ class Reruns:
                 ErrorCode.INVALID_REQUEST, "The fork does not fit the workflow.", details=faults
             )
         return again
+
+
+def _asked_again(
+    source: Workflow, spec: Mapping[str, Any], overrides: Mapping[str, JsonObject]
+) -> WorkflowCreate:
+    """The request that a workflow came of, with other inputs for some nodes."""
+    return WorkflowCreate(
+        name=source.name,
+        endpoint_id=source.endpoint_id,
+        compute_id=source.compute_id,
+        max_retries=source.max_retries,
+        options=source.options,
+        nodes=[
+            NodeCreate(
+                id=node.id,
+                capability=node.capability,
+                input={**node.input, **overrides.get(node.id, {})},
+                depends_on=node.depends_on,
+                options=Options(**spec["options"].get(node.id, {})),
+            )
+            for node in source.nodes
+        ],
+    )
 
 
 def _as_drafted(workflow: Workflow) -> Workflow:

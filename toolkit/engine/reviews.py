@@ -42,13 +42,18 @@ class Reviews:
         self._tasks = tasks
         self._manager = manager
 
-    async def create(self, account_id: str, task_id: str, request: ReviewCreate) -> Task:
+    async def create(
+        self, account_id: str, task_id: str, request: ReviewCreate, *, key_id: str | None = None
+    ) -> Task:
         """Have a person's verdict on a task that has ended stand instead of the reviewer's.
+
+        What a retry costs is charged to the key that asks for it.
 
         Raises:
             RequestError: `NOT_FOUND`; `CONFLICT` for a task that is still worked on, made nothing,
                 or was retried as often as it may be; `INVALID_REQUEST` for a node that is not
-                there, or constraints that do not fit it.
+                there, or constraints that do not fit it; `BUDGET_EXCEEDED` for a retry that the
+                key's allowance does not cover.
             ServiceError: `RATE_LIMITED` for a retry while too much of the account's is queued.
         """
         task = await self._tasks.get(account_id, task_id)
@@ -60,8 +65,9 @@ class Reviews:
         plan = await self._plans.get(account_id, task.plan_id)
         verdict = _verdict(task, workflow, request)
         if verdict.decision == "retry":
+            await self._core.allowances.check(account_id, key_id, None)
             await self._core.quotas.check_queue(account_id)
-        lease = await self._roots.reopened(task_id)
+        lease = await self._roots.reopened(task_id, key_id)
         try:
             task.review = verdict
             task.reviews.append(verdict)

@@ -1,9 +1,8 @@
 """The router: which connection and model serve a job. Pure: it is told all it weighs."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
-from functools import partial
 from typing import Any
 
 from toolkit.contract.base import now
@@ -12,72 +11,9 @@ from toolkit.contract.errors import Detail, ErrorCode, RequestError, not_found
 from toolkit.contract.ids import Prefix
 from toolkit.contract.jobs import Candidate, Options, Routing
 from toolkit.engine.affordability import Money, explain_refusal, find_bound
-from toolkit.engine.health import Condition
+from toolkit.engine.backends import Backends, resolve_pin
 from toolkit.plugins import Capability, Model, Operation, Vendor
 from toolkit.plugins.pricing import price
-
-
-@dataclass(frozen=True, slots=True)
-class Backends:
-    """What the router weighs.
-
-    Attributes:
-        vendors: those that can serve the capability, in catalogue order.
-        connections: the account's connection at each vendor it has one at: of several, the
-            healthiest that this job has not tried in vain, the newest among equals.
-        models: what each vendor may be asked for, the one that is asked by default first.
-        conditions: how each vendor's connection is doing.
-        failed: the connections that this job has tried in vain.
-        pool: all connections by vendor, the newest first.
-        states: how each of them is doing, by its id.
-        rates: US dollars a second of a worker at the endpoints that are known, by their id.
-    """
-
-    vendors: Sequence[Vendor]
-    connections: Mapping[str, Connection]
-    models: Mapping[str, Sequence[Model]]
-    conditions: Mapping[str, Condition] = field(default_factory=dict)
-    failed: frozenset[str] = frozenset()
-    pool: Mapping[str, Sequence[Connection]] = field(default_factory=dict)
-    states: Mapping[str, Condition] = field(default_factory=dict)
-    rates: Mapping[str, Decimal | None] = field(default_factory=dict)
-
-    def without(self, failed: frozenset[str]) -> "Backends":
-        """The same, for a job that has tried some connections in vain: others come next."""
-        chosen = {
-            provider: min(pool, key=partial(self._rank_connection, failed))
-            for provider, pool in self.pool.items()
-        }
-        return replace(self, failed=failed).using(chosen)
-
-    def using(self, connections: Mapping[str, Connection]) -> "Backends":
-        """The same, with these connections at their vendors."""
-        known = {p: self.states[c.id] for p, c in connections.items() if c.id in self.states}
-        return replace(
-            self,
-            connections={**self.connections, **connections},
-            conditions={**self.conditions, **known},
-        )
-
-    def connection(self, candidate: Candidate) -> Connection:
-        """The connection that a candidate is asked by."""
-        pool = self.pool.get(candidate.provider, ())
-        named = (one for one in pool if one.id == candidate.connection_id)
-        return next(named, self.connections[candidate.provider])
-
-    def has_spare(self, connection: Connection, options: Options) -> bool:
-        """Tell whether another connection of the same vendor is left, where the pin allows it."""
-        return options.provider != connection.id and any(
-            one.id != connection.id and one.id not in self.failed
-            for one in self.pool.get(connection.provider, ())
-        )
-
-    def _rank_connection(
-        self, failed: frozenset[str], connection: Connection
-    ) -> tuple[bool, bool, bool, float]:
-        state = self.states[connection.id]
-        ill = state.wait_s > 0, state.state != "closed", state.error_rate or 0.0
-        return connection.id in failed, *ill
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +43,7 @@ def check(capability: Capability, options: Options, backends: Backends) -> None:
     Raises:
         RequestError: `PROVIDER_NOT_ALLOWED` or `CREDENTIALS_MISSING`.
     """
-    options, backends = _resolve_pin(options, backends)
+    options, backends = resolve_pin(options, backends)
     allowed = [vendor.id for vendor in backends.vendors]
     if options.provider is not None and options.provider.startswith(_POINTER):
         raise not_found("connection", options.provider)
@@ -118,12 +54,14 @@ def check(capability: Capability, options: Options, backends: Backends) -> None:
             f"`{capability.name}` cannot be served by the provider that was pinned.{offer}",
         )
     kind = capability.operation.kind if capability.operation else ""
-    usable = [vendor.id for vendor in backends.vendors if _usable(vendor, kind, options)]
+    usable = [v.id for v in backends.vendors if _is_usable(v, kind, options, backends)]
     if options.provider is not None and options.provider not in usable:
         where, fault = "at an endpoint of yours alone", "is required with this provider"
         named = "options.endpoint_id"
         if options.compute_id is not None:
             where, fault, named = "in no pod", "cannot be used for this", "options.compute_id"
+        elif options.endpoint_id is not None:
+            where, fault = "at its public endpoint alone", "cannot be used for this"
         raise RequestError(
             ErrorCode.PROVIDER_NOT_ALLOWED,
             f"`{options.provider}` does this {where}.",
@@ -132,7 +70,7 @@ def check(capability: Capability, options: Options, backends: Backends) -> None:
     wanted = [options.provider] if options.provider is not None else usable
     if options.provider is None and not capability.needs_connection:
         return
-    if not any(vendor in backends.connections for vendor in wanted):
+    if not any(backends.is_connected(vendor) for vendor in wanted):
         raise RequestError(
             ErrorCode.CREDENTIALS_MISSING,
             f"`{capability.name}` needs a connection: register one of {', '.join(wanted)}.",
@@ -141,30 +79,29 @@ def check(capability: Capability, options: Options, backends: Backends) -> None:
 
 def servable(capability: Capability, options: Options, backends: Backends) -> bool:
     """Whether any connection could carry out the operation that a capability makes do without."""
-    options, backends = _resolve_pin(options, backends)
+    options, backends = resolve_pin(options, backends)
     kind = capability.operation.kind if capability.operation else ""
     return any(
-        vendor.id in backends.connections and _usable(vendor, kind, options)
+        backends.is_connected(vendor.id) and _is_usable(vendor, kind, options, backends)
         for vendor in backends.vendors
     )
 
 
-def _resolve_pin(options: Options, backends: Backends) -> tuple[Options, Backends]:
-    """Read a pin of a connection as one of its vendor, who is asked by that connection alone.
-
-    The pin of a connection that the account does not have stays, and nothing fits it.
-    """
-    for provider, pool in backends.pool.items():
-        for connection in pool:
-            if options.provider == connection.id:
-                pinned = options.model_copy(update={"provider": provider})
-                return pinned, backends.using({provider: connection})
-    return options, backends
+def _is_usable(vendor: Vendor, kind: str, options: Options, backends: Backends) -> bool:
+    """Whether a vendor has a model that can be asked where the options would have it."""
+    models = backends.models.get(vendor.id) or (Model("", kind),)
+    return any(_serves(vendor, model, options) for model in models)
 
 
-def _usable(vendor: Vendor, kind: str, options: Options) -> bool:
+def _default_model(vendor: Vendor, options: Options, backends: Backends) -> Model | None:
+    """The model that a vendor is asked for when nothing else decides."""
+    models = backends.models.get(vendor.id) or (None,)
+    return next((m for m in models if m is None or _serves(vendor, m, options)), models[0])
+
+
+def _serves(vendor: Vendor, model: Model, options: Options) -> bool:
     return vendor.serves(
-        kind,
+        model,
         pinned=options.provider == vendor.id,
         endpoint=options.endpoint_id is not None,
         pod=options.compute_id is not None,
@@ -184,7 +121,8 @@ def route(
     first, asked for its default model. With it, every model that a vendor may be asked for is
     scored (see `score`); ties go to the default provider, then by name. What is not connected,
     cools down or has failed this job is excluded, and says so. Under a budget so is what has no
-    known bound, and what may come to more than is left.
+    known bound, and what may come to more than is left. Every connection of a vendor is a
+    candidate, in the order in which they are used (`Backends.considered`).
 
     Args:
         capability: what is asked for.
@@ -194,23 +132,27 @@ def route(
         money: what budgets leave; by default the whole of the options' own.
     """
     money = Money.of(options) if money is None else money
-    options, backends = _resolve_pin(options, backends)
+    options, backends = resolve_pin(options, backends)
     tried = {p for p, pool in backends.pool.items() if any(c.id in backends.failed for c in pool)}
     candidates = [
-        _candidate(vendor, model, options, operation, backends, money)
-        for vendor in backends.vendors
-        for model in (backends.models.get(vendor.id) or (None,))
+        _candidate(vendor, connection, model, options, operation, backends, money)
+        for vendor, connection, model in _considered(options, backends)
     ]
+    defaults = {v.id: _default_model(v, options, backends) for v in backends.vendors}
     weights = WEIGHTS.get(options.optimize_for or "", DEFAULT_WEIGHTS)
     best = _Best.of([c for c in candidates if not c.excluded] or candidates)
     for candidate in candidates:
         candidate.score = score(candidate, best, weights)
+    # A model of a vendor ranks as by the first connection that it may be asked by.
+    scores: dict[tuple[str, str | None], float] = {}
+    for candidate in sorted(candidates, key=lambda one: one.excluded):
+        scores.setdefault((candidate.provider, candidate.model), candidate.score or 0.0)
 
     def rank(candidate: Candidate) -> tuple[object, ...]:
         is_default = candidate.provider == capability.default_provider
         led = options.optimize_for is None and is_default
-        scored = -(candidate.score or 0.0)
-        default = (backends.models.get(candidate.provider) or (None,))[0]
+        scored = -scores[candidate.provider, candidate.model]
+        default = defaults[candidate.provider]
         second = default is None or candidate.model != default.id
         name = (not is_default, candidate.provider, second, candidate.model or "")
         # Another connection of a vendor that was tried comes before another vendor.
@@ -229,7 +171,7 @@ def route(
 def soonest(routing: Routing, backends: Backends) -> float | None:
     """Seconds until a candidate that only cools down may be called; none if there is none."""
     waits = [
-        (backends.states.get(c.connection_id or "") or backends.conditions[c.provider]).wait_s
+        backends.state(backends.find(c)).wait_s
         for c in routing.candidates
         if c.connected and not c.healthy and c.allowed and c.affordable
     ]
@@ -288,25 +230,37 @@ def _share(best: float, own: float) -> float:
     return best / own if best > 0 else 0.5 / (1.0 + own)
 
 
+def _considered(
+    options: Options, backends: Backends
+) -> Iterator[tuple[Vendor, Connection | None, Model | None]]:
+    """Pair each vendor's connections and models; the spare ones with what they may be asked for."""
+    for vendor in backends.vendors:
+        models = backends.models.get(vendor.id) or (None,)
+        default = _default_model(vendor, options, backends)
+        asked = models if options.optimize_for is not None else (default,)
+        first, *spare = backends.considered(vendor.id) or (None,)
+        yield from ((vendor, first, model) for model in models)
+        yield from ((vendor, one, model) for one in spare for model in asked)
+
+
 def _candidate(
     vendor: Vendor,
+    connection: Connection | None,
     model: Model | None,
     options: Options,
     operation: Operation[Any] | None,
     backends: Backends,
     money: Money,
 ) -> Candidate:
-    connection = backends.connections.get(vendor.id)
-    condition = backends.conditions.get(vendor.id) or Condition()
+    condition = backends.state(connection)
     estimate = _estimate(vendor, model, options, operation)
-    rate = backends.rates.get(options.endpoint_id or "")
-    bounded = find_bound(vendor, model, options, operation, money, rate)
+    bounded = find_bound(vendor, model, options, operation, money, backends.rate)
     latency = condition.latency.get(model.id if model else "")
-    allowed = options.provider in (None, vendor.id)
-    default = (backends.models.get(vendor.id) or (None,))[0]
-    asked = options.optimize_for is not None or model is default
+    its_vendor = options.provider in (None, vendor.id)
+    allowed = its_vendor and (connection is None or backends.pinned in (None, connection.id))
+    asked = options.optimize_for is not None or model is _default_model(vendor, options, backends)
     failed = connection is not None and connection.id in backends.failed
-    usable = model is None or _usable(vendor, model.kind, options)
+    usable = model is None or _serves(vendor, model, options)
     healthy = condition.wait_s <= 0
     ended = model is not None and model.has_ended(now().date())
     trusted = not money.limited or model is None or model.id not in condition.overbilled
@@ -315,10 +269,12 @@ def _candidate(
     if connection is None:
         reason = "not connected"
     elif not allowed:
-        reason = "another provider is pinned"
+        reason = f"another {'connection' if its_vendor else 'provider'} is pinned"
     elif not usable:
         reason = "needs an endpoint of yours: options.provider with options.endpoint_id"
-        if options.compute_id is not None:
+        if model is not None and model.public:
+            reason = "runs at its vendor's public endpoint alone"
+        elif options.compute_id is not None:
             reason = "does not do this in a pod"
     elif failed:
         reason = "failed this job before"
@@ -332,8 +288,12 @@ def _candidate(
         reason = explain_refusal(bounded, estimate, money, trusted=trusted)
     elif options.provider is not None:
         reason = "pinned by the request"
+    elif condition.unresolved:
+        reason = "connected; its pointer led to no secret when it was last asked for"
     elif condition.state == "half_open":
         reason = "connected; the next call finds out whether it has recovered"
+    elif connection is not backends.considered(vendor.id)[0]:
+        reason = backends.explain_order(connection)
     return Candidate(
         provider=vendor.id,
         model=model.id if model else None,
@@ -361,9 +321,10 @@ def _estimate(
     vendor: Vendor, model: Model | None, options: Options, operation: Operation[Any] | None
 ) -> Decimal | None:
     """What a candidate is expected to cost where it is asked to run."""
-    if vendor.infrastructure and options.compute_id is not None:
+    placed = vendor.takes_place(model)
+    if placed and options.compute_id is not None:
         return Decimal(0)  # a pod is billed by the hour, whatever it does
-    if vendor.infrastructure and options.endpoint_id is not None:
+    if placed and options.endpoint_id is not None:
         return None  # by the second of its GPU, and nobody knows how many before
     return estimate_usd(operation, model)
 

@@ -24,6 +24,7 @@ from toolkit.engine.router import servable
 from toolkit.engine.work import Ended, Work
 from toolkit.plugins import Blob, Call, Capability, Result, Upstream, VendorFault
 from toolkit.store import Change, Insert, LeaseLost
+from toolkit.workers.plain import NotPlainError
 
 log = logging.getLogger(__name__)
 
@@ -160,7 +161,9 @@ class JobRunner:
             hooks = Hooks(operation=partial(self._calls.operate, work))
         flow = capability.flow(call)
         timeouts = self._core.timeouts("", capability.id)
-        result = await self._core.driver.run(flow, hooks, timeouts=timeouts)
+        result = await self._core.driver.run(
+            flow, hooks, timeouts=timeouts, account_id=work.account_id
+        )
         artifact_id = self._artifacts.new_id()
         if "artifact_id" in capability.output_model.model_fields:
             result.output["artifact_id"] = artifact_id
@@ -184,7 +187,9 @@ class JobRunner:
             changes.append(self._cache.put(key, work))
         # What was paid for is written down at once; a node that cost nothing waits for company.
         paid = job.provider is not None or job.node_id is None
-        return Ended(kept, self._core.store.write(changes, lease=work.lease, eager=paid))
+        written = self._core.store.write(changes, lease=work.lease, eager=paid)
+        written.add_done_callback(lambda _: self._core.quotas.arrive(kept.artifact.id))
+        return Ended(kept, written)
 
     def _fail(self, work: Work, error: ErrorInfo) -> Ended:
         changes = work.finish("failed", error)
@@ -207,8 +212,9 @@ class JobRunner:
         value = validate_input(capability, given, frozenset(), "input")
         operable = True
         if capability.operation is not None and not capability.operation_required:
-            backends = await self._core.backends(work.account_id, capability)
-            operable = servable(capability, work.job.options, backends)
+            options = work.job.options
+            backends = await self._core.backends(work.account_id, capability, options)
+            operable = servable(capability, options, backends)
         return Call(
             input=value,
             blobs=await self._blobs(work, value),
@@ -270,6 +276,8 @@ def _explain(error: Exception) -> tuple[ErrorInfo, bool]:
             return ErrorInfo(code=error.code.name, message=error.message), error.retryable
         case ToolkitError():
             return ErrorInfo.of(error), error.code.retryable
+        case NotPlainError():
+            return ErrorInfo(code=ErrorCode.INTERNAL.name, message=str(error)), False
     # A fault of a capability's own code: its text may hold anything, so only its kind is shown.
     log.error("a job failed with %s", type(error).__name__, exc_info=error)
     message = f"The capability's own code failed with {type(error).__name__}."

@@ -86,10 +86,9 @@ class Runs:
             RequestError: whatever `create` refuses, but for a missing connection: that is shown.
         """
         capability, operation = self._asked(request)
-        await self._core.load_rate(request.options.endpoint_id)
-        backends = await self._core.backends(account_id, capability)
+        backends = await self._core.backends(account_id, capability, request.options)
         pin = request.options.provider
-        if pin is not None and (backends.connections or is_id(pin, Prefix.CONNECTION)):
+        if pin is not None and (backends.pool or is_id(pin, Prefix.CONNECTION)):
             check(capability, request.options, backends)
         await self._admission.gate(account_id).find(capability, request.input, request.options)
         routing = route(capability, request.options, operation, backends)

@@ -22,6 +22,7 @@ from toolkit.engine.work import Suspended, Work, interrupted
 from toolkit.store import Change, Emit, Lease, Update
 
 DEFAULT_OPTIONS = Options()
+STARTED_AT_ONCE = 4
 
 
 class Recovered(NamedTuple):
@@ -86,9 +87,7 @@ class Scheduler:
         """
         try:
             self._begin()
-            for node_id in self._nodes:
-                if self._ready(node_id):
-                    self._start(node_id)
+            await self._start_all([node_id for node_id in self._nodes if self._ready(node_id)])
             if self._tasks:
                 async with asyncio.timeout(self._workflow.options.deadline_s) as deadline:
                     await self._idle.wait()
@@ -170,6 +169,13 @@ class Scheduler:
         carried_out = self._carry_out(node_id)
         self._tasks.add(asyncio.create_task(carried_out, context=self._context))
 
+    async def _start_all(self, node_ids: Sequence[str]) -> None:
+        """Start nodes a few at a time: what each does first is done in one turn of the loop."""
+        for i, node_id in enumerate(node_ids):
+            self._start(node_id)
+            if i % STARTED_AT_ONCE == STARTED_AT_ONCE - 1:
+                await asyncio.sleep(0)
+
     async def _carry_out(self, first: str) -> None:
         """Carry out a node and then, for as long as there is one, a node that waited for it.
 
@@ -179,8 +185,7 @@ class Scheduler:
         try:
             while ready:
                 node_id, *others = ready
-                for other in others:
-                    self._start(other)
+                await self._start_all(others)
                 ready = await self._execute(node_id)
         except Exception as error:
             self._failure = self._failure or error

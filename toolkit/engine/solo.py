@@ -53,7 +53,7 @@ class Solo:
         """
         gate = self._admission.gate(account_id)
         bound = await gate.admit(capability, given, options, operation)
-        await self._core.allowances.check(key_id, bound)
+        await self._core.allowances.check(account_id, key_id, bound)
         await self._core.quotas.check_queue(account_id)
         job = Job(
             id=new_id(Prefix.JOB),

@@ -106,6 +106,7 @@ class Stock(Rented[K, S]):
         *,
         along: Sequence[Change] = (),
         named: Mapping[str, str] = {},
+        key_id: str | None = None,
     ) -> None:
         """Write a record down, then have the vendor make the thing.
 
@@ -115,12 +116,14 @@ class Stock(Rented[K, S]):
             creation: what the vendor is asked.
             along: what is written together with the record.
             named: our ids of what the request names by the vendor's.
+            key_id: the key that it is asked for with.
 
         Raises:
             RequestError: `CREDENTIALS_MISSING`.
         """
         vendor, connection = await self._core.cloud(account_id, self.creation.kind)
-        inserted = self._inserted(account_id, record, connection)
+        await self._core.quotas.check_room(account_id, 1)
+        inserted = self._inserted(account_id, record, connection, key_id=key_id)
         self._core.making.add(record.id)
         try:
             await accept(self._core, [inserted, *along], record)

@@ -25,12 +25,15 @@ class Storages(Stock[Storage, VolumeState]):
     creation = VolumeCreation
     listing = VolumeListing()
 
-    async def create(self, account_id: str, request: StorageCreate) -> Storage:
+    async def create(
+        self, account_id: str, request: StorageCreate, *, key_id: str | None = None
+    ) -> Storage:
         """Rent a network volume; it is billed until it is deleted.
 
         Raises:
-            RequestError: `CREDENTIALS_MISSING`.
+            RequestError: `FORBIDDEN` for a key with an allowance; `CREDENTIALS_MISSING`.
         """
+        await self._core.allowances.check_renting(account_id, key_id)
         storage = Storage(
             id=new_id(Prefix.STORAGE),
             created_at=now(),
@@ -41,7 +44,7 @@ class Storages(Stock[Storage, VolumeState]):
         creation = VolumeCreation(
             name=vendor_name(storage), size_gb=storage.size_gb, data_center=storage.data_center
         )
-        await self._create(account_id, storage, creation)
+        await self._create(account_id, storage, creation, key_id=key_id)
         return storage
 
     async def _deletion(self, record: Storage, vendor_id: str) -> VolumeDeletion:  # noqa: ARG002

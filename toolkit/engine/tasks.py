@@ -54,7 +54,7 @@ class Tasks:
             RequestError: `NOT_FOUND` for an endpoint that is not there.
         """
         await self._plans.check(account_id, request)
-        await self._core.allowances.check(key_id, None)
+        await self._manager.check_allowance(account_id, key_id, request)
         await self._core.quotas.check_queue(account_id)
         task = Task(
             id=new_id(Prefix.TASK),
@@ -103,24 +103,29 @@ class Tasks:
             await self._roots.cancel(task_id)
         return await self.get(account_id, task_id)
 
-    async def resume(self, account_id: str, task_id: str) -> Task:
-        """Take a blocked task back to planning.
+    async def resume(self, account_id: str, task_id: str, *, key_id: str | None = None) -> Task:
+        """Take a blocked task back to planning; what it costs is charged to the key that asks.
 
         Raises:
-            RequestError: `CONFLICT` when it is not blocked.
+            RequestError: `CONFLICT` when it is not blocked, `BUDGET_EXCEEDED` for a key whose
+                allowance is used up.
         """
         task = await self.get(account_id, task_id)
         if task.status != "blocked":
             raise RequestError(
                 ErrorCode.CONFLICT, f"The task is {task.status}; only a blocked one is resumed."
             )
+        request = TaskCreate(objective=task.objective, constraints=task.constraints)
+        await self._manager.check_allowance(account_id, key_id, request)
         await self._core.quotas.check_queue(account_id)
-        await self._lease_again(task, "planning", None)
+        await self._lease_again(task, "planning", None, key_id)
         return await self.get(account_id, task_id)
 
-    async def _lease_again(self, task: Task, status: TaskStatus, error: ErrorInfo | None) -> None:
+    async def _lease_again(
+        self, task: Task, status: TaskStatus, error: ErrorInfo | None, key_id: str | None = None
+    ) -> None:
         """Move a blocked task, whose root is closed, to another state."""
-        lease = await self._roots.reopened(task.id)
+        lease = await self._roots.reopened(task.id, key_id)
         task.missing_capabilities, task.missing_connections, task.missing = [], [], []
         task.error = error
         await self._manager.move(task, lease, status)

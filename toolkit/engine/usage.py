@@ -21,6 +21,7 @@ _COLUMNS: dict[UsageGroup, str] = {
     "provider": "provider",
     "connection": "connection_id",
     "agent": "agent_id",
+    "key": "key_id",
 }
 _SUMS = ("jobs", "failed", "cached", "calls", "unpriced", "nano", "latency_ms")
 
@@ -85,13 +86,14 @@ def counted(
     account_id, agent_id, capability = lease.account_id, lease.agent_id, job.capability
     values: dict[str, object] = {
         "id": f"{account_id}|{day}|{capability}|{provider or ''}|{connection_id or ''}"
-        f"|{agent_id or ''}",
+        f"|{agent_id or ''}|{lease.key_id or ''}",
         "account_id": account_id,
         "day": day,
         "capability": capability,
         "provider": provider,
         "connection_id": connection_id,
         "agent_id": agent_id,
+        "key_id": lease.key_id,
     }
     return Count("usage", values, more)
 

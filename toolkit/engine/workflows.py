@@ -1,5 +1,6 @@
 """Workflows: accepted, stored, read and cancelled. How they run is `scheduler.py`'s."""
 
+import asyncio
 import json
 from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
@@ -25,6 +26,7 @@ from toolkit.engine.estimates import (
 from toolkit.engine.graph import build
 from toolkit.engine.nodes import JobState, all_skipped, dependents, shown
 from toolkit.engine.once import accept
+from toolkit.engine.pacing import Pacer
 from toolkit.engine.registry import fillable_fields, validate_input
 from toolkit.engine.roots import Roots
 from toolkit.engine.runner import JobRunner
@@ -84,7 +86,7 @@ class Workflows:
             RequestError: see `create`.
         """
         checked = await self.check(account_id, request, kept)
-        await self._core.allowances.check(key_id, None)
+        await self.check_allowance(account_id, key_id, request, kept)
         await self._core.quotas.check_queue(account_id)
         workflow = self.draft(request, checked)
         workflow.forked_from = forked_from
@@ -119,37 +121,42 @@ class Workflows:
             RequestError: see `create`.
         """
         settings, registry = self._core.settings, self._core.registry
-        build(request.nodes, max_nodes=settings.max_nodes, max_edges=settings.max_edges)
-        by_id = {node.id: registry.require(node.capability) for node in request.nodes}
-        await check_place(self._core, account_id, request.endpoint_id, request.compute_id)
-        gate = self._admission.gate(account_id)
-        options = node_options(request)
-        limits = [one for one in (limit, request.options.max_cost_usd) if one is not None]
-        limit = min(limits, default=None)
-        faults: list[Detail] = []
-        estimates: dict[str, Estimate] = {}
-        choices: Choices = {}
-        for i, node in enumerate(request.nodes):
-            capability = by_id[node.id]
-            fillable = fillable_fields(capability, [by_id[up] for up in node.depends_on])
-            try:
-                validate_input(capability, node.input, fillable, f"nodes.{i}.input")
-            except RequestError as error:
-                faults += error.details
-                continue
-            own = options[node.id]
-            await gate.admit(capability, node.input, own, None)
-            estimates[node.id] = FREE
-            if node.id not in kept:
-                estimates[node.id] = estimate_node(
-                    capability,
-                    node.input,
-                    fillable,
-                    own,
-                    await gate.backends(capability),
-                    Money.of(own).within(limit),
-                    choices,
-                )
+        async with Pacer() as pacer:
+            build(request.nodes, max_nodes=settings.max_nodes, max_edges=settings.max_edges)
+            await pacer.pause()
+            by_id = {node.id: registry.require(node.capability) for node in request.nodes}
+            await check_place(self._core, account_id, request.endpoint_id, request.compute_id)
+            gate = self._admission.gate(account_id)
+            options = node_options(request)
+            limits = [one for one in (limit, request.options.max_cost_usd) if one is not None]
+            limit = min(limits, default=None)
+            faults: list[Detail] = []
+            estimates: dict[str, Estimate] = {}
+            choices: Choices = {}
+            for i, node in enumerate(request.nodes):
+                await pacer.pause()
+                capability = by_id[node.id]
+                fillable = fillable_fields(capability, [by_id[up] for up in node.depends_on])
+                try:
+                    validate_input(capability, node.input, fillable, f"nodes.{i}.input")
+                except RequestError as error:
+                    faults += error.details
+                    continue
+                own = options[node.id]
+                await gate.admit(capability, node.input, own, None)
+                estimates[node.id] = FREE
+                if node.id not in kept:
+                    await pacer.pause()
+                    estimates[node.id] = estimate_node(
+                        capability,
+                        node.input,
+                        fillable,
+                        own,
+                        await gate.backends(capability, own),
+                        Money.of(own).within(limit),
+                        choices,
+                    )
+            await pacer.pause()
         if faults:
             raise RequestError(
                 ErrorCode.INVALID_REQUEST, "Some nodes have inputs that do not fit.", details=faults
@@ -158,6 +165,52 @@ class Workflows:
         if refusal is not None:
             raise RequestError(ErrorCode.BUDGET_EXCEEDED, refusal)
         return Checked(options, estimates)
+
+    async def check_allowance(
+        self,
+        account_id: str,
+        key_id: str | None,
+        request: WorkflowCreate,
+        kept: Collection[str] = (),
+    ) -> None:
+        """Refuse a graph of which the day's allowance covers nothing that costs anything.
+
+        Args:
+            account_id: whose it is.
+            key_id: the key that it is asked for with.
+            request: the graph, which can be run.
+            kept: the nodes that are not run, as their results are there.
+
+        Raises:
+            RequestError: `BUDGET_EXCEEDED`.
+        """
+        allowances = self._core.allowances
+        left = await allowances.left(account_id, key_id)
+        if left is None:
+            return
+        await allowances.check(account_id, key_id, None)
+        gate, options = self._admission.gate(account_id), node_options(request)
+        by_id = {node.id: self._core.registry.require(node.capability) for node in request.nodes}
+        refused: Estimate | None = None
+        for node in request.nodes:
+            if node.id in kept:
+                continue
+            await asyncio.sleep(0)  # there may be many, and others want a turn
+            capability = by_id[node.id]
+            estimate = estimate_node(
+                capability,
+                node.input,
+                fillable_fields(capability, [by_id[up] for up in node.depends_on]),
+                options[node.id],
+                await gate.backends(capability, options[node.id]),
+                Money(limited=True, room=left),
+            )
+            if estimate.refusal is not None:
+                refused = estimate
+            elif estimate != FREE:
+                return
+        if refused is not None:
+            await allowances.refuse(account_id, key_id)
 
     def draft(
         self, request: WorkflowCreate, checked: Checked, *, task_id: str | None = None
@@ -229,17 +282,24 @@ class Workflows:
 
     async def current(self, row: Mapping[str, Any]) -> Workflow:
         """A workflow as it stands: while it runs, its nodes are told by their jobs."""
-        workflow = Workflow.model_validate_json(str(row["doc"]))
-        if workflow.status in FINAL_STATUSES:
-            return workflow
-        kept: dict[str, str] = json.loads(str(row["spec"]))["kept"]
-        rows = await self._core.store.find("jobs", workflow_id=workflow.id)
-        jobs = {str(job["node_id"]): _state(job) for job in rows}
-        for node_id, job_id in kept.items():
-            found = await self._core.store.get("jobs", job_id)
-            if found is not None:
-                jobs[node_id] = _state(found)
-        workflow = shown(workflow, jobs, all_skipped(jobs, dependents(workflow.nodes)))
+        async with Pacer() as pacer:
+            workflow = Workflow.model_validate_json(str(row["doc"]))
+            if workflow.status in FINAL_STATUSES:
+                return workflow
+            await pacer.pause()
+            kept: dict[str, str] = json.loads(str(row["spec"]))["kept"]
+            jobs: dict[str, JobState] = {}
+            for job in await self._core.store.find("jobs", workflow_id=workflow.id):
+                await pacer.pause()
+                jobs[str(job["node_id"])] = _state(job)
+            for node_id, job_id in kept.items():
+                await pacer.pause()
+                found = await self._core.store.get("jobs", job_id)
+                if found is not None:
+                    jobs[node_id] = _state(found)
+            await pacer.pause()
+            workflow = shown(workflow, jobs, all_skipped(jobs, dependents(workflow.nodes)))
+            await pacer.pause()
         started = (job.started_at for job in jobs.values() if job.started_at)
         workflow.status, workflow.started_at = row["status"], min(started, default=None)
         return workflow

@@ -1,7 +1,8 @@
 """The magics of `%load_ext toolkit`: thin sugar over the client; each returns what it made.
 
 All of them use one client, the variable `toolkit_client`. Until there is one, the first magic that
-needs it makes it: of the server that `TOOLKIT_BASE_URL` names, else `Client.local()`.
+needs it makes it: of the server that the environment or a profile names (the table in
+`toolkit.profiles.resolution`), else `Client.local()`.
 """
 
 import os
@@ -21,6 +22,7 @@ from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.usage import DEFAULT_GROUPS, USAGE_GROUPS
 from toolkit.given import document_of, parsed
 from toolkit.notebook.filling import filled, filled_all
+from toolkit.profiles.resolution import choose_profile, names_server
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -77,6 +79,7 @@ class ToolkitMagics(Magics):
     @argument("--sandbox", action="store_true", help="open an engine here: no keys, no bills")
     @argument("--data-dir", help="open an engine here, with its data in this folder")
     @argument("--base-url", help="use this server")
+    @argument("--profile", metavar="NAME", help="use this profile of `toolkit login`")
     @argument(
         "--api-key-env", metavar="VARIABLE", default=KEY_VARIABLE, help="the server's key is there"
     )
@@ -191,21 +194,21 @@ class ToolkitMagics(Magics):
         """The client of this notebook, made on first use."""
         found = self.shell.user_ns.get(VARIABLE)
         if found is None:
-            found = _server() if os.environ.get("TOOLKIT_BASE_URL") else _here()
+            found = _server() if names_server() else _here()
             self.shell.push({VARIABLE: found})
         return _checked(found, VARIABLE)
 
     def _chosen(self, given: "Namespace") -> AnyClient | None:
         """The client that the options of `%connect` ask for; none if they do not."""
         here = given.sandbox or given.data_dir is not None
-        if here + bool(given.base_url) + bool(given.client) > 1:
-            raise UsageError("name one: --client, --base-url, or an engine here")
+        if here + bool(given.base_url or given.profile) + bool(given.client) > 1:
+            raise UsageError("name one: --client, --base-url, --profile, or an engine here")
         if given.client:
             if given.client not in self.shell.user_ns:
                 raise UsageError(f"there is no variable {given.client}")
             return _checked(self.shell.user_ns[given.client], given.client)
-        if given.base_url:
-            return _server(given.base_url, given.api_key_env)
+        if given.base_url or given.profile:
+            return _server(given.base_url, given.api_key_env, given.profile)
         return _here(given.data_dir, given.sandbox) if here else None
 
     def _done(self, made: Any, given: "Namespace") -> Any:
@@ -268,11 +271,15 @@ def _here(data_dir: str | None = None, sandbox: bool = False) -> AnyClient:
     return Client.local(data_dir, sandbox=sandbox)
 
 
-def _server(base_url: str | None = None, key_variable: str = KEY_VARIABLE) -> AnyClient:
+def _server(
+    base_url: str | None = None, key_variable: str = KEY_VARIABLE, profile: str | None = None
+) -> AnyClient:
     key = os.environ.get(key_variable)
-    if not key:
+    has_profile = choose_profile(base_url, profile) is not None
+    if not key and (key_variable != KEY_VARIABLE or not has_profile):
         raise UsageError(f"{key_variable} is not set: put the server's key there")
-    return AnyClient(base_url, key)
+    # The usual variable is the client's to read: a profile's address has another key.
+    return AnyClient(base_url, None if key_variable == KEY_VARIABLE else key, profile=profile)
 
 
 def _names(kind: str) -> Iterator[str]:

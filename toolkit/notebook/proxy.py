@@ -12,7 +12,8 @@ def server() -> dict[str, Any]:
     command = [sys.executable, "-m", "toolkit", "serve", "--port", "{port}"]
     return {
         "command": [*command, "--data-dir", ".toolkit-server", "--log-level", "error"],
-        "timeout": 30,
+        # Until it answers: a free Binder is slow on its first day, and a busy machine always.
+        "timeout": 120,
         "launcher_entry": {
             "enabled": True,
             "title": "Toolkit /v1",

@@ -176,9 +176,12 @@ class ProviderSetup(Panel):
         self._background.act(lambda: self._create(vendor, kind, name))
 
     def _create(self, vendor: str, kind: str, name: str) -> None:
-        self._client.connections.create(vendor, kind, name)
+        warning = self._client.connections.create(vendor, kind, name).warning
         self._tests.pop(vendor, None)
         self._read()
+        if warning is not None:
+            self.tell(f"{vendor} is connected, but {warning}", fault=True)
+            return
         unlocked = ", ".join(self._vendors[vendor].capabilities)
         self.tell(f"{vendor} is connected: it serves {unlocked}.", fault=False)
 

@@ -16,6 +16,7 @@ from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.engine.telemetry import Span, Unobserved
 from toolkit.engine.work import Work
 from toolkit.observability.redaction import redact
+from toolkit.observability.repeats import Repeats
 from toolkit.server.telemetry import Exchange
 
 LogFormat = Literal["auto", "json", "text"]
@@ -23,6 +24,8 @@ LogLevel = Literal["debug", "info", "warning", "error"]
 Line = MutableMapping[str, Any]
 
 _OURS = "toolkit"
+_UNKNOWN_KEY = 401
+_STRANGERS = frozenset({_UNKNOWN_KEY, 403, 429})
 
 
 class Logs(Unobserved):
@@ -43,6 +46,10 @@ class Logs(Unobserved):
         """Write a line of the server's own."""
         self._log.info(event, **fields)
 
+    def fail(self, event: str, **fields: object) -> None:
+        """Write a line of what the server could not do."""
+        self._log.error(event, **fields)
+
     @contextmanager
     def request(self, exchange: Exchange) -> Iterator[None]:
         """Around one exchange."""
@@ -56,6 +63,10 @@ class Logs(Unobserved):
                 method=exchange.method,
                 route=exchange.route,
                 status=exchange.status,
+                error_code=exchange.error_code,
+                # Of whom nobody knows who they are, so that their operator can be found.
+                peer=exchange.peer if exchange.status in _STRANGERS else None,
+                key_last4=exchange.key_last4 if exchange.status == _UNKNOWN_KEY else None,
                 duration_ms=round((time.perf_counter() - began) * 1000, 1),
                 bytes_out=exchange.bytes_out,
                 request_id=exchange.request_id,
@@ -111,6 +122,8 @@ def piped(stream: TextIO, form: LogFormat, level: LogLevel) -> Iterator[None]:
     """
     handler = logging.StreamHandler(stream)
     handler.setFormatter(_formatter(stream, form))
+    repeats = Repeats(handler)
+    handler.addFilter(repeats)
     root, ours = logging.getLogger(), logging.getLogger(_OURS)
     before = root.handlers[:], root.level, ours.level
     root.handlers = [handler]
@@ -120,10 +133,16 @@ def piped(stream: TextIO, form: LogFormat, level: LogLevel) -> Iterator[None]:
     try:
         yield
     finally:
+        repeats.close()
         logging.captureWarnings(False)
         root.handlers = before[0]
         root.setLevel(before[1])
         ours.setLevel(before[2])
+
+
+def is_json(stream: TextIO, form: LogFormat) -> bool:
+    """Tell if the lines on a stream are JSON."""
+    return form == "json" or (form == "auto" and not stream.isatty())
 
 
 def _number(level: LogLevel) -> int:
@@ -132,7 +151,7 @@ def _number(level: LogLevel) -> int:
 
 def _formatter(stream: TextIO, form: LogFormat) -> logging.Formatter:
     terminal = stream.isatty()
-    as_json = form == "json" or (form == "auto" and not terminal)
+    as_json = is_json(stream, form)
     renderer: Any = (
         structlog.processors.JSONRenderer(default=str)
         if as_json

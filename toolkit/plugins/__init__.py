@@ -1,24 +1,27 @@
 """What a vendor file and a capability file are written against; third parties use it too.
 
 A capability is one generator: it yields *steps* (an operation such as `TextRequest` for a vendor
-that the router picks, an `httpx.Request`, a `Compute` for this machine's CPU) and receives what
-came of each. A vendor is a set of such generators, one for each kind of operation it can carry
-out. Neither opens a socket, sleeps or starts a thread: the engine's one driver does, so a flow is
-tested without any of them.
+that the router picks, an `httpx.Request`, a `RunInProcess` for this machine's CPU) and receives
+what came of each. A vendor is a set of such generators, one for each kind of operation it can carry
+out. Neither opens a socket, sleeps or starts a thread or a process: the engine's one driver does,
+so a flow is tested without any of them.
 """
 
 from toolkit.plugins.bounds import Bound, CharacterBound, ExactBound, PixelBound, TokenBound
 from toolkit.plugins.capability import Blob, Call, Capability, Result, Take, Upstream
 from toolkit.plugins.flow import (
     PUBLIC_ONLY,
-    Compute,
+    RECORDED_MODEL,
     Flow,
     Pause,
+    RunInProcess,
+    RunInThread,
     Step,
     Submitted,
-    compute,
     operate,
     pause,
+    run_in_process,
+    run_in_thread,
     send,
     submitted,
 )
@@ -39,6 +42,7 @@ from toolkit.plugins.vendor import Access, Model, PriceTier, Vendor, VendorFault
 
 __all__ = [
     "PUBLIC_ONLY",
+    "RECORDED_MODEL",
     "Access",
     "Blob",
     "Bound",
@@ -47,7 +51,6 @@ __all__ = [
     "CharacterBound",
     "CloneReply",
     "CloneRequest",
-    "Compute",
     "Cost",
     "ExactBound",
     "Flow",
@@ -60,6 +63,8 @@ __all__ = [
     "PriceTier",
     "Reply",
     "Result",
+    "RunInProcess",
+    "RunInThread",
     "SpeechReply",
     "SpeechRequest",
     "Step",
@@ -72,9 +77,10 @@ __all__ = [
     "Vendor",
     "VendorFault",
     "WorkerTime",
-    "compute",
     "operate",
     "pause",
+    "run_in_process",
+    "run_in_thread",
     "send",
     "submitted",
 ]

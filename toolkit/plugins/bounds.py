@@ -88,8 +88,18 @@ class TokenBound:
         return self.capped and not (self.unless_it_reasons and model.reasons)
 
 
+class Uncapped:
+    """What has no cap of the operation's own."""
+
+    __slots__ = ()
+
+    def cap_holds(self, _model: Limits, /) -> bool:
+        """There is nothing to cap."""
+        return False
+
+
 @dataclass(frozen=True, slots=True)
-class CharacterBound:
+class CharacterBound(Uncapped):
     """A spoken text's characters, however the vendor counts them.
 
     Counts by code points, by UTF-16 units, and with two for an ideograph are all within the bytes.
@@ -110,13 +120,9 @@ class CharacterBound:
         """
         return {"characters": float(max(count_bytes(operation.text), self.minimum))}
 
-    def cap_holds(self, _model: Limits, /) -> bool:
-        """Speech has no cap."""
-        return False
-
 
 @dataclass(frozen=True, slots=True)
-class ExactBound:
+class ExactBound(Uncapped):
     """Units that are known before the call: an image's megapixels, one voice.
 
     Attributes:
@@ -133,13 +139,9 @@ class ExactBound:
         """
         return operation.units()
 
-    def cap_holds(self, _model: Limits, /) -> bool:
-        """There is nothing to cap."""
-        return False
-
 
 @dataclass(frozen=True, slots=True)
-class PixelBound:
+class PixelBound(Uncapped):
     """An image's pixels, by the megapixel that was begun.
 
     Attributes:
@@ -157,10 +159,6 @@ class PixelBound:
         """
         units = operation.units()
         return units | {"megapixels": float(math.ceil(units["megapixels"]))}
-
-    def cap_holds(self, _model: Limits, /) -> bool:
-        """There is nothing to cap."""
-        return False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,21 @@
 """Sans-IO flows: generators that yield steps and receive what came of them."""
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar, cast
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, TypeVar, TypeVarTuple, Unpack, cast
 
 import httpx
 
 from toolkit.plugins.operations import Operation, Reply
+from toolkit.workers.plain import copy_plain, name_of
 
 T = TypeVar("T")
+Args = TypeVarTuple("Args")
 # The extension by which a request says that it goes to a global address or nowhere.
 PUBLIC_ONLY = "toolkit.public_only"
+# The extension by which a recorded answer tells of which model it was asked, where the region in a
+# secret decided that: a replay has no secrets.
+RECORDED_MODEL = "toolkit.recorded_model"
 R = TypeVar("R", bound=Reply)
 
 
@@ -31,13 +36,48 @@ class Submitted:
 
 
 @dataclass(frozen=True, slots=True)
-class Compute:
-    """Work for this machine's CPU, done in a thread so that no other job waits for it."""
+class RunInProcess:
+    """Work for this machine's CPU, done in a worker process: it is ended when its time is up.
 
-    work: Callable[[], object]
+    The process imports the function by its module and name, so it is no lambda, no closure and no
+    function of a script or notebook; and its arguments and its result are plain values: None,
+    bool, int, float, str, bytes, and lists, tuples and dicts of them.
+
+    Raises:
+        NotPlainError: the process would not find the function.
+    """
+
+    function: Callable[..., object]
+    args: tuple[object, ...] = ()
+    name: tuple[str, str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """See that the function can be found."""
+        object.__setattr__(self, "name", name_of(self.function))
+
+    def run(self) -> object:
+        """Do the work here and now, as a test does; what cannot travel is refused all the same.
+
+        Raises:
+            NotPlainError: an argument or the result is not plain.
+        """
+        args = [copy_plain(argument, "argument") for argument in self.args]
+        return copy_plain(self.function(*args), "result")
 
 
-Step: TypeAlias = httpx.Request | Pause | Submitted | Compute | Operation[Any]
+@dataclass(frozen=True, slots=True)
+class RunInThread:
+    """Work that is done in a thread of this process, which nothing can end: quick, and trusted."""
+
+    function: Callable[..., object]
+    args: tuple[object, ...] = ()
+
+    def run(self) -> object:
+        """Do the work here and now."""
+        return self.function(*self.args)
+
+
+Step: TypeAlias = httpx.Request | Pause | Submitted | RunInProcess | RunInThread | Operation[Any]
 # What is sent in depends on the step that was yielded; the helpers below give each its type.
 Flow: TypeAlias = Generator[Step, Any, T]
 
@@ -78,9 +118,22 @@ def submitted(vendor_job_id: str, cancel: httpx.Request | None = None) -> Flow[N
     yield Submitted(vendor_job_id, cancel)
 
 
-def compute(work: Callable[[], T]) -> Flow[T]:
-    """Run `work` in a thread."""
-    return cast("T", (yield Compute(work)))
+def run_in_process(function: Callable[[Unpack[Args]], T], *args: *Args) -> Flow[T]:
+    """Call a function in a worker process, and receive what it returns (see `RunInProcess`).
+
+    What it raises is raised here: a `VendorFault` as it is, another error as the nearest built-in
+    class.
+
+    >>> flow = run_in_process(sum, [1, 2])
+    >>> next(flow).run()
+    3
+    """
+    return cast("T", (yield RunInProcess(function, args)))
+
+
+def run_in_thread(function: Callable[[Unpack[Args]], T], *args: *Args) -> Flow[T]:
+    """Call a function in a thread, and receive what it returns (see `RunInThread`)."""
+    return cast("T", (yield RunInThread(function, args)))
 
 
 def operate(operation: Operation[R]) -> Flow[R]:

@@ -40,6 +40,8 @@ class Model:
         source: where they were read.
         profile_of: the model that this is one way to call, which is chosen as it is called; that
             model has the prices of its dearest one.
+        public: whether its vendor serves it at a public endpoint, so that it runs there and at
+            no place of the caller's, although its kind is one of `Vendor.on_endpoint`.
     """
 
     id: str
@@ -56,6 +58,7 @@ class Model:
     as_of: str = ""
     source: str = ""
     profile_of: str = ""
+    public: bool = False
 
     def has_ended(self, today: date) -> bool:
         """Whether its vendor has shut it down by this day.
@@ -140,8 +143,8 @@ class Vendor:
         models: what it offers, with list prices.
         bounds: the most units that an operation can be billed, by kind of operation; without one
             its models cannot be used under a budget.
-        on_endpoint: the kinds of operation that it carries out at an endpoint of the caller's
-            alone; they need `provider` and `endpoint_id`.
+        on_endpoint: the kinds of operation that it carries out at an endpoint of the caller's,
+            which they need `provider` and `endpoint_id` for; its public models apart.
         in_pod: the kinds of operation that it can also carry out in a pod of the caller's.
         endpoint_time: the most seconds of a worker that one operation at an endpoint of the
             caller's is billed; without it, none can be used under a budget.
@@ -168,23 +171,31 @@ class Vendor:
     name_at: Callable[[str, str], str] | None = None
 
     def serves(
-        self, kind: str, *, pinned: bool = False, endpoint: bool = False, pod: bool = False
+        self, model: Model, *, pinned: bool = False, endpoint: bool = False, pod: bool = False
     ) -> bool:
-        """Whether it can be asked for a kind of operation as a request stands.
+        """Whether it can be asked for a model as a request stands.
 
         Args:
-            kind: of the operation.
+            model: of the kind of operation that is asked for.
             pinned: whether the request names this vendor.
             endpoint: whether it names an endpoint.
             pod: whether it names a pod.
         """
-        if pod and self.infrastructure and kind not in self.in_pod:
+        if model.public:
+            return not (pinned and (endpoint or pod))
+        if pod and self.infrastructure and model.kind not in self.in_pod:
             return False
-        return kind not in self.on_endpoint or (pinned and endpoint)
+        return model.kind not in self.on_endpoint or (pinned and endpoint)
 
-    def bound_of(self, kind: str) -> Bound | None:
-        """The bound of a kind of operation, if one is declared."""
-        return next((bound for of, bound in self.bounds.items() if of.kind == kind), None)
+    def takes_place(self, model: Model | None) -> bool:
+        """Whether a model runs at the endpoint or in the pod that a request names."""
+        return bool(self.infrastructure) and not (model is not None and model.public)
+
+    def bound_source(self, model: Model) -> str | None:
+        """What the most that a call of a model can come to rests on, if that is declared."""
+        if model.kind in self.on_endpoint and not model.public:
+            return self.endpoint_time.source if self.endpoint_time is not None else None
+        return next((b.source for of, b in self.bounds.items() if of.kind == model.kind), None)
 
     def model_for(self, kind: str) -> Model | None:
         """The default model for a kind of operation, or the only one there is."""

@@ -23,6 +23,7 @@ PUBLIC = {
     "black-forest-labs-flux-1-dev": "flux",
     "black-forest-labs-flux-1-schnell": "schnell",
     "sandbox-worker-sdxl": "sdxl",
+    "qwen3-32b-awq": "text",
 }
 _USD_PER_MEGAPIXEL = {"flux": 0.02, "schnell": 0.0024}
 _MOST_STEPS = {"flux": 50, "schnell": 8}
@@ -42,6 +43,9 @@ _NUMBERS = {
 
 
 SERVED_MODEL = "meta-llama/Llama-4-sandbox"
+# The models of the public endpoints that generate text: they think first, unless told not to.
+PUBLIC_MODELS = {"qwen3-32b-awq": "Qwen/Qwen3-32B-AWQ"}
+_THINKING_TOKENS = 150
 
 
 @dataclass(slots=True)
@@ -148,29 +152,42 @@ class _Wire:
         return answer({"jobs": jobs, "workers": workers})
 
     async def models(self, request: Request) -> Response:
-        self._worker(request.path_params["endpoint"])
-        served = {"id": SERVED_MODEL, "object": "model", "created": EPOCH, "owned_by": "vllm"}
+        endpoint = request.path_params["endpoint"]
+        self._worker(endpoint)
+        model = PUBLIC_MODELS.get(endpoint, SERVED_MODEL)
+        served = {"id": model, "object": "model", "created": EPOCH, "owned_by": "vllm"}
         return answer({"object": "list", "data": [served]})
 
     async def chat(self, request: Request) -> Response:
         """What a worker answers that speaks the OpenAI-compatible wire; any endpoint has one."""
-        self._worker(request.path_params["endpoint"])
+        endpoint = request.path_params["endpoint"]
+        self._worker(endpoint)
+        served = PUBLIC_MODELS.get(endpoint, SERVED_MODEL)
         try:
             body = await read_object(request)
         except NotJsonError:
             raise _RefusalError(400, "the body is not a JSON object") from None
-        if not fits(body.get("messages"), "array") or body.get("model") != SERVED_MODEL:
+        if not fits(body.get("messages"), "array") or body.get("model") != served:
             raise _RefusalError(400, "messages and the served model are required")
         limit = body.get("max_tokens") or body.get("max_completion_tokens")
-        reply = respond(turns_of(body["messages"]), max_tokens=limit)
+        if not fits(body.get("chat_template_kwargs"), "object|null"):
+            raise _RefusalError(400, "chat_template_kwargs must be an object")
+        template = body.get("chat_template_kwargs") or {}
+        thinks = endpoint in PUBLIC_MODELS and template.get("enable_thinking", True)
+        reply = respond(
+            turns_of(body["messages"]),
+            max_tokens=limit,
+            reasoning_tokens=_THINKING_TOKENS if thinks else 0,
+        )
         bill(request)
-        message = {"role": "assistant", "content": reply.text}
+        text = f"<think>\n{reply.reasoning}\n</think>\n\n{reply.text}" if thinks else reply.text
+        message = {"role": "assistant", "content": text}
         return answer(
             {
                 "id": f"chatcmpl-{request_digest(request)[:29]}",
                 "object": "chat.completion",
                 "created": EPOCH,
-                "model": SERVED_MODEL,
+                "model": served if "sandbox" in served else f"{served}-sandbox",
                 "choices": [{"index": 0, "message": message, "finish_reason": reply.finish}],
                 "usage": {
                     "prompt_tokens": reply.prompt_tokens,
@@ -183,6 +200,8 @@ class _Wire:
     async def _submit(self, request: Request, via: str) -> Job:
         endpoint = request.path_params["endpoint"]
         worker = self._worker(endpoint)
+        if worker == "text":
+            raise _RefusalError(400, "the simulation knows its OpenAI-compatible path alone")
         if len(await request.body()) > _LIMIT_MB[via] * 1024 * 1024:
             raise _RefusalError(400, f"the body is larger than {_LIMIT_MB[via]} MB")
         try:

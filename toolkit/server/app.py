@@ -3,9 +3,12 @@
 import pkgutil
 from functools import cache
 from importlib import import_module
+from importlib.resources import files
 from typing import Any
 
 from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route
 
 from toolkit.engine import Engine
@@ -17,6 +20,7 @@ from toolkit.server.middleware import Draining, RequestIds
 from toolkit.server.openapi import document_of
 from toolkit.server.origins import Origins
 from toolkit.server.telemetry import Observed, RequestObserver
+from toolkit.server.transfers import Uploads
 
 
 @cache
@@ -36,8 +40,17 @@ def area_routes() -> tuple[Route, ...]:
 
 @cache
 def document() -> dict[str, Any]:
-    """The OpenAPI document of every app, made when it is first asked for."""
+    """Make the OpenAPI document of every app; `openapi.json` beside this is what it is kept in."""
     return document_of(area_routes())
+
+
+@cache
+def _kept_document() -> bytes:
+    return (files(__package__) / "openapi.json").read_bytes()
+
+
+async def _answer_document(_request: Request) -> Response:
+    return Response(_kept_document(), media_type="application/json")
 
 
 def create_app(engine: Engine, observer: RequestObserver | None = None) -> FastAPI:
@@ -52,12 +65,14 @@ def create_app(engine: Engine, observer: RequestObserver | None = None) -> FastA
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        routes=[*area_routes()],
+        # FastAPI would make it anew in each process, at the first request for it.
+        openapi_url=None,
+        routes=[*area_routes(), Route("/openapi.json", _answer_document, methods=["GET"])],
     )
     app.state.engine = engine
     install_errors(app)
-    app.openapi = document  # type: ignore[method-assign]  # FastAPI's documented way
     app.add_middleware(Idempotency, engine=engine)
+    app.add_middleware(Uploads, engine=engine)
     app.add_middleware(Draining, engine=engine)
     app.add_middleware(Bounds, engine=engine)
     app.add_middleware(Origins, engine=engine)

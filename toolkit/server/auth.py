@@ -50,13 +50,26 @@ async def caller_of(scope: Connection, engine: Engine) -> Principal:
     return found
 
 
+def check_scope(caller: Principal, scope: Scope) -> None:
+    """Let in whoever has a key with a scope.
+
+    Raises:
+        RequestError: `FORBIDDEN`.
+    """
+    if scope not in caller.scopes:
+        had = ", ".join(sorted(caller.scopes)) or "none"
+        raise RequestError(
+            ErrorCode.FORBIDDEN,
+            f"This needs the scope `{scope}`, and the key has {had}: use a key that has it.",
+        )
+
+
 def needs(scope: Scope) -> Callable[[Request], Awaitable[Principal]]:
     """A dependency that lets in whoever has a key with this scope."""
 
     async def principal(request: Request) -> Principal:
         found = await caller_of(request.scope, engine_of(request))
-        if scope not in found.scopes:
-            raise RequestError(ErrorCode.FORBIDDEN)
+        check_scope(found, scope)
         return found
 
     return principal

@@ -1,14 +1,19 @@
 """Bodies as they come in: bounded before they are read, strict before they are believed."""
 
+import gc
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from typing import NoReturn, TypeVar
 
 from fastapi import Request
 from pydantic import BaseModel, ValidationError
 
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
+from toolkit.engine.pacing import Pacer
 from toolkit.settings import Settings
 
 MAX_DEPTH = 64
@@ -16,7 +21,10 @@ MAX_INTEGER = 2**63 - 1
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # A string that does not end is one up to the end: sought anew from each of its quotes, a body of
 # nothing else would take hours.
-_STRING = re.compile(r'"(?:[^"\\]++|\\.|\\\Z)*+(?:"|\Z)', re.S)
+_TOKEN = re.compile(r'"(?:[^"\\]++|\\.|\\\Z)*+(?:"|\Z)|[][{},]', re.S)
+LARGE_BYTES = 32 * 1024
+MAX_DETAILS = 1_000
+CHECKED_AT_ONCE = 1_000
 M = TypeVar("M", bound=BaseModel)
 
 
@@ -28,16 +36,18 @@ class Sizes:
         text: characters of a text.
         items: items of a list.
         members: members of an object.
+        values: of all of it, whatever they are of.
     """
 
     text: int
     items: int
     members: int
+    values: int
 
     @classmethod
     def of(cls, settings: Settings) -> "Sizes":
         """What the operator allows."""
-        return cls(settings.max_text, settings.max_items, settings.max_members)
+        return cls(settings.max_text, settings.max_items, settings.max_members, settings.max_values)
 
 
 async def read_bytes(request: Request, limit: int) -> bytes:
@@ -71,65 +81,105 @@ async def read_model(request: Request, model: type[M]) -> M:
         raise RequestError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, "Send application/json.")
     settings: Settings = request.app.state.engine.settings
     raw = await read_bytes(request, settings.body_limit_bytes)
-    return parse(raw, model, Sizes.of(settings))
+    return await parse(raw, model, Sizes.of(settings))
 
 
-def parse(raw: bytes, model: type[M], sizes: Sizes) -> M:
-    """Strict JSON as a model.
+async def parse(raw: bytes, model: type[M], sizes: Sizes) -> M:
+    """Strict JSON as a model, read in slices where it is large.
 
     Raises:
         RequestError: `INVALID_REQUEST`.
     """
-    check_json(raw, sizes)
-    try:
-        return model.model_validate_json(raw, strict=True)
-    except ValidationError as error:
-        details = [
-            Detail(".".join(map(str, fault["loc"])), fault["msg"])
-            for fault in error.errors(include_input=False, include_url=False, include_context=False)
-        ]
+    async with Pacer() as pacer:
+        await check_json(raw, sizes, pacer)
+        if len(raw) > LARGE_BYTES:
+            await pacer.end_slice()
+        try:
+            with _collecting_later():
+                return model.model_validate_json(raw, strict=True)
+        except ValidationError as error:
+            refused = error
+        if refused.error_count() > MAX_DETAILS:
+            await pacer.end_slice()
+        details = _details(refused)
     raise RequestError(
         ErrorCode.INVALID_REQUEST, "The body does not have the form it must have.", details=details
     )
 
 
-def check_json(raw: bytes, sizes: Sizes) -> dict[str, object]:
+def _details(error: ValidationError) -> list[Detail]:
+    with _collecting_later():
+        faults = error.errors(include_input=False, include_url=False, include_context=False)
+    details = [
+        Detail(".".join(map(str, fault["loc"])), fault["msg"]) for fault in faults[:MAX_DETAILS]
+    ]
+    if len(faults) > MAX_DETAILS:
+        details.append(Detail("", f"{len(faults) - MAX_DETAILS} more faults are not listed"))
+    return details
+
+
+@contextmanager
+def _collecting_later() -> Iterator[None]:
+    """Make many small objects at a stretch; the collector would look at all of them repeatedly."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
+async def check_json(raw: bytes, sizes: Sizes, pacer: Pacer) -> dict[str, object]:
     """The object that a text is, but for what JSON parsers let through and others choke on.
 
     Raises:
         RequestError: `INVALID_REQUEST` for invalid UTF-8, deep nesting, duplicate members, numbers
             that are none or too large, NUL characters, lone surrogates, parts that are larger than
-            they may be, or no object at all.
+            they may be, too many of them, or no object at all.
     """
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError:
         _refuse("it is not UTF-8")
-    if _depth(text) > MAX_DEPTH:
-        _refuse(f"it is nested more than {MAX_DEPTH} deep")
+    await _check_structure(text, sizes.values, pacer)
     try:
-        value = json.loads(
-            text,
-            parse_constant=lambda name: _refuse(f"{name} is no JSON number"),
-            parse_float=_float,
-            parse_int=_integer,
-            object_pairs_hook=_members,
-        )
+        with _collecting_later():
+            value = json.loads(
+                text,
+                parse_constant=lambda name: _refuse(f"{name} is no JSON number"),
+                parse_float=_float,
+                parse_int=_integer,
+                object_pairs_hook=_members,
+            )
     except ValueError:
         _refuse("it is not JSON")
     if not isinstance(value, dict):
         _refuse("it is not an object")
-    _check(value, sizes)
+    await pacer.pause()
+    await _check(value, sizes, pacer)
     return value
 
 
-def _depth(text: str) -> int:
-    """How deep brackets nest, strings aside, without recursion."""
-    depth = deepest = 0
-    for bracket in re.findall(r"[\[\]{}]", _STRING.sub("", text)):
-        depth += 1 if bracket in "[{" else -1
-        deepest = max(deepest, depth)
-    return deepest
+async def _check_structure(text: str, max_values: int, pacer: Pacer) -> None:
+    """Refuse what nests too deep or holds too many values, before a parser makes them."""
+    depth = values = 0
+    for n, token in enumerate(_TOKEN.finditer(text)):
+        match text[token.start()]:
+            case "[" | "{":
+                depth += 1
+                values += 1
+                if depth > MAX_DEPTH:
+                    _refuse(f"it is nested more than {MAX_DEPTH} deep")
+            case "]" | "}":
+                depth -= 1
+            case ",":
+                values += 1
+        if values > max_values:
+            _refuse(f"it has more than {max_values} values")
+        if not n % CHECKED_AT_ONCE:
+            await pacer.pause()
+    await pacer.pause()
 
 
 def _float(digits: str) -> float:
@@ -152,7 +202,19 @@ def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return members
 
 
-def _check(value: object, sizes: Sizes) -> None:
+async def _check(value: object, sizes: Sizes, pacer: Pacer) -> None:
+    """Refuse parts that are too large or hold what is no text."""
+    left = [value]
+    for n in count():
+        if not left:
+            return
+        _check_one(left.pop(), sizes, left)
+        if not n % CHECKED_AT_ONCE:
+            await pacer.pause()
+
+
+def _check_one(value: object, sizes: Sizes, inner: list[object]) -> None:
+    """Check a value but for those in it, which are added to `inner`."""
     match value:
         case str():
             if len(value) > sizes.text:
@@ -162,14 +224,12 @@ def _check(value: object, sizes: Sizes) -> None:
         case dict():
             if len(value) > sizes.members:
                 _refuse(f"an object has more than {sizes.members} members")
-            for name, member in value.items():
-                _check(name, sizes)
-                _check(member, sizes)
+            inner += value.keys()
+            inner += value.values()
         case list():
             if len(value) > sizes.items:
                 _refuse(f"a list has more than {sizes.items} items")
-            for item in value:
-                _check(item, sizes)
+            inner += value
 
 
 def _refuse(why: str) -> NoReturn:

@@ -48,6 +48,9 @@ class Bounds:
             RequestError: `INVALID_REQUEST`.
         """
         settings, headers = self._settings, scope["headers"]
+        hosts = sum(name == b"host" for name, _ in headers)
+        if hosts > 1 or (not hosts and scope["http_version"] != "1.0"):
+            raise _refused("Send one Host header.")
         target = scope.get("raw_path") or scope["path"].encode()
         if len(target) + len(scope["query_string"]) > settings.target_limit_bytes:
             raise _refused(f"Send a path and query of at most {settings.target_limit_bytes} bytes.")

@@ -7,6 +7,7 @@ from pydantic import BaseModel
 from pydantic_core import to_json
 from starlette.responses import Response
 
+from toolkit.engine.pacing import Pacer
 from toolkit.server.paging import PageQuery, cursor_after
 
 
@@ -22,12 +23,21 @@ def one(record: BaseModel, status: int = 200, headers: Mapping[str, str] | None 
     return _json(envelope, status, headers)
 
 
-def page(records: Sequence[BaseModel], query: PageQuery | None = None) -> Response:
+async def page(records: Sequence[BaseModel], query: PageQuery | None = None) -> Response:
     """The envelope of a page; a full one has a cursor to the next."""
-    items = [record.model_dump(mode="json", by_alias=True) for record in records]
-    more = query is not None and len(items) == query.limit
-    cursor = cursor_after(items[-1]["id"]) if more else None
-    return _json({"data": {"items": items, "count": len(items), "next_cursor": cursor}}, 200)
+    more = query is not None and len(records) == query.limit
+    items: list[bytes] = []
+    last: dict[str, Any] = {}
+    async with Pacer() as pacer:
+        for record in records:
+            last = record.model_dump(mode="json", by_alias=True)
+            items.append(to_json(last))
+            await pacer.pause()
+    after = to_json(
+        {"count": len(items), "next_cursor": cursor_after(last["id"]) if more else None}
+    )
+    body = b'{"data":{"items":[%s],%s}' % (b",".join(items), after[1:])
+    return Response(body, 200, media_type="application/json")
 
 
 def _json(value: object, status: int, headers: Mapping[str, str] | None = None) -> Response:

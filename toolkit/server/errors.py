@@ -9,6 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic_core import to_json
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from toolkit.contract.base import ErrorEnvelope, ErrorInfo
@@ -47,6 +48,7 @@ def install_errors(app: FastAPI) -> None:
     """Have every exception answered by the enum's status and sentence."""
     app.add_exception_handler(ToolkitError, _ours)
     app.add_exception_handler(HTTPException, _routing)
+    app.add_exception_handler(ClientDisconnect, _abandoned)
     app.add_exception_handler(RequestValidationError, _unexpected)
     app.add_exception_handler(Exception, _unexpected)
 
@@ -81,6 +83,12 @@ def _methods(request: Request) -> list[str]:
         if isinstance(route, APIRoute) and route.path_regex.match(request.scope["path"])
         for method in sorted(route.methods or ())
     ]
+
+
+async def _abandoned(request: Request, _error: Exception) -> Response:
+    """Answer whoever has hung up in the midst of a body, as logs and counts want an answer."""
+    error = RequestError(ErrorCode.INVALID_REQUEST, "The body did not come to its end.")
+    return error_response(error, _id_of(request))
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:

@@ -4,6 +4,7 @@ Both have the same events with the same numbers, without gaps or repeats (decisi
 """
 
 import re
+import time
 from collections.abc import AsyncIterator
 
 from fastapi import Request
@@ -13,44 +14,51 @@ from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.events import Event
 from toolkit.contract.ids import Prefix
 from toolkit.engine import Engine
+from toolkit.engine.keys import Principal
 from toolkit.server.envelope import page
 from toolkit.server.paging import LONGEST_POLL_S, events_query, of_kind
 
 STREAM = "text/event-stream"
 # What ends no line of a stream, but does so to readers that go by Unicode.
 _LINE_ENDS = {code: f"\\u{code:04x}" for code in (0x85, 0x2028, 0x2029)}
+KEY_CHECK_S = 2.0  # a revoked key gets nothing for longer than this
 SILENCE_S = 15.0  # proxies close what says nothing for long
 
 
 async def events_of(
-    request: Request, engine: Engine, account_id: str, resource_id: str, prefix: Prefix
+    request: Request, engine: Engine, caller: Principal, resource_id: str, prefix: Prefix
 ) -> Response:
     """The events of one resource, in the form that was asked for.
 
     Raises:
         RequestError: `NOT_FOUND`, `INVALID_REQUEST`.
     """
+    account_id = caller.account_id
     after, wait_s = events_query(request, LONGEST_POLL_S)
     last_seen = _last_seen(request)
     of_kind(resource_id, prefix)
     if STREAM not in request.headers.get("accept", ""):
         found = await engine.events.list(account_id, resource_id, after=after, wait_s=wait_s)
-        return page(found)
+        return await page(found)
     after = max(after, last_seen)
     await engine.events.list(account_id, resource_id, after=after, wait_s=0)  # refused before sent
     return StreamingResponse(
-        _stream(engine, account_id, resource_id, after),
+        _stream(engine, caller, resource_id, after),
         media_type=STREAM,
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )
 
 
 async def _stream(
-    engine: Engine, account_id: str, resource_id: str, after: int
+    engine: Engine, caller: Principal, resource_id: str, after: int
 ) -> AsyncIterator[str]:
-    """Events as server-sent events, up to the terminal one that nothing comes after."""
-    while True:
-        events = await engine.events.list(account_id, resource_id, after=after, wait_s=SILENCE_S)
+    """Events as server-sent events, up to the terminal one that nothing comes after.
+
+    It ends early where the key that asked for it is revoked, be it by another process.
+    """
+    account_id, silent_since = caller.account_id, time.monotonic()
+    while await engine.accounts.is_valid(caller):
+        events = await engine.events.list(account_id, resource_id, after=after, wait_s=KEY_CHECK_S)
         for event in events:
             yield _spelled(event)
             after = event.n
@@ -58,7 +66,10 @@ async def _stream(
             return
         if await engine.events.told(account_id, resource_id, after):
             return
-        if not events:
+        if events:
+            silent_since = time.monotonic()
+        elif time.monotonic() - silent_since >= SILENCE_S:
+            silent_since = time.monotonic()
             yield ": nothing new\n\n"
 
 

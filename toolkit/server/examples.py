@@ -10,6 +10,8 @@ from toolkit.contract.account import (
     AccountCreate,
     AccountCreated,
     ApiKey,
+    CallerAccount,
+    CallerKey,
     KeyCreate,
     KeyCreated,
     KeyRotate,
@@ -101,7 +103,10 @@ _MAKER = LineageJob(
 )
 _MODELS: tuple[BaseModel, ...] = (
     AccountCreate(email="ada@example.org"),
-    _ACCOUNT,
+    CallerAccount(
+        **dict(_ACCOUNT),
+        key=CallerKey(id=_id(Prefix.KEY), name="nightly", last4="Xy4z", scopes=["read", "write"]),
+    ),
     AccountCreated(**dict(_ACCOUNT), api_key="sk_live_shown_only_once"),
     KeyCreate(scopes=["read", "write"], max_cost_usd_per_day=5.0),
     _KEY,

@@ -15,7 +15,7 @@ from toolkit.contract.ids import Prefix
 from toolkit.engine import Engine
 from toolkit.engine.once import CLAIM, Answer, Claim
 from toolkit.engine.turns import Turns
-from toolkit.server.auth import caller_of
+from toolkit.server.auth import caller_of, check_scope
 from toolkit.server.envelope import one
 from toolkit.server.errors import error_response
 from toolkit.server.uploads import FORM_OVERHEAD
@@ -66,8 +66,7 @@ class Idempotency:
         """
         caller = await caller_of(scope, self._engine)
         # Else a kept answer would be shown to a key that could not have asked for it.
-        if ("read" if scope["path"] in READING else "write") not in caller.scopes:
-            raise RequestError(ErrorCode.FORBIDDEN)
+        check_scope(caller, "read" if scope["path"] in READING else "write")
         body = await _body(receive, self._longest(scope["path"]))
         claim = Claim(
             id=f"{caller.account_id}:{hashlib.sha256(key.encode()).hexdigest()}",

@@ -109,18 +109,21 @@ def usage_query(
     return _day(given, "from"), _day(given, "to"), groups
 
 
-def billing_query(request: Request) -> date | None:
-    """The first day of the `month` that is asked for.
+def billing_query(request: Request) -> tuple[date | None, bool]:
+    """The first day of the `month` that is asked for, and whether it is told by key.
 
     Raises:
         RequestError: `INVALID_REQUEST`.
     """
-    month = known(request, "month").get("month")
+    given = known(request, "month", "group_by")
+    if given.get("group_by", "key") != "key":
+        raise _refused("group_by", "is not key")
+    by_key, month = "group_by" in given, given.get("month")
     if month is None:
-        return None
+        return None, by_key
     if not re.fullmatch(MONTH_PATTERN.strip("^$"), month):
         raise _refused("month", "is not a month from 2000-01 to 2099-12, such as 2026-11")
-    return date.fromisoformat(f"{month}-01")
+    return date.fromisoformat(f"{month}-01"), by_key
 
 
 def _day(given: dict[str, str], name: str) -> date | None:

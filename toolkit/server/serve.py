@@ -1,6 +1,8 @@
 """Serves an engine with uvicorn until it is told to stop, and stops cleanly."""
 
 import asyncio
+import gc
+import os
 import signal
 import socket
 from collections.abc import Callable
@@ -31,10 +33,40 @@ class _Server(uvicorn.Server):
             self._on_ready()
 
 
+def bind(host: str, port: int) -> socket.socket:
+    """Take an address, before anything is opened for it; nobody is listened to yet.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when it is taken or cannot be had.
+    """
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        listener = socket.socket(family, socket.SOCK_STREAM)
+    except OSError as error:
+        raise _unavailable(host, port, error) from error
+    try:
+        if os.name == "posix":
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # asyncio only does so for sockets that name TCP as their protocol, which this one does
+        # not. Without it the body of an answer waits for its head to be acknowledged.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise _unavailable(host, port, error) from error
+    return listener
+
+
+def _unavailable(host: str, port: int, error: OSError) -> ServiceError:
+    return ServiceError(
+        ErrorCode.UNAVAILABLE, f"{host}:{port} cannot be listened on: {error.strerror}."
+    )
+
+
 async def serve(
     engine: Engine,
     host: str,
-    port: int,
+    listener: socket.socket,
     *,
     on_ready: Callable[[str], None] | None = None,
     grace_s: float = GRACE_S,
@@ -44,27 +76,15 @@ async def serve(
 
     Args:
         engine: opened on this loop; it is closed here.
-        host: the address to listen on.
-        port: the port; 0 picks a free one.
+        host: what the address is called where its URL is told.
+        listener: the address, as `bind` took it; it is closed here.
         on_ready: called with the URL once requests are answered.
         grace_s: how long vendor calls under way may still take, in seconds.
         observer: who is told of requests; nobody by default.
-
-    Raises:
-        ServiceError: `UNAVAILABLE` when the address is taken.
     """
-    try:
-        listener = socket.create_server((host, port), backlog=BACKLOG, reuse_port=False)
-        # asyncio only does so for sockets that name TCP as their protocol, which this one does
-        # not. Without it the body of an answer waits for its head to be acknowledged.
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    except OSError as error:
-        await engine.close(0)
-        raise ServiceError(
-            ErrorCode.UNAVAILABLE, f"{host}:{port} cannot be listened on: {error.strerror}."
-        ) from error
     config = uvicorn.Config(
         create_app(engine, observer),
+        backlog=BACKLOG,
         # Its lines go where all others go, and each request has one already.
         log_config=None,
         access_log=False,
@@ -88,8 +108,12 @@ async def serve(
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
+    # What is there by now stays: else each full collection would look at all of it, and hold the
+    # loop for a tenth of a second and more.
+    gc.freeze()
     try:
         # Not `serve`, which would take the signals for itself.
         await server._serve(sockets=[listener])
     finally:
+        listener.close()
         await engine.close(grace_s)

@@ -1,5 +1,6 @@
 """What the server tells whoever watches it: one exchange of request and answer at a time."""
 
+import re
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ UNKNOWN_ROUTE = "unknown"
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 STREAM = "text/event-stream"
 _MISSING = 500
+_CODE = re.compile(rb'\{"error":\{"code":"([A-Z_]{1,64})"')
+_KEY = re.compile(r"bearer sk_live_[\w-]{16,}([\w-]{4})", re.I | re.A)
 
 
 @dataclass(slots=True, eq=False)
@@ -24,6 +27,9 @@ class Exchange:
         status: of the answer; 0 until it begins.
         bytes_out: of the answer's body.
         streaming: whether it is a stream of events.
+        error_code: of an answer that is an error.
+        peer: the address that the request came from, be it a proxy's.
+        key_last4: the end of a key that was not let in, as lists of keys show it.
         account_id, key_id: whose request it is, once that is known.
         traceparent, tracestate: the trace that the caller says it is part of.
     """
@@ -36,6 +42,9 @@ class Exchange:
     status: int = 0
     bytes_out: int = 0
     streaming: bool = False
+    error_code: str | None = None
+    peer: str | None = None
+    key_last4: str | None = None
     account_id: str | None = None
     key_id: str | None = None
 
@@ -97,6 +106,8 @@ class Observed:
                 kind = Headers(raw=message["headers"]).get("content-type", "")
                 exchange.streaming = kind.startswith(STREAM)
             else:
+                if exchange.status >= 400 and not exchange.bytes_out:
+                    exchange.error_code = _code_in(message.get("body", b""))
                 exchange.bytes_out += len(message.get("body", b""))
             await send(message)
 
@@ -113,10 +124,25 @@ class Observed:
 
     def _begun(self, scope: Scope) -> Exchange:
         headers = Headers(scope=scope)
+        peer = scope.get("client")
         return Exchange(
+            peer=peer[0] if peer else None,
+            key_last4=_last4(headers.get("authorization", "")),
             request_id=scope["state"]["request_id"],
             method=scope["method"] if scope["method"] in METHODS else "OTHER",
             route=self._templates.of(scope["path"]),
             traceparent=headers.get("traceparent"),
             tracestate=headers.get("tracestate"),
         )
+
+
+def _code_in(body: bytes) -> str | None:
+    """The code that an answer in our envelope begins with."""
+    found = _CODE.match(body)
+    return found[1].decode() if found else None
+
+
+def _last4(authorization: str) -> str | None:
+    """The last characters of a key of ours; of what is none, nothing is told."""
+    found = _KEY.fullmatch(authorization.strip())
+    return found[1] if found else None

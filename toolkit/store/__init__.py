@@ -14,20 +14,25 @@ from toolkit.store.changes import (
     Spend,
     Update,
 )
+from toolkit.store.heartbeat import Heartbeat
+from toolkit.store.read_only import EVERYONE, ReadOnlyStore
 from toolkit.store.reader import Row
 from toolkit.store.store import Store
 
 __all__ = [
+    "EVERYONE",
     "Change",
     "Conflict",
     "Count",
     "Delete",
     "Emit",
+    "Heartbeat",
     "Insert",
     "Lease",
     "LeaseLost",
     "OverLimit",
     "Put",
+    "ReadOnlyStore",
     "Row",
     "Spend",
     "Store",

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.blobs import place_of, sync
-from toolkit.store.database import find_database, read_only, translated
+from toolkit.store.database import read_only, translated
+from toolkit.store.directory import find_database, kept_in_row
 
 PARTIAL = ".partial"
 
@@ -74,9 +75,8 @@ def _copy_records(database: Path, copy: Path) -> None:
 def _named(database: Path) -> list[str]:
     """The bytes that records name and that are files of their own."""
     with closing(sqlite3.connect(database)) as connection:
-        rows = connection.execute(
-            "SELECT DISTINCT sha256 FROM artifacts WHERE content IS NULL AND NOT deleted"
-        )
+        in_files = f"NOT deleted AND NOT ({kept_in_row(connection)})"
+        rows = connection.execute(f"SELECT DISTINCT sha256 FROM artifacts WHERE {in_files}")  # noqa: S608
         return [str(row[0]) for row in rows]
 
 

@@ -1,6 +1,7 @@
 """What is written together: submissions, grouped on the loop and merged into one transaction."""
 
 import asyncio
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -14,11 +15,16 @@ Rows = dict[str, dict[str, Values]]
 
 @dataclass(slots=True)
 class Submission:
-    """What one call of `write` wants written, all or nothing."""
+    """What one call of `write` wants written, all or nothing.
+
+    Attributes:
+        until: how long it may wait for a database that others have locked, by the loop's clock.
+    """
 
     changes: Sequence[Change]
     lease: Lease | None
     done: "asyncio.Future[None]"
+    until: float = math.inf
 
 
 @dataclass(slots=True)

@@ -1,9 +1,13 @@
 """Connections to SQLite as this store wants them, and its faults as ours."""
 
+import errno
+import os
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from sqlalchemy import Engine, create_engine, event
@@ -14,6 +18,7 @@ from toolkit.store.changes import Conflict
 
 BUSY_TIMEOUT_MS = 5_000
 RETRY_AFTER_S = 1.0
+NOT_PERMITTED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
 
 def connect(path: Path, durability: str) -> Engine:
@@ -42,24 +47,51 @@ def connect(path: Path, durability: str) -> Engine:
     return engine
 
 
-def read_only(database: Path) -> sqlite3.Connection:
-    """A connection beside all others, for looking at a database whatever state it is in."""
-    return sqlite3.connect(f"file:{database}?mode=ro", uri=True)
+def is_writable(folder: Path) -> bool:
+    """Tell whether files can be made in a folder, by its rights and those of its disk."""
+    if hasattr(os, "statvfs") and os.statvfs(folder).f_flag & os.ST_RDONLY:
+        return False
+    return os.access(folder, os.W_OK)
 
 
-def find_database(data_dir: Path) -> Path:
-    """Find the database of a data directory.
+def read_only(database: Path, *, briefly: bool = False) -> sqlite3.Connection:
+    """A connection beside all others, for looking at a database whatever state it is in.
 
-    Raises:
-        ServiceError: `UNAVAILABLE` when it is no data directory.
+    Also where nothing may be written, as on a disk that is mounted read-only: SQLite would make
+    the index of the log anew, so it is told that nobody writes; where there is a log, a copy of
+    both is read.
+
+    Args:
+        database: the file.
+        briefly: for one glance, which leaves nothing beside the file where nobody has it open.
     """
-    database = data_dir / "state.db"
-    if not database.is_file():
-        raise ServiceError(
-            ErrorCode.UNAVAILABLE,
-            f"There is no data directory at {data_dir}: name the one there is (--data-dir).",
-        )
-    return database
+    uri = f"{database.absolute().as_uri()}?mode=ro"
+    if briefly and not database.with_name(f"{database.name}-wal").exists():
+        uri += "&immutable=1"
+    connection = sqlite3.connect(uri, uri=True)
+    try:
+        connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+    except sqlite3.OperationalError:
+        connection.close()
+        if is_writable(database.parent):
+            raise
+        return _unwritable(database, uri)
+    except sqlite3.DatabaseError:
+        pass  # it is damaged, and whoever asked finds out how
+    return connection
+
+
+def _unwritable(database: Path, uri: str) -> sqlite3.Connection:
+    log = database.with_name(f"{database.name}-wal")
+    if not log.exists() or not log.stat().st_size:
+        return sqlite3.connect(f"{uri}&immutable=1", uri=True)
+    with TemporaryDirectory(prefix="toolkit-") as folder:
+        for path in (database, log):
+            shutil.copyfile(path, Path(folder) / path.name)
+        connection = sqlite3.connect(Path(folder) / database.name)
+        # From here on SQLite has both files open, so they need no names any more.
+        connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+        return connection
 
 
 @contextmanager
@@ -79,12 +111,31 @@ def translated() -> Iterator[None]:
 
 
 def unavailable(error: Exception) -> ServiceError:
-    """The one answer when the store cannot be used."""
+    """The one answer when the store cannot be used: when to try again, or what has to change."""
     told = error.strerror if isinstance(error, OSError) else None  # the rest of it names paths
     reason = (told or str(getattr(error, "orig", error))).splitlines()[0][:120]
+    if _is_refused(error, reason):
+        return ServiceError(
+            ErrorCode.UNAVAILABLE,
+            f"The store cannot be used: {reason}. Let this user write there, or name another"
+            " place.",
+        )
     return ServiceError(
         ErrorCode.UNAVAILABLE, f"The store cannot be used: {reason}.", retry_after=RETRY_AFTER_S
     )
+
+
+def _is_refused(error: Exception, reason: str) -> bool:
+    """Tell whether this user may not write there, which no waiting mends."""
+    if isinstance(error, OSError):
+        return error.errno in NOT_PERMITTED
+    if "unable to open" in reason:
+        try:  # SQLite says the same where the process has no file descriptor left
+            os.close(os.open(os.devnull, os.O_RDONLY))
+        except OSError:
+            return False
+        return True
+    return "readonly" in reason
 
 
 Row = dict[str, Any]

@@ -4,30 +4,42 @@ import hashlib
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from shutil import disk_usage
+from typing import TypeVar
 
 from sqlalchemy import create_engine
 
 from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.store.accounting import COUNT_AGAIN, find_miscounted
 from toolkit.store.blobs import place_of
-from toolkit.store.database import find_database, read_only, translated
+from toolkit.store.database import is_writable, read_only, translated
+from toolkit.store.directory import (
+    COPY,
+    UNMARKED,
+    find_database,
+    is_copy,
+    kept_in_row,
+    reading,
+)
 from toolkit.store.owner import living
 from toolkit.store.prune import named, unnamed
 from toolkit.store.reader import Reader, Row
-from toolkit.store.schema import HEAD, migrate
-from toolkit.store.tables import metadata
+from toolkit.store.schema import HEAD, migrate, read_revision
 
+T = TypeVar("T")
 RENTED = ("endpoints", "compute", "templates", "storage")
 LITTLE_SPACE = 256 * 1024 * 1024
 # Two connections that checkpoint at once can corrupt these: we have one do it, under a lock.
 WAL_RESET = ((3, 7, 0), (3, 51, 2))
 
-
+# What a database's header tells of it.
+_HEADER = ("application_id", "user_version")
 # Roots of which nothing is left but that they were there.
 _LOST = (
     "kind = 'run' AND id NOT IN (SELECT run_id FROM jobs WHERE run_id IS NOT NULL)",
@@ -74,7 +86,7 @@ def examine(data_dir: Path, *, deep: bool = False) -> list[Finding]:
             )
         )
         return found
-    with translated(), closing(read_only(database)) as connection:
+    with reading(database) as connection:
         found += _about_the_records(data_dir, connection)
         found += _about_the_bytes(data_dir, connection, deep=deep)
     return found
@@ -97,12 +109,14 @@ def repair(data_dir: Path) -> list[str]:
     done: list[str] = []
     if _faults(database):
         done.append(_rebuilt(database))
-    with translated(), closing(read_only(database)) as connection:
+    with reading(database) as connection:
         files = list(unnamed(data_dir, named(connection)))
     for path in files:
         path.unlink()
     if files:
         done.append(f"Deleted {len(files)} files that no record names.")
+    if _count_again(database):
+        done.append("Counted again what accounts keep.")
     locks = list((data_dir / "owners").glob("*.lock"))
     for path in locks:
         path.unlink()
@@ -111,9 +125,26 @@ def repair(data_dir: Path) -> list[str]:
     return done
 
 
+def _count_again(database: Path) -> bool:
+    """Sum up anew what accounts keep, where the sums are not right; whether that was so."""
+    with translated(), closing(sqlite3.connect(database)) as connection:
+        made = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+        if made is None or made[0] != HEAD or not find_miscounted(connection):
+            return False
+        for statement in COUNT_AGAIN:
+            connection.execute(statement)
+        connection.commit()
+    return True
+
+
 def _about_the_machine(data_dir: Path) -> Iterator[Finding]:
     free = disk_usage(data_dir).free
-    if free < LITTLE_SPACE:
+    if not is_writable(data_dir):
+        yield Finding(
+            "Nothing can be written to it from here: it can only be looked at (--read-only).",
+            serious=False,
+        )
+    elif free < LITTLE_SPACE:
         yield Finding(f"Only {free // 1024**2} MB are free on its disk: new work may be refused.")
     version = sqlite3.sqlite_version_info
     if WAL_RESET[0] <= version <= WAL_RESET[1]:
@@ -125,12 +156,23 @@ def _about_the_machine(data_dir: Path) -> Iterator[Finding]:
 
 
 def _about_the_records(data_dir: Path, connection: sqlite3.Connection) -> Iterator[Finding]:
+    copy = is_copy(data_dir, connection)
+    if copy:
+        yield Finding(
+            "It is a copy of another data directory: what was left lying in it is held, and nothing"
+            " at GPU clouds is touched, until `toolkit serve --take-up`.",
+            serious=False,
+        )
     (revision,) = connection.execute("SELECT version_num FROM alembic_version").fetchone()
-    if str(revision) > HEAD:
-        yield Finding("A later version of the toolkit made it; use that version.")
-    elif str(revision) < HEAD:
+    if revision != HEAD:
         yield Finding(
             f"It is of revision {revision}, and is brought to {HEAD} when it is next opened.",
+            serious=False,
+        )
+    elif miscounted := find_miscounted(connection):
+        yield Finding(
+            f"What {len(miscounted)} accounts keep is not summed up right.",
+            "count it again",
             serious=False,
         )
     alive = living(data_dir)
@@ -138,9 +180,12 @@ def _about_the_records(data_dir: Path, connection: sqlite3.Connection) -> Iterat
         owner in alive for (owner,) in connection.execute("SELECT owner FROM roots WHERE open")
     )
     if owners[False]:
+        goes_on = (
+            "they are held" if copy else "the next one to open the directory goes on with them"
+        )
         yield Finding(
-            f"{owners[False]} runs, workflows or tasks were left by a process that has gone; the"
-            " next one to open the directory goes on with them.",
+            f"{owners[False]} runs, workflows or tasks were left by a process that has gone;"
+            f" {goes_on}.",
             serious=False,
         )
     for table in _present(connection, RENTED):
@@ -152,7 +197,7 @@ def _about_the_records(data_dir: Path, connection: sqlite3.Connection) -> Iterat
             yield Finding(
                 f"`{record_id}` was being made or deleted at its vendor: open the directory with"
                 " that connection, and it is settled.",
-                serious=not alive,
+                serious=not alive and not copy,
             )
     dead = {path.stem for path in (data_dir / "owners").glob("*.lock")} - alive
     if dead:
@@ -165,7 +210,7 @@ def rented(data_dir: Path) -> dict[str, list[Row]]:
     Raises:
         ServiceError: `UNAVAILABLE` when the database cannot be read.
     """
-    with translated(), closing(read_only(data_dir / "state.db")) as connection:
+    with reading(find_database(data_dir)) as connection:
         reader = Reader(connection)
         made = set(_present(connection, RENTED))
         tables = {table: reader.find(table) if table in made else [] for table in RENTED}
@@ -174,8 +219,7 @@ def rented(data_dir: Path) -> dict[str, list[Row]]:
 
 def _present(connection: sqlite3.Connection, tables: Iterable[str]) -> list[str]:
     """The tables that an earlier version may not have made."""
-    found = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-    names = {str(name) for (name,) in found}
+    names = set(_tables(connection))
     return [table for table in tables if table in names]
 
 
@@ -184,7 +228,7 @@ def _about_the_bytes(
 ) -> Iterator[Finding]:
     digests = set()
     for sha256, doc, small in connection.execute(
-        "SELECT sha256, doc, content IS NOT NULL FROM artifacts WHERE NOT deleted"
+        f"SELECT sha256, doc, {kept_in_row(connection)} FROM artifacts WHERE NOT deleted"  # noqa: S608
     ):
         digests.add(sha256)
         artifact = json.loads(doc)
@@ -221,23 +265,32 @@ def _rebuilt(database: Path) -> str:
     """Save what can be read into a new database, and put the damaged one aside."""
     new = database.with_name("state.db.new")
     new.unlink(missing_ok=True)
-    engine = create_engine(f"sqlite:///{new}")
-    try:
-        with translated(), engine.connect() as connection:
-            migrate(connection)
-    finally:
-        engine.dispose()
     saved: Counter[str] = Counter()
-    with closing(sqlite3.connect(new)) as target, closing(read_only(database)) as source:
-        target.execute(f"PRAGMA application_id = {_application_id(source)}")
-        for table in metadata.sorted_tables:
-            names = [column.name for column in table.columns]
-            into = f"INSERT OR IGNORE INTO {table.name} ({', '.join(names)}) VALUES "  # noqa: S608
-            into += f"({', '.join('?' * len(names))})"
-            for row in _readable(source, table.name, names):
-                saved[table.name] += target.execute(into, row).rowcount
-        lost = sum(target.execute(f"DELETE FROM roots WHERE {each}").rowcount for each in _LOST)  # noqa: S608
-        target.commit()
+    with closing(read_only(database)) as source:
+        revision = _read_or(lambda: read_revision(source), None) or HEAD
+        application_id, number = (_read_or(partial(_header, source, name), 0) for name in _HEADER)
+        engine = create_engine(f"sqlite:///{new}")
+        try:
+            with translated(), engine.connect() as connection:
+                migrate(connection, revision)
+        finally:
+            engine.dispose()
+        with closing(sqlite3.connect(new)) as target:
+            target.execute(f"PRAGMA application_id = {application_id}")
+            # A copy stays one. The original is known by its new file once it is opened again.
+            copy = number and _read_or(lambda: is_copy(database.parent, source), False)
+            target.execute(f"PRAGMA user_version = {COPY if copy else UNMARKED}")
+            for table in _tables(target):
+                there = _columns(source, table)
+                names = [name for name in _columns(target, table) if name in there]
+                into = f"INSERT OR IGNORE INTO {table} ({', '.join(names)}) VALUES "  # noqa: S608
+                into += f"({', '.join('?' * len(names))})"
+                for row in _readable(source, table, names):
+                    saved[table] += target.execute(into, row).rowcount
+            lost = sum(target.execute(f"DELETE FROM roots WHERE {one}").rowcount for one in _LOST)  # noqa: S608
+            for statement in COUNT_AGAIN if revision == HEAD else ():
+                target.execute(statement)
+            target.commit()
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     aside = database.with_name(f"state.db.damaged-{stamp}")
     database.replace(aside)
@@ -251,12 +304,28 @@ def _rebuilt(database: Path) -> str:
     return f"Saved {told or 'nothing'} into a new database; the damaged one is {aside.name}.{gone}"
 
 
-def _application_id(source: sqlite3.Connection) -> int:
-    """The mark of the world that a database belongs to; 0 where its header cannot be read."""
+def _read_or(read: Callable[[], T], otherwise: T) -> T:
+    """Read what may stand on a page that is damaged."""
     try:
-        return int(source.execute("PRAGMA application_id").fetchone()[0])
+        return read()
     except sqlite3.DatabaseError:
-        return 0
+        return otherwise
+
+
+def _header(source: sqlite3.Connection, name: str) -> int:
+    return int(source.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+def _tables(connection: sqlite3.Connection) -> list[str]:
+    found = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+    return [str(name) for (name,) in found if name != "alembic_version"]
+
+
+def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
+    def read() -> list[str]:
+        return [str(row[1]) for row in connection.execute(f"PRAGMA table_info({table})")]
+
+    return _read_or(read, [])
 
 
 def _readable(

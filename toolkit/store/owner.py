@@ -56,7 +56,7 @@ def living(data_dir: Path) -> set[str]:
     """The owners that have a data directory open, as far as this machine can tell."""
     found = set()
     for path in (data_dir / "owners").glob("*.lock"):
-        with path.open("ab") as file:
+        with path.open("rb") as file:  # it may not be writable for whoever only looks
             if fcntl is None:  # pragma: no cover - Windows
                 continue
             try:

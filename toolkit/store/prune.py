@@ -11,7 +11,8 @@ from datetime import timedelta
 from pathlib import Path
 
 from toolkit.contract.base import now, rfc3339
-from toolkit.store.database import BUSY_TIMEOUT_MS, find_database, translated
+from toolkit.store.database import BUSY_TIMEOUT_MS, translated
+from toolkit.store.directory import find_database
 
 AT_ONCE = 500  # roots in one transaction: others get their turn in between
 # Bytes are stored a moment before their record; what nobody names for this long is named by nobody.
@@ -64,9 +65,9 @@ def prune(data_dir: Path, older_than: timedelta, *, dry_run: bool = False) -> Pr
         dry_run: only say what would go.
 
     Raises:
-        ServiceError: `UNAVAILABLE` when the directory cannot be used.
+        ServiceError: `UNAVAILABLE` when the directory cannot be used, or is of another version.
     """
-    find_database(data_dir)
+    find_database(data_dir, newest=True)
     found = Pruned()
     cutoff = rfc3339(now() - older_than)
     with translated(), closing(_connected(data_dir)) as connection:
@@ -139,7 +140,9 @@ def _take_out(connection: sqlite3.Connection, group: Sequence[str], rows: Counte
 
 
 def _take_out_rest(connection: sqlite3.Connection, cutoff: str, rows: Counter[str]) -> None:
-    """What belongs to no root: plans that no task carries out, and answers kept for a day."""
+    """What belongs to no root: plans that no task carries out, deleted uploads, answers kept for a
+    day, and what was spent on days that are over.
+    """
     tasks = connection.execute("SELECT json_extract(doc, '$.plan_id') FROM tasks")
     carried_out = {row[0] for row in tasks}
     plans = connection.execute("SELECT id FROM plans WHERE created_at < ?", (cutoff,))
@@ -150,6 +153,14 @@ def _take_out_rest(connection: sqlite3.Connection, cutoff: str, rows: Counter[st
         "DELETE FROM idempotency WHERE created_at < ?", (rfc3339(now() - REQUESTS_KEPT),)
     )
     rows["idempotency"] += gone.rowcount
+    day = min(cutoff[:10], rfc3339(now())[:10])
+    for table, where, value in (
+        ("artifacts", "deleted AND job_id IS NULL AND created_at < ?", cutoff),
+        ("reservations", "substr(spending_id, -10) < ?", day),
+        ("spending", "substr(id, -10) < ?", day),
+    ):
+        gone = connection.execute(f"DELETE FROM {table} WHERE {where}", (value,))  # noqa: S608
+        rows[table] += gone.rowcount
 
 
 @contextmanager

@@ -19,9 +19,10 @@ _QUEUED = (
     "SELECT count(*) AS n FROM"
     " (SELECT 1 FROM roots WHERE account_id = :account_id AND open = 1 LIMIT :most)"
 )
-_STORED = (
-    "SELECT coalesce(sum(size_bytes), 0) AS n FROM artifacts"
-    " WHERE account_id = :account_id AND deleted = 0"
+# One statement, so that both are of one moment.
+_SPENDING = (
+    "SELECT spending.nano AS total, reservations.* FROM spending"
+    " LEFT JOIN reservations ON reservations.spending_id = spending.id WHERE spending.id = :id"
 )
 _NAMES_BLOB = (
     "SELECT 1 FROM artifacts WHERE sha256 = :sha256 AND content IS NULL AND deleted = 0 LIMIT 1"
@@ -102,9 +103,16 @@ class Reader:
         """How many roots of an account are open, counted up to `most`."""
         return int(self._rows(_QUEUED, {"account_id": account_id, "most": most})[0]["n"])
 
-    def stored_bytes(self, account_id: str) -> int:
-        """How many bytes the artifacts of an account have, those of equal content each."""
-        return int(self._rows(_STORED, {"account_id": account_id})[0]["n"])
+    def stored_bytes(self, account_id: str) -> tuple[int, int]:
+        """How many bytes an account keeps, of artifacts and of records."""
+        row = self.get("stored_bytes", account_id)
+        return (0, 0) if row is None else (int(row["artifacts"]), int(row["records"]))
+
+    def spending(self, row_id: str) -> tuple[int, list[Row]]:
+        """What a day's spending comes to, and the reservations that are part of it."""
+        rows = self._rows(_SPENDING, {"id": row_id})
+        total = int(rows[0]["total"]) if rows else 0
+        return total, [row for row in rows if row["id"] is not None]
 
     def names_blob(self, sha256: str) -> bool:
         """Whether an artifact has bytes that are kept in a file."""

@@ -4,18 +4,21 @@ A new directory gets the newest tables at once; migrations are for what earlier 
 a test holds the two ways to the same schema.
 """
 
+import sqlite3
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from typing import cast
 
 from sqlalchemy import Connection, text
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.schema import CreateIndex, CreateTable, ExecutableDDLElement
 
 from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.store.accounting import TRIGGERS
 from toolkit.store.tables import metadata
 
-HEAD = "0008"
+HEAD = "0009"
 MIGRATIONS = Path(__file__).parent / "migrations"
 # As alembic makes it, which reads it once there is something to migrate.
 VERSION_TABLE = (
@@ -34,15 +37,10 @@ def migrate(connection: Connection, to: str = HEAD) -> None:
     Raises:
         ServiceError: `UNAVAILABLE` when a later version of the toolkit made the directory.
     """
-    known = {path.name[:4] for path in (MIGRATIONS / "versions").glob("[0-9]*.py")}
     current = _version(connection)
     if current == to:
         return
-    if current is not None and current not in known:
-        raise ServiceError(
-            ErrorCode.UNAVAILABLE,
-            "A later version of the toolkit made this data directory; use that version.",
-        )
+    check_revision(current)
     connection.exec_driver_sql("BEGIN EXCLUSIVE")
     # Another process may have been first, while this one waited for the lock.
     if _version(connection) != to:
@@ -52,6 +50,38 @@ def migrate(connection: Connection, to: str = HEAD) -> None:
             _upgrade(connection, to)
     if connection.in_transaction():
         connection.exec_driver_sql("COMMIT")
+
+
+def check_revision(revision: str | None) -> None:
+    """Refuse a database that this version does not know how to read.
+
+    Args:
+        revision: of its tables; none where it has none yet.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when a later version of the toolkit made it.
+    """
+    if revision is not None and revision not in _known():
+        raise ServiceError(
+            ErrorCode.UNAVAILABLE,
+            "A later version of the toolkit made this data directory; use that version.",
+        )
+
+
+@cache
+def _known() -> frozenset[str]:
+    return frozenset(path.name[:4] for path in (MIGRATIONS / "versions").glob("[0-9]*.py"))
+
+
+def read_revision(connection: sqlite3.Connection) -> str | None:
+    """Read the revision of a database's tables; none where it has none yet."""
+    made = connection.execute(
+        "SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'"
+    ).fetchone()
+    if made is None:
+        return None
+    row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+    return None if row is None else str(row[0])
 
 
 def _make(connection: Connection) -> None:
@@ -68,7 +98,8 @@ def _newest() -> tuple[str, ...]:
     for table in metadata.sorted_tables:
         made.append(CreateTable(table))
         made += [CreateIndex(index) for index in table.indexes]
-    return VERSION_TABLE, *(str(each.compile(dialect=sqlite.dialect())) for each in made)
+    tables = [str(each.compile(dialect=sqlite.dialect())) for each in made]
+    return VERSION_TABLE, *tables, *TRIGGERS
 
 
 def _upgrade(connection: Connection, to: str) -> None:
@@ -85,10 +116,4 @@ def _is_empty(connection: Connection) -> bool:
 
 
 def _version(connection: Connection) -> str | None:
-    made = connection.execute(
-        text("SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'")
-    ).first()
-    if made is None:
-        return None
-    row = connection.execute(text("SELECT version_num FROM alembic_version")).first()
-    return None if row is None else str(row[0])
+    return read_revision(cast("sqlite3.Connection", connection.connection.dbapi_connection))

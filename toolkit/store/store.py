@@ -3,7 +3,7 @@
 import asyncio
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,10 +16,11 @@ from sqlalchemy import Update as UpdateStatement
 from toolkit.contract.base import now, rfc3339
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.blobs import Blobs
-from toolkit.store.changes import Change, Emit, Insert, Lease, Update
+from toolkit.store.changes import Change, Emit, Insert, Lease, LeaseLost, Update
 from toolkit.store.checkpoint import Checkpoints
 from toolkit.store.crashpoints import planted
 from toolkit.store.database import connect, translated
+from toolkit.store.directory import claim_place
 from toolkit.store.kind import claim_kind
 from toolkit.store.owner import Owner
 from toolkit.store.reader import Reader, Row
@@ -28,8 +29,7 @@ from toolkit.store.tables import metadata, roots
 from toolkit.store.writer import Writer
 
 POLL_S = 0.2
-CHANGE_TIMEOUT_MS = 200
-RENEW_TIMEOUT_MS = 2_000
+CHANGE_TIMEOUT_MS, READ_TIMEOUT_MS = 2_000, 50
 
 
 def _driver(connection: Connection) -> sqlite3.Connection:
@@ -51,6 +51,9 @@ class Store:
     Several processes of one machine may have the same directory open; each root is worked on by
     the one that holds its lease. Leases end by the machine's monotonic clock, which nobody sets;
     it starts anew when the machine does, but then every owner is known to be dead.
+
+    Attributes:
+        is_copy: whether the directory is a copy of another one.
     """
 
     def __init__(
@@ -61,6 +64,7 @@ class Store:
         lease_s: float,
         timed: Callable[[float], None] | None,
         sandbox: bool | None,
+        take_up: bool | None,
     ) -> None:
         self._engine = connect(data_dir / "state.db", durability)
         self._lease_s = lease_s
@@ -71,8 +75,12 @@ class Store:
             migrate(self._write_connection)
             if sandbox is not None:
                 claim_kind(self._write_connection, data_dir, sandbox=sandbox)
+            self.is_copy = claim_place(self._write_connection, data_dir, take_up=take_up is True)
             self._read_connection = opened.enter_context(self._engine.connect())
-            self._reader = Reader(_driver(self._read_connection))
+            reads = _driver(self._read_connection)
+            # Writers keep nobody from reading; what does is not waited for in the loop.
+            reads.execute(f"PRAGMA busy_timeout={READ_TIMEOUT_MS}")
+            self._reader = Reader(reads)
             self._owner = Owner(data_dir)
             opened.pop_all()
         self._checkpoints = Checkpoints(data_dir / "state.db")
@@ -87,7 +95,7 @@ class Store:
             timed=timed,
         )
         self._waiters: dict[str, set[Waiter]] = {}
-        self._renewing: asyncio.Future[int] | None = None
+        self._changing: set[asyncio.Future[int]] = set()
         self._crash = planted("lease")
 
     @classmethod
@@ -100,6 +108,7 @@ class Store:
         lease_s: float = 15.0,
         timed: Callable[[float], None] | None = None,
         sandbox: bool | None = None,
+        take_up: bool | None = None,
     ) -> Self:
         """Open a data directory, making and migrating it as needed.
 
@@ -110,6 +119,7 @@ class Store:
             lease_s: how long a lease holds without being renewed, in seconds.
             timed: told how many seconds each commit took, on the thread that made it.
             sandbox: whether the work in it is simulated or real; none looks at no work.
+            take_up: true makes a copy a data directory of its own.
 
         Raises:
             ServiceError: `UNAVAILABLE` when it cannot be used.
@@ -120,13 +130,13 @@ class Store:
             raise ServiceError(
                 ErrorCode.UNAVAILABLE, f"The data directory cannot be made: {error.strerror}."
             ) from error
-        return cls(data_dir, durability, artifact_url, lease_s, timed, sandbox)
+        return cls(data_dir, durability, artifact_url, lease_s, timed, sandbox, take_up)
 
     async def close(self) -> None:
         """Write what was submitted, and let go of everything."""
         await self._writer.drain()
-        if self._renewing is not None:
-            await asyncio.gather(self._renewing, return_exceptions=True)
+        if self._changing:
+            await asyncio.wait(self._changing)
         with translated():
             self._checkpoints.close()
             self._write_connection.close()
@@ -135,7 +145,12 @@ class Store:
         self._owner.close()
 
     def write(
-        self, changes: Sequence[Change], *, lease: Lease | None = None, eager: bool = True
+        self,
+        changes: Sequence[Change],
+        *,
+        lease: Lease | None = None,
+        eager: bool = True,
+        max_wait_s: float | None = None,
     ) -> "asyncio.Future[None]":
         """Have changes written, all or nothing, in the order of the calls.
 
@@ -143,12 +158,14 @@ class Store:
             changes: what to write, in one transaction.
             lease: the lease that it is written under.
             eager: write it at once; otherwise soon, together with what comes next.
+            max_wait_s: the longest to wait for a database that others have locked; seconds for what
+                is written under no lease, longer for what work came to.
 
         Returns:
             a future that is done when they are durable; it raises `Conflict`, `LeaseLost` or
             `ServiceError`.
         """
-        return self._writer.submit(changes, lease, eager=eager)
+        return self._writer.submit(changes, lease, eager=eager, max_wait_s=max_wait_s)
 
     def _committed(self, events: Sequence[Emit]) -> None:
         if self._waiters:
@@ -210,9 +227,13 @@ class Store:
         """How many roots of an account are open, counted up to `most`."""
         return self._reader.queued(account_id, most)
 
-    async def stored_bytes(self, account_id: str) -> int:
-        """How many bytes the artifacts of an account have."""
+    async def stored_bytes(self, account_id: str) -> tuple[int, int]:
+        """How many bytes an account keeps, of artifacts and of records."""
         return self._reader.stored_bytes(account_id)
+
+    async def spending(self, row_id: str) -> tuple[int, list[Row]]:
+        """What a day's spending comes to, and the reservations that are part of it."""
+        return self._reader.spending(row_id)
 
     async def events(self, resource_id: str, *, after: int, limit: int = 1000) -> list[Row]:
         """The events of a resource, or of a job, numbered above `after`, in order."""
@@ -283,54 +304,98 @@ class Store:
         }
         return Insert("roots", row), Lease(root_id, kind, account_id, 1, key_id, agent_id)
 
-    async def claim(self, limit: int) -> list[Lease]:
-        """Take open roots that nobody works on any more, oldest first."""
-        candidates = self._reader.open_roots(self._owner.id)
-        free = [row for row in candidates if self._is_free(row)][:limit]
-        return [lease for row in free if (lease := await self._take(row)) is not None]
+    async def claim(
+        self, limit: int, wanted: Callable[[Row], Awaitable[bool]] | None = None
+    ) -> list[Lease]:
+        """Take open roots that nobody works on any more, oldest first.
+
+        Args:
+            limit: how many at most.
+            wanted: says of each whether it is taken; all are, by default.
+        """
+        leases: list[Lease] = []
+        for row in self._reader.open_roots(self._owner.id):
+            if len(leases) == limit:
+                break
+            if self._is_free(row) and (wanted is None or await wanted(row)):
+                lease = await self._take(row)
+                leases += [] if lease is None else [lease]
+        return leases
+
+    async def is_left(self, root_id: str) -> bool:
+        """Tell whether a root is open, and nobody works on it."""
+        row = await self.get("roots", root_id)
+        return row is not None and bool(row["open"]) and self._is_free(row)
 
     def _is_free(self, row: Row) -> bool:
         owner = row["owner"]
-        return owner is None or row["lease_until"] < time.monotonic() or self._owner.is_dead(owner)
+        return owner is None or row["lease_until"] < time.monotonic() or self.has_gone(owner)
 
-    async def _take(self, row: Row) -> Lease | None:
-        """Take a root, unless another process was quicker."""
-        fence = int(row["fence"])
-        taken = self._change(
-            roots.update()
-            .where(roots.c.id == row["id"], roots.c.fence == fence)
-            .values(
-                owner=self._owner.id,
-                lease_until=time.monotonic() + self._lease_s,
-                fence=fence + 1,
-                open=True,
-                cancel_requested=row["cancel_requested"] if row["open"] else False,
+    async def _take(self, row: Row, key_id: str | None = None) -> Lease | None:
+        """Take a root, unless another process was quicker.
+
+        Args:
+            row: the root's.
+            key_id: the key that it is asked for with from now on; as it was, by default.
+        """
+        fence, key_id = int(row["fence"]), key_id or row["key_id"]
+        mine = roots.update().where(roots.c.id == row["id"], roots.c.fence == fence)
+        taking = asyncio.ensure_future(
+            self._change_in_thread(
+                mine.values(
+                    owner=self._owner.id,
+                    lease_until=time.monotonic() + self._lease_s,
+                    fence=fence + 1,
+                    open=True,
+                    cancel_requested=row["cancel_requested"] if row["open"] else False,
+                    key_id=key_id,
+                )
             )
         )
+        try:
+            taken = await asyncio.shield(taking)
+        except asyncio.CancelledError:
+            # Else it would be kept from others, and worked on by nobody.
+            if await taking:
+                freed = roots.update().where(roots.c.id == row["id"], roots.c.fence == fence + 1)
+                await self._change_in_thread(freed.values(owner=None, open=row["open"]))
+            raise
         self._writer.forget()
         if not taken:
             return None
-        return Lease(
-            row["id"], row["kind"], row["account_id"], fence + 1, row["key_id"], row["agent_id"]
-        )
+        return Lease(row["id"], row["kind"], row["account_id"], fence + 1, key_id, row["agent_id"])
 
-    async def reopen(self, root_id: str) -> Lease | None:
-        """Take a root that had been closed; none when it is open, or another was quicker."""
+    async def reopen(self, root_id: str, key_id: str | None = None) -> Lease | None:
+        """Take a root that had been closed; none when it is open, or another was quicker.
+
+        Args:
+            root_id: which.
+            key_id: the key that more work is asked for with.
+        """
         await self.write([])  # it may be being closed just now
         row = await self.get("roots", root_id)
-        return None if row is None or row["open"] else await self._take(row)
+        return None if row is None or row["open"] else await self._take(row, key_id)
 
-    async def renew(self) -> None:
-        """Keep what this process holds for another while."""
-        statement = (
+    def renew_leases(self) -> None:
+        """Keep what this process holds for another while; may be called on any thread.
+
+        What another process took meanwhile is its own and stays so.
+        """
+        self._change(
             roots.update()
             .where(roots.c.owner == self._owner.id, roots.c.open.is_(True))
             .values(lease_until=time.monotonic() + self._lease_s)
         )
-        # In a thread, as it has to wait while this very process writes a large group.
-        waiting = asyncio.to_thread(self._change, statement, RENEW_TIMEOUT_MS)
-        self._renewing = asyncio.ensure_future(waiting)
-        await asyncio.shield(self._renewing)  # a thread is not cancelled: `close` waits for it
+
+    async def check_lease(self, lease: Lease) -> None:
+        """Make sure that a root is still this process's, which may have stood still for long.
+
+        Raises:
+            LeaseLost: another process has taken it.
+        """
+        row = self._reader.get("roots", lease.root_id, "owner", "fence")
+        if row is not None and (row["owner"] != self._owner.id or row["fence"] != lease.fence):
+            raise LeaseLost(lease.root_id)
 
     async def release(self, lease: Lease, *, done: bool) -> None:
         """Let go of a root; `done` closes it, else the next process takes it up.
@@ -343,7 +408,7 @@ class Store:
             await self.write([Update("roots", lease.root_id, freed)], lease=lease, eager=False)
             return
         # Nothing under this lease may be writable any more, yet it has to be let go of.
-        self._change(
+        await self._change_in_thread(
             roots.update()
             .where(
                 roots.c.id == lease.root_id,
@@ -355,7 +420,8 @@ class Store:
 
     async def request_cancel(self, root_id: str) -> None:
         """Ask whoever works on a root to cancel it."""
-        self._change(roots.update().where(roots.c.id == root_id).values(cancel_requested=True))
+        wanted = roots.update().where(roots.c.id == root_id).values(cancel_requested=True)
+        await self._change_in_thread(wanted)
 
     async def cancel_requested(self) -> set[str]:
         """The roots that this process works on and that are to be cancelled."""
@@ -364,17 +430,25 @@ class Store:
     async def expire(self, table: str, cutoff: str) -> int:
         """Delete the rows of a table that were made before a time; how many."""
         of = metadata.tables[table]
-        return self._change(of.delete().where(of.c.created_at < cutoff))
+        return await self._change_in_thread(of.delete().where(of.c.created_at < cutoff))
 
-    def _change(
-        self, statement: UpdateStatement | DeleteStatement, timeout_ms: int = CHANGE_TIMEOUT_MS
-    ) -> int:
+    async def _change_in_thread(self, statement: UpdateStatement | DeleteStatement) -> int:
+        """Make one small change beside the writer, and hold nothing up while others write.
+
+        It is made even where whoever waits for it is cancelled, and `close` waits for it.
+        """
+        changing = asyncio.ensure_future(asyncio.to_thread(self._change, statement))
+        self._changing.add(changing)
+        changing.add_done_callback(self._changing.discard)
+        return await asyncio.shield(changing)
+
+    def _change(self, statement: UpdateStatement | DeleteStatement) -> int:
         """Make one small change at once, beside the writer; how many rows it hit.
 
-        Most are made in the loop, so they do not wait long: whoever asks for one will ask again.
+        It does not wait long for others: whoever asks for one will ask again.
         """
         with translated(), self._engine.connect() as connection:
-            connection.exec_driver_sql(f"PRAGMA busy_timeout={timeout_ms}")
+            connection.exec_driver_sql(f"PRAGMA busy_timeout={CHANGE_TIMEOUT_MS}")
             connection.exec_driver_sql("BEGIN IMMEDIATE")
             hit = connection.execute(statement).rowcount
             if self._crash is not None:
@@ -397,7 +471,7 @@ class Store:
         """Put `new` in the place of a row's `spec`, unless another process was quicker."""
         of = metadata.tables[table]
         mine = of.update().where(of.c.id == row_id, of.c.spec == spec).values(spec=new)
-        return self._change(mine) > 0
+        return await self._change_in_thread(mine) > 0
 
     async def put_blob(self, sha256: str, data: bytes) -> None:
         """Store bytes under their SHA-256."""

@@ -1,4 +1,7 @@
-"""The tables; `migrations/versions` makes them, and a test holds the two together."""
+"""The tables; `migrations/versions` makes them, and a test holds the two together.
+
+The triggers that stand beside them are in `accounting`.
+"""
 
 from sqlalchemy import (
     Boolean,
@@ -156,6 +159,7 @@ usage = Table(
     _text("provider", optional=True),
     _text("connection_id", optional=True),
     _text("agent_id", optional=True),
+    _text("key_id", optional=True),
     *(
         Column(name, Integer, nullable=False, server_default=text("0"))
         for name in ("jobs", "failed", "cached", "calls", "unpriced", "nano", "latency_ms")
@@ -176,6 +180,23 @@ idempotency = Table(
 cache = Table("cache", metadata, _id(), _text("account_id"), _text("job_id"), _text("created_at"))
 spending = Table(
     "spending", metadata, _id(), _text("key_id"), Column("nano", Integer, nullable=False)
+)
+reservations = Table(
+    "reservations",
+    metadata,
+    _id(),
+    _text("spending_id"),
+    _text("owner"),
+    Column("nano", Integer, nullable=False),
+    _text("created_at"),
+    Index("ix_reservations_spending", "spending_id"),
+)
+stored_bytes = Table(
+    "stored_bytes",
+    metadata,
+    _id(),
+    Column("artifacts", Integer, nullable=False),
+    Column("records", Integer, nullable=False),
 )
 artifacts = Table(
     "artifacts",

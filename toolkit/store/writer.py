@@ -5,10 +5,13 @@ import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
 from itertools import islice
 
 from pydantic_core import to_json
 
+from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store import statements
 from toolkit.store.batch import Batch, Group, Submission
 from toolkit.store.changes import (
@@ -21,15 +24,38 @@ from toolkit.store.changes import (
     Spend,
 )
 from toolkit.store.crashpoints import planted
-from toolkit.store.database import translated
+from toolkit.store.database import RETRY_AFTER_S, translated
 
 # A commit that hops to a thread costs more than a quick one made in the loop; a slow one made in
 # the loop would hold up everything else.
 SLOW_COMMIT_S = 0.002
 LARGE_GROUP = 256
+PRIMARY_CODE = 0xFF  # of SQLite's error codes, which may say more in their higher bits
 LINGER_S = 0.01
+# Another connection's transaction is waited for this long in the loop, and then in the thread, a
+# little at a time: what has waited long enough is refused meanwhile.
+LOOP_WAIT_MS, THREAD_WAIT_MS = 2, 100
+# What a caller waits for is refused then; what work came to is worth more patience, as it was paid.
+REQUEST_WAIT_S, WORK_WAIT_S = 5.0, 60.0
 # Of so many resources and jobs the last number is remembered; of others it is looked up again.
 NUMBERS_KEPT = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a group.
+
+    Attributes:
+        errors: why some of it was not written, by the id of the submission.
+        left: what is to be tried again, as the database was locked.
+    """
+
+    errors: Mapping[int, Exception] = field(default_factory=dict)
+    left: Sequence[Submission] = ()
+
+
+class Locked(Exception):  # noqa: N818 - names what happened
+    """Another connection is writing; nothing was written, and the same may be tried again."""
 
 
 class Writer:
@@ -50,6 +76,7 @@ class Writer:
         timed: Callable[[float], None] | None = None,
     ) -> None:
         self._connection = connection
+        self._wait_ms: int | None = None
         self._owner = owner
         self._always_in_thread = always_in_thread
         self._committed = committed
@@ -65,15 +92,28 @@ class Writer:
         self._crash = planted("commit")
 
     def submit(
-        self, changes: Sequence[Change], lease: Lease | None, *, eager: bool = True
+        self,
+        changes: Sequence[Change],
+        lease: Lease | None,
+        *,
+        eager: bool = True,
+        max_wait_s: float | None = None,
     ) -> "asyncio.Future[None]":
         """Have changes written; the future is done when they are durable.
 
         What nobody waits for (`eager=False`) goes with the next changes that somebody does wait
         for, or by itself after `LINGER_S`.
+
+        Args:
+            changes: what to write.
+            lease: the lease that it is written under.
+            eager: write it at once.
+            max_wait_s: the longest to wait for a database that others have locked.
         """
         loop = asyncio.get_running_loop()
-        submission = Submission(changes, lease, loop.create_future())
+        if max_wait_s is None:
+            max_wait_s = REQUEST_WAIT_S if lease is None else WORK_WAIT_S
+        submission = Submission(changes, lease, loop.create_future(), loop.time() + max_wait_s)
         self._pending.append(submission)
         if self._in_thread is not None:
             return submission.done
@@ -92,34 +132,63 @@ class Writer:
         if self._in_thread is not None or not self._pending:
             return
         slow = self._pace_s > SLOW_COMMIT_S or len(self._pending) > LARGE_GROUP
-        if slow or self._always_in_thread:
-            self._in_thread = asyncio.create_task(self._flush_in_thread())
-        else:
-            group = self._take()
-            self._settle(group, self._write(group))
+        group = self._take()
+        if not (slow or self._always_in_thread):
+            self._settle(group, self._write(group, LOOP_WAIT_MS))
+        if group.submissions:
+            self._in_thread = asyncio.create_task(self._flush_in_thread(group))
 
     def _take(self) -> Group:
-        group, self._pending = Group(self._pending), []
+        # No more at once: to spell records out holds the loop, and so many come from one request.
+        group, self._pending = Group(self._pending[:LARGE_GROUP]), self._pending[LARGE_GROUP:]
         return group
 
-    async def _flush_in_thread(self) -> None:
+    async def _flush_in_thread(self, group: Group) -> None:
         loop = asyncio.get_running_loop()
         try:
-            while self._pending:
-                group = self._take()
+            while group.submissions:
                 try:
-                    outcome = await loop.run_in_executor(self._thread, self._write, group)
+                    outcome = await loop.run_in_executor(
+                        self._thread, self._write, group, THREAD_WAIT_MS
+                    )
                 except RuntimeError:  # an interpreter that ends may start no thread any more
-                    outcome = self._write(group)
+                    outcome = self._write(group, THREAD_WAIT_MS)
                 self._settle(group, outcome)
+                if group.submissions:
+                    self._refuse_late(group)
+                if not group.submissions:
+                    group = self._take()
         finally:
             self._in_thread = None
 
-    def _settle(self, group: Group, outcome: Mapping[int, Exception]) -> None:
-        """Say what came of each submission; `outcome` holds the errors by the submission's id."""
+    def _refuse_late(self, group: Group) -> None:
+        """Refuse what has waited long enough for whoever has locked the database."""
+        at = asyncio.get_running_loop().time()
+        late = [s for s in (*group.submissions, *self._pending) if s.until <= at]
+        if not late:
+            return
+        error = ServiceError(
+            ErrorCode.UNAVAILABLE,
+            "The store is locked by another process: ask again in a moment.",
+            retry_after=RETRY_AFTER_S,
+        )
+        gone = {id(submission) for submission in late}
+        # What is written under a lease has no gaps: whoever takes it next starts over.
+        self._broken |= {s.lease: error for s in late if s.lease is not None}
+        group.submissions = [s for s in group.submissions if id(s) not in gone]
+        self._pending = [s for s in self._pending if id(s) not in gone]
+        for submission in late:
+            _fail(submission, error)
+
+    def _settle(self, group: Group, outcome: Outcome) -> None:
+        """Say what came of each submission that is done with, and leave the others in the group."""
         events: list[Emit] = []
-        for submission in group.submissions:
-            error = outcome.get(id(submission))
+        left = {id(submission) for submission in outcome.left}
+        submissions, group.submissions = group.submissions, list(outcome.left)
+        for submission in submissions:
+            if id(submission) in left:
+                continue
+            error = outcome.errors.get(id(submission))
             if error is None:
                 events += [c for c in submission.changes if isinstance(c, Emit)]
             if submission.done.done():
@@ -127,34 +196,44 @@ class Writer:
             if error is None:
                 submission.done.set_result(None)
             else:
-                submission.done.set_exception(error)
-                submission.done.exception()  # a caller may choose not to look
+                _fail(submission, error)
         if events:
             self._committed(events)
 
     async def drain(self) -> None:
         """Wait until everything submitted is written, then end the thread."""
-        await self.submit((), None)  # done after all that came before it
+        with suppress(ServiceError):
+            await self.submit((), None)  # done after all that came before it
         if self._in_thread is not None:
             await self._in_thread
         self._thread.shutdown(wait=True)
 
-    def _write(self, group: Group) -> dict[int, Exception]:
+    def _write(self, group: Group, wait_ms: int) -> Outcome:
         """Write a group in one transaction, or in parts when some of it cannot be written.
 
-        Returns:
-            the errors, by the id of the submission.
+        Args:
+            group: what to write.
+            wait_ms: the longest to wait for another connection's transaction.
         """
+        if wait_ms != self._wait_ms:
+            self._connection.execute(f"PRAGMA busy_timeout={wait_ms}")
+            self._wait_ms = wait_ms
         parts = group.parts()
-        if len(parts) > 1 and self._fault(group, group.submissions) is None:
-            return {}
+        if len(parts) > 1:
+            fault = self._fault(group, group.submissions)
+            if fault is None:
+                return Outcome()
+            if isinstance(fault, Locked):
+                return Outcome(left=group.submissions)
         errors: dict[int, Exception] = {}
-        for part in parts:
+        for i, part in enumerate(parts):
             fault = self._fault(group, part)
+            if isinstance(fault, Locked):
+                return Outcome(errors, [each for later in parts[i:] for each in later])
             if fault is not None:
                 errors |= {id(submission): fault for submission in part}
                 self._broken |= {s.lease: fault for s in part if s.lease is not None}
-        return errors
+        return Outcome(errors)
 
     def _fault(self, group: Group, part: Sequence[Submission]) -> Exception | None:
         """Write a part of a group in one transaction; what went wrong, if anything did."""
@@ -172,7 +251,12 @@ class Writer:
                 # What is written under a lease has no gaps: whoever takes it next starts over.
                 raise self._broken[lease]
         run = self._connection.execute
-        run("BEGIN IMMEDIATE")
+        try:
+            run("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & PRIMARY_CODE == sqlite3.SQLITE_BUSY:
+                raise Locked from error
+            raise
         try:
             self._check(leases)
             self._apply(batch)
@@ -267,6 +351,12 @@ class Writer:
     def forget(self) -> None:
         """Trust no number any more: another process may have added events."""
         self._last_n.clear()
+
+
+def _fail(submission: Submission, error: Exception) -> None:
+    if not submission.done.done():  # else whoever waited was cancelled
+        submission.done.set_exception(error)
+        submission.done.exception()  # a caller may choose not to look
 
 
 __all__ = ["Conflict", "Writer"]

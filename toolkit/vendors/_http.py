@@ -21,6 +21,7 @@ Json: TypeAlias = dict[str, Any]
 Verdict: TypeAlias = tuple[ErrorCode, bool | None]
 
 QUOTED = 200
+MAX_RETRY_AFTER_S = 3600.0
 REQUEST_ID_HEADERS = ("x-request-id", "request-id", "x-amzn-requestid", "trace-id")
 KEY_REFUSED: Verdict = (ErrorCode.PROVIDER_AUTH_FAILED, False)
 # A limit that waiting does not lift, but another connection may.
@@ -146,20 +147,31 @@ class Answer:
 
 
 def retry_after(response: httpx.Response) -> float | None:
-    """Seconds to wait, which vendors give as milliseconds, seconds or an HTTP date."""
+    """Seconds to wait, which vendors give as milliseconds, seconds or an HTTP date.
+
+    More than `MAX_RETRY_AFTER_S` counts as that, and so does what is no time: a vendor that asks
+    to be left alone is, but not for ever.
+    """
     milliseconds = response.headers.get("retry-after-ms", "").strip()
     given = response.headers.get("retry-after", "").strip()
-    if re.fullmatch(r"\d{1,12}(\.\d+)?", milliseconds):
-        return float(milliseconds) / 1000
-    if re.fullmatch(r"\d{1,12}(\.\d+)?", given):
+    if not milliseconds and not given:
+        return None
+    seconds = _seconds(milliseconds)
+    seconds = _seconds(given) if seconds is None else seconds / 1000
+    return MAX_RETRY_AFTER_S if seconds is None else min(seconds, MAX_RETRY_AFTER_S)
+
+
+def _seconds(given: str) -> float | None:
+    """How far ahead a number, or an HTTP date, is; none for what is neither."""
+    if re.fullmatch(r"\d{1,300}(\.\d{1,300})?", given, re.A):
         return float(given)
     try:
         when = parsedate_to_datetime(given)
-    except (ValueError, TypeError):
+        if when.tzinfo is None:  # the date says `-0000`: UTC, of an unknown place
+            when = when.replace(tzinfo=UTC)
+        return max(0.0, when.timestamp() - time.time())
+    except (ValueError, TypeError, OverflowError):
         return None
-    if when.tzinfo is None:  # the date says `-0000`: UTC, of an unknown place
-        when = when.replace(tzinfo=UTC)
-    return max(0.0, when.timestamp() - time.time())
 
 
 def quoted(said: object, access: Access) -> str:

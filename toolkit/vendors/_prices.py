@@ -11,8 +11,8 @@ from toolkit.plugins import Model, PriceTier
 
 # What of a row says something else than the price of a unit.
 _ABOUT = frozenset(
-    ("above", "as_of", "batch", "default", "ends", "output_limit", "per", "profile_of", "quality",
-     "reasons", "source", "successor", "tiers")
+    ("above", "as_of", "batch", "default", "ends", "output_limit", "per", "profile_of", "public",
+     "quality", "reasons", "source", "successor", "tiers")
 )  # fmt: skip
 
 
@@ -60,6 +60,7 @@ def _model(name: str, kind: str, row: Mapping[str, Any]) -> Model:
         as_of=row.get("as_of", table["as_of"]),
         source=row.get("source", table["source"]),
         profile_of=row.get("profile_of", ""),
+        public=row.get("public", False),
     )
 
 

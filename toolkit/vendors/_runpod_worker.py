@@ -3,7 +3,15 @@
 import httpx
 
 from toolkit.contract.errors import ErrorCode
-from toolkit.plugins import PUBLIC_ONLY, Access, Flow, ImageRequest, VendorFault, compute, send
+from toolkit.plugins import (
+    PUBLIC_ONLY,
+    Access,
+    Flow,
+    ImageRequest,
+    VendorFault,
+    run_in_thread,
+    send,
+)
 from toolkit.vendors._http import REFUSED, Answer, Json, quoted
 from toolkit.vendors._pictures import embedded, links, media_type
 from toolkit.vendors._runpod import bad
@@ -40,7 +48,7 @@ def picture(output: object, access: Access, job: str) -> Flow[bytes]:
         VendorFault: `PROVIDER_REJECTED` for a worker's refusal, `PROVIDER_BAD_RESPONSE` for an
             output without an image, or one on a host that results are not fetched from.
     """
-    data = yield from compute(lambda: embedded(output))
+    data = yield from run_in_thread(embedded, output)
     return data if data is not None else (yield from _fetched(output, access, job))
 
 

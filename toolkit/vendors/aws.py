@@ -9,6 +9,7 @@ import httpx
 
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import (
+    RECORDED_MODEL,
     Access,
     Flow,
     TextReply,
@@ -102,7 +103,8 @@ def text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     said = answer.json()
     if answer.failed:
         raise _failure(answer, said)
-    called = _profile(access.model, _place(access, keys)[1])
+    called = answer.response.extensions.get(RECORDED_MODEL)
+    called = called or _profile(access.model, _place(access, keys)[1])
     return _reply(answer, said, operation, called)
 
 

@@ -21,7 +21,7 @@ from toolkit.plugins import (
     TokenBound,
     Vendor,
     VendorFault,
-    compute,
+    run_in_thread,
     send,
 )
 from toolkit.vendors import _chat
@@ -105,8 +105,8 @@ def speech(operation: SpeechRequest, access: Access) -> Flow[SpeechReply]:
         "audio_setting": _AUDIO,
     }
     answer = yield from _posted(access, "/v1/t2a_v2", fields)
-    said = yield from compute(lambda: _checked(answer))  # minutes of audio are many megabytes
-    audio = yield from compute(lambda: _decoded(inner(said, "data").get("audio")))
+    said = yield from run_in_thread(_checked, answer)  # minutes of audio are many megabytes
+    audio = yield from run_in_thread(_decoded, inner(said, "data").get("audio"))
     request_id = answer.label(said.get("trace_id")) or answer.request_id
     if not audio:
         raise answer.fault(

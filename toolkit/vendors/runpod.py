@@ -15,11 +15,12 @@ from toolkit.plugins import (
     PixelBound,
     TextReply,
     TextRequest,
+    TokenBound,
     Vendor,
     VendorFault,
     WorkerTime,
-    compute,
     pause,
+    run_in_thread,
     send,
     submitted,
 )
@@ -71,6 +72,8 @@ from toolkit.vendors._runpod_stock import (
 from toolkit.vendors._runpod_worker import RESULTS, of_job, picture, seed_of, worker_input
 
 SERVED = "served-by-the-endpoint"
+# The public endpoints that generate text: what the model of each is called on the chat wire.
+PUBLIC_TEXT = {"qwen3-32b-awq": "Qwen/Qwen3-32B-AWQ"}
 POLICY = {"executionTimeout": 600_000}  # in milliseconds
 START_S = 300.0  # the most that a worker's start is taken to be billed
 POLL_S = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0)  # then as the last
@@ -147,7 +150,7 @@ def in_pod(operation: ImageRequest, access: Access, pod: str) -> Flow[ImageReply
         delay = POLL_S[min(turn, len(POLL_S) - 1)]
         yield from pause(delay, "cold_start")
         waited, turn = waited + delay, turn + 1
-    said = yield from compute(answer.json)  # an image in it makes it megabytes
+    said = yield from run_in_thread(answer.json)  # an image in it makes it megabytes
     if answer.failed:
         raise answer.failure(said.get("error") or said.get("detail"))
     job = answer.label(said.get("id")) or pod
@@ -178,26 +181,32 @@ def _in_pod_url(access: Access, pod: str) -> str:
 
 
 def text(operation: TextRequest, access: Access) -> Flow[TextReply]:
-    """Generate text at an endpoint of one's own whose worker speaks the OpenAI-compatible wire.
+    """Generate text at an endpoint whose worker speaks the OpenAI-compatible wire.
 
-    The model is the one the endpoint serves: it is asked for unless the operator named one.
+    At one's own, the model is the one that it serves: it is asked for unless the operator named
+    one. Without one, a public endpoint is asked, by its name.
 
     Raises:
-        VendorFault: as the worker's status says; `PROVIDER_REJECTED` without an endpoint.
+        VendorFault: as the worker's status says; `PROVIDER_REJECTED` without any endpoint.
     """
-    if access.endpoint is None:
+    public = PUBLIC_TEXT.get(access.model) if access.endpoint is None else None
+    if access.endpoint is None and public is None:
         raise VendorFault(
             ErrorCode.PROVIDER_REJECTED,
-            "runpod generates text at an endpoint of yours alone: name it by options.endpoint_id.",
+            "runpod generates this at an endpoint of yours alone: name it by options.endpoint_id.",
         )
-    at = f"/{segment(access.endpoint)}/openai/v1"
-    model = access.model
-    if model == SERVED:
+    at = f"/{segment(access.endpoint or access.model)}/openai/v1"
+    model = public or access.model
+    if access.endpoint is not None and model in (SERVED, *PUBLIC_TEXT):
         listed = (yield from asked(access, "GET", f"{at}/models")).json().get("data")
         first = listed[0] if isinstance(listed, list) and listed else None
         model = str(first.get("id")) if isinstance(first, dict) else ""
     fields = _chat.body(operation, model, schema_in_prompt=True)
     fields["max_tokens"] = fields.pop("max_completion_tokens")  # workers know the older name
+    if public is not None:
+        # Its thoughts are billed like the answer, and come before it. Servers that do not know
+        # this field of vLLM's pass over it.
+        fields["chat_template_kwargs"] = {"enable_thinking": False}
     answer = yield from asked(access, "POST", f"{at}/chat/completions", fields)
     return _chat.reply(answer, answer.json(), operation)
 
@@ -236,7 +245,7 @@ def _finished(access: Access, endpoint: str, job: str, cancel: httpx.Request) ->
 def _status(access: Access, endpoint: str, job: str) -> Flow[Json]:
     """A job as it stands, unless it has ended badly."""
     answer = yield from asked(access, "GET", f"/{endpoint}/status/{job}")
-    said = yield from compute(answer.json)  # an image in it makes it megabytes
+    said = yield from run_in_thread(answer.json)  # an image in it makes it megabytes
     status = str(said.get("status"))
     if status in _ENDED:
         code, retryable = _ENDED[status]
@@ -303,6 +312,12 @@ VENDOR = Vendor(
         VolumeDeletion.kind: delete_volume,
     },
     models=models("runpod"),
-    bounds={ImageRequest: PixelBound("page of the public endpoint: by the megapixel")},
+    bounds={
+        ImageRequest: PixelBound("page of the public endpoint: by the megapixel"),
+        TextRequest: TokenBound(
+            "page of the public endpoint: max_tokens is the most that is put out, which in vLLM's"
+            " server, the worker behind it, counts thoughts and answer alike"
+        ),
+    },
     probe=probe,
 )

@@ -11,9 +11,10 @@ from toolkit.cassettes.file import Exchange
 from toolkit.plugins import (
     Access,
     CloneRequest,
-    Compute,
     ImageRequest,
     Operation,
+    RunInProcess,
+    RunInThread,
     SpeechRequest,
     TextRequest,
     Vendor,
@@ -127,8 +128,8 @@ def _outcome(vendor: Vendor, kind: str, answers: list[httpx.Response]) -> str:
                     given = next(left, None)
                     if given is None:
                         return "asks for more"
-                case Compute(work):
-                    given = work()
+                case RunInProcess() | RunInThread():
+                    given = step.run()
             step = flow.send(given)
     except StopIteration as stop:
         return repr(stop.value)

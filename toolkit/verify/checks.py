@@ -26,6 +26,9 @@ ASKED: dict[str, tuple[str, dict[str, object]]] = {
 }
 
 
+UNPRICED = "its price is not known, so it comes on top of --max-cost"
+
+
 @dataclass(slots=True)
 class Check:
     """One kind of call at one vendor.
@@ -96,7 +99,8 @@ def verify(
         settings: where the connections are kept, and how vendors are reached.
         live: ask; without it nothing is sent, and the report says what would be.
         max_cost_usd: the most that all calls together may come to.
-        reference_audio: clone a voice of it, too: that makes something at the vendor.
+        reference_audio: clone a voice of it, too: that makes something at the vendor, and where
+            its price is not known, it comes on top of the budget.
         cassette: where the answers are kept, without secrets.
         tell: told of each check once it is over.
     """
@@ -157,7 +161,9 @@ class _Side:
 
 def _opened(settings: Settings, tape: Path | None, mode: Mode) -> Client:
     once = settings.model_copy(update={"retries": 0})  # a second try would be a second call
-    return Client.local(settings=once, cassette=tape, mode=mode if tape else "replay")
+    return Client.local(
+        settings=once, cassette=tape, mode=mode if tape else "replay", take_up=False
+    )
 
 
 def _planned(client: Client, max_cost_usd: float, with_clone: bool) -> Iterator[Check]:
@@ -178,9 +184,10 @@ def _planned(client: Client, max_cost_usd: float, with_clone: bool) -> Iterator[
 
 
 def _price(client: Client, check: Check, max_cost_usd: float) -> None:
-    capability, fields = ASKED[check.kind]
     if check.kind == "clone":
-        fields = fields | {"reference_audio": "art_" + "0" * 26}
+        _price_clone(client, check, max_cost_usd)
+        return
+    capability, fields = ASKED[check.kind]
     try:
         chosen = client.route(
             capability, fields, provider=check.provider, optimize_for="cost"
@@ -204,6 +211,17 @@ def _price(client: Client, check: Check, max_cost_usd: float) -> None:
         ]
 
 
+def _price_clone(client: Client, check: Check, max_cost_usd: float) -> None:
+    """Price one voice by the catalogue: what it is made of is not here before it is asked for."""
+    offered = (one.record for one in client.catalog.models())
+    model = next(m for m in offered if (m.provider, m.kind) == (check.provider, check.kind))
+    check.model = model.model
+    check.expected_usd = check.bound_usd = model.prices_usd.get("voices")
+    _keep_to(check, max_cost_usd)
+    if check.bound_usd is None:
+        check.notes = [UNPRICED]  # whoever names a recording has asked for this very call
+
+
 def _keep_to(check: Check, room_usd: float) -> None:
     """Leave a check out whose call may come to more than is left."""
     if check.bound_usd is not None and check.bound_usd > room_usd:
@@ -221,7 +239,7 @@ def _carry_out(check: Check, here: _Side, there: _Side, room_usd: float) -> None
         return
     started = monotonic()
     try:
-        record, answers = here.run(check, room_usd)
+        record, answers = here.run(check, None if check.bound_usd is None else room_usd)
     except ToolkitError as error:
         check.result, check.notes = "failed", [error.message]
         return
@@ -243,11 +261,13 @@ def _carry_out(check: Check, here: _Side, there: _Side, room_usd: float) -> None
         *(f"changed: {name}" for name in found.changed),
         *(f"ends in a way that is not known: {name}" for name in found.unknown_endings),
     ]
-    if record.cost_source not in ("metered", "reported"):
+    if check.bound_usd is not None and record.cost_source not in ("metered", "reported"):
         check.notes.append("tells no usage: its cost is an estimate")
     if check.bound_usd is not None and (check.paid_usd or 0) > check.bound_usd:
         check.notes.append(f"came to more than its bound of {money(check.bound_usd)}")
     check.result = "differs" if check.notes else "ok"
+    if check.bound_usd is None:
+        check.notes.append(UNPRICED)
     if not check.request_id:
         check.notes.append("gives no id of the call")
     if found.added:

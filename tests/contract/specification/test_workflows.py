@@ -199,10 +199,13 @@ def test_the_final_artifact_is_the_last_nodes(done: Json) -> None:
 
 @section(WORKFLOW)
 def test_the_latency_is_from_submit_to_completion(done: Json) -> None:
-    """Given a completed workflow, then `latency_ms` is the wall time between its two times."""
+    """Given a completed workflow, then `latency_ms` is the wall time between its two times.
+
+    The two clocks are not read in the same instant, and on a busy machine not soon after either.
+    """
     ends = [datetime.fromisoformat(done["data"][f"{when}_at"]) for when in ("created", "completed")]
     assert done["data"]["latency_ms"] == pytest.approx(
-        (ends[1] - ends[0]).total_seconds() * 1000, abs=20
+        (ends[1] - ends[0]).total_seconds() * 1000, abs=20, rel=0.2
     )
 
 

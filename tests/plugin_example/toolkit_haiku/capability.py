@@ -3,7 +3,18 @@
 from pydantic import Field
 
 from toolkit.contract.base import Record, Request
-from toolkit.plugins import Blob, Call, Capability, Flow, Result, Take, TextRequest, operate
+from toolkit.plugins import (
+    Blob,
+    Call,
+    Capability,
+    Flow,
+    Result,
+    Take,
+    TextRequest,
+    operate,
+    run_in_process,
+)
+from toolkit_haiku.lines import first_lines
 
 
 class HaikuInput(Request):
@@ -33,7 +44,8 @@ def request(given: HaikuInput) -> TextRequest:
 def write(call: Call[HaikuInput]) -> Flow[Result]:
     """Ask for a haiku and keep its first three lines."""
     reply = yield from operate(request(call.input))
-    lines = [line.strip() for line in reply.text.splitlines() if line.strip()][:3]
+    # A stranger wrote it, at any length: it is read where that can be ended.
+    lines = yield from run_in_process(first_lines, reply.text, 3)
     return Result({"lines": lines}, Blob("\n".join(lines).encode(), "text/plain"))
 
 

@@ -1,5 +1,6 @@
 """The encyclopedia in a ZIM file, for machines without a network (extra `zim`), read by libzim."""
 
+import os
 import re
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -8,9 +9,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from toolkit.capabilities._encyclopedia._html import to_sections
-from toolkit.capabilities._encyclopedia._source import Hit, Page
+from toolkit.capabilities._encyclopedia._source import Hit, Page, Section
 from toolkit.contract.errors import ErrorCode
-from toolkit.plugins import Flow, VendorFault, compute
+from toolkit.plugins import Flow, VendorFault, run_in_process
 
 if TYPE_CHECKING:
     from libzim.reader import Archive
@@ -34,77 +35,97 @@ class ZimSource:
 
     def search(self, topic: str, limit: int) -> Flow[list[Hit]]:
         """Articles for a topic, best first."""
-        return (yield from compute(lambda: self._search(topic, limit)))
+        found = yield from run_in_process(search_file, os.path.abspath(self.path), topic, limit)
+        return [Hit(key, title, certain=certain) for key, title, certain in found]
 
     def page(self, hit: Hit, *, whole: bool) -> Flow[Page | None]:
         """An article, with its sections if `whole`; none for a missing or disambiguation page."""
-        return (yield from compute(lambda: self._page(hit, whole)))
-
-    def _open(self) -> "Archive":
-        try:
-            from libzim.reader import Archive
-        except ImportError:
-            raise VendorFault(
-                ErrorCode.PROVIDER_UNAVAILABLE,
-                "Reading a ZIM file needs libzim: install capability-toolkit[zim].",
-                retryable=False,
-            ) from None
-        try:
-            return Archive(Path(self.path))
-        except (RuntimeError, OSError):
-            raise VendorFault(
-                ErrorCode.PROVIDER_UNAVAILABLE,
-                f"The ZIM file `{Path(self.path).name}` cannot be opened.",
-                retryable=False,
-            ) from None
-
-    def _search(self, topic: str, limit: int) -> list[Hit]:
-        archive = self._open()
-        from libzim.search import Query, Searcher
-        from libzim.suggestion import SuggestionSearcher
-
-        hits: dict[str, Hit] = {}
-        for name in dict.fromkeys((topic, topic[:1].upper() + topic[1:])):
-            with suppress(KeyError):
-                _add(hits, archive, archive.get_entry_by_title(name).path, certain=True)
-        paths = list(SuggestionSearcher(archive).suggest(topic).getResults(0, limit))
-        if archive.has_fulltext_index:
-            found = Searcher(archive).search(Query().set_query(topic)).getResults(0, limit)
-            paths = [*found, *paths]
-        for path in paths:
-            _add(hits, archive, path, certain=False)
-        return list(hits.values())[:limit]
-
-    def _page(self, hit: Hit, whole: bool) -> Page | None:
-        archive = self._open()
-        try:
-            item = archive.get_entry_by_path(hit.key).get_item()
-        except KeyError:
+        read = yield from run_in_process(read_article, os.path.abspath(self.path), hit.key)
+        if read is None:
             return None
-        html = bytes(item.content).decode("utf-8", "replace")
-        if _DISAMBIGUATION.search(html):
-            return None
-        lead, sections = to_sections(html)
-        # Old files begin with a heading and have no lead.
-        summary = lead or (sections[0].text if sections else "")
-        if not summary:
-            return None
-        facts = {name: _fact(archive, name) for name in ("Source", "License")}
+        summary, sections, facts = read
         return Page(
             title=hit.title,
             url=_url(facts["Source"], hit.key, self.base_url),
             summary=summary,
-            sections=sections if whole else (),
+            sections=tuple(Section(*section) for section in sections) if whole else (),
             license=facts["License"] or None,
         )
 
 
-def _add(hits: dict[str, Hit], archive: "Archive", path: str, *, certain: bool) -> None:
+def search_file(path: str, topic: str, limit: int) -> list[tuple[str, str, bool]]:
+    """Search a ZIM file; articles by key and title, and whether the topic is the title, best first.
+
+    Raises:
+        VendorFault: `PROVIDER_UNAVAILABLE` when it cannot be opened.
+    """
+    archive = _open(path)
+    from libzim.search import Query, Searcher
+    from libzim.suggestion import SuggestionSearcher
+
+    hits: dict[str, tuple[str, str, bool]] = {}
+    for name in dict.fromkeys((topic, topic[:1].upper() + topic[1:])):
+        with suppress(KeyError):
+            _add(hits, archive, archive.get_entry_by_title(name).path, certain=True)
+    paths = list(SuggestionSearcher(archive).suggest(topic).getResults(0, limit))
+    if archive.has_fulltext_index:
+        found = Searcher(archive).search(Query().set_query(topic)).getResults(0, limit)
+        paths = [*found, *paths]
+    for found_path in paths:
+        _add(hits, archive, found_path, certain=False)
+    return list(hits.values())[:limit]
+
+
+def read_article(path: str, key: str) -> tuple[str, list[tuple[str, str]], dict[str, str]] | None:
+    """Read an article's summary, its sections and where it is from; none if it is no article.
+
+    Raises:
+        VendorFault: `PROVIDER_UNAVAILABLE` when the file cannot be opened.
+    """
+    archive = _open(path)
+    try:
+        item = archive.get_entry_by_path(key).get_item()
+    except KeyError:
+        return None
+    html = bytes(item.content).decode("utf-8", "replace")
+    if _DISAMBIGUATION.search(html):
+        return None
+    lead, sections = to_sections(html)
+    # Old files begin with a heading and have no lead.
+    summary = lead or (sections[0].text if sections else "")
+    if not summary:
+        return None
+    facts = {name: _fact(archive, name) for name in ("Source", "License")}
+    return summary, [(section.title, section.text) for section in sections], facts
+
+
+def _open(path: str) -> "Archive":
+    try:
+        from libzim.reader import Archive
+    except ImportError:
+        raise VendorFault(
+            ErrorCode.PROVIDER_UNAVAILABLE,
+            "Reading a ZIM file needs libzim: install capability-toolkit[zim].",
+            retryable=False,
+        ) from None
+    try:
+        return Archive(Path(path))
+    except (RuntimeError, OSError):
+        raise VendorFault(
+            ErrorCode.PROVIDER_UNAVAILABLE,
+            f"The ZIM file `{Path(path).name}` cannot be opened.",
+            retryable=False,
+        ) from None
+
+
+def _add(
+    hits: dict[str, tuple[str, str, bool]], archive: "Archive", path: str, *, certain: bool
+) -> None:
     """Note an article under its own path: two redirects to one are one."""
     entry = archive.get_entry_by_path(path)
     item = entry.get_item()
     if item.mimetype.partition(";")[0].strip() == "text/html" and item.path not in hits:
-        hits[item.path] = Hit(item.path, item.title, certain=certain)
+        hits[item.path] = item.path, item.title, certain
 
 
 def _fact(archive: "Archive", name: str) -> str:

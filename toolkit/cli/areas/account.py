@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from toolkit import upkeep
-from toolkit.cli.options import on_existing, on_service
+from toolkit.cli.options import looking, on_service
 from toolkit.cli.output import Shell
 from toolkit.cli.verbs import group
 
@@ -13,7 +13,7 @@ app = group("The account that a key belongs to.")
 
 
 @app.command()
-@on_existing
+@looking
 def show(shell: Shell) -> None:
     """Show the account."""
     shell.show(shell.client.account.get())
@@ -29,3 +29,4 @@ def sign_up(
 
 
 app.command("create")(upkeep.create_account)
+app.command("limit")(upkeep.limit_account)

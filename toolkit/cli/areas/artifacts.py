@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from toolkit.cli.options import on_existing, on_service
+from toolkit.cli.options import looking, on_service
 from toolkit.cli.output import Shell
 from toolkit.cli.verbs import Id, deletes, group, reads
 
@@ -16,13 +16,13 @@ deletes(app, "artifacts")
 
 
 @app.command()
-@on_existing
+@looking
 def save(
     shell: Shell,
     id: Id,  # noqa: A002 - the contract's word
     path: Annotated[
         Path | None,
-        typer.Argument(help="The file to write; - is stdout."),
+        typer.Argument(help="The file to write, or its folder; - is stdout."),
     ] = None,
 ) -> None:
     """Write one to a file, by default in this folder and under its own name."""
@@ -48,7 +48,7 @@ def upload(
 
 
 @app.command()
-@on_existing
+@looking
 def lineage(shell: Shell, id: Id) -> None:  # noqa: A002
     """Show the jobs and artifacts that one came from."""
     columns = ("id", "capability", "provider", "artifact_id", "completed_at")

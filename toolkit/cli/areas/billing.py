@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from toolkit.cli.options import on_existing
+from toolkit.cli.options import looking
 from toolkit.cli.output import Shell
 from toolkit.cli.verbs import group
 
@@ -12,11 +12,13 @@ app = group("Who bills what.")
 
 
 @app.command()
-@on_existing
+@looking
 def show(
     shell: Shell,
     month: Annotated[str | None, typer.Option(help="Such as 2026-11; this one by default.")] = None,
+    by_key: Annotated[bool, typer.Option("--by-key", help="A line for each key.")] = False,
 ) -> None:
     """Show what each vendor bills for a month."""
-    columns = ("billed_by", "title", "calls", "unpriced_calls", "pod_hours", "cost_usd")
-    shell.show(shell.client.billing.get(month), "lines", columns)
+    key = ("key_id",) if by_key else ()
+    columns = ("billed_by", "title", *key, "calls", "unpriced_calls", "pod_hours", "cost_usd")
+    shell.show(shell.client.billing.get(month, by_key=by_key), "lines", columns)

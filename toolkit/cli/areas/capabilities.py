@@ -3,7 +3,7 @@
 from typing import Any
 
 from toolkit.cli import options
-from toolkit.cli.options import on_existing
+from toolkit.cli.options import looking
 from toolkit.cli.output import Shell
 from toolkit.cli.verbs import group
 
@@ -11,7 +11,7 @@ app = group("What can be asked for.")
 
 
 @app.command("list")
-@on_existing
+@looking
 def list_them(shell: Shell) -> None:
     """List what can be asked for, and who serves it."""
     shell.table(
@@ -26,7 +26,7 @@ def _row(record: dict[str, Any]) -> dict[str, Any]:
 
 
 @app.command()
-@on_existing
+@looking
 def show(shell: Shell, name: options.Name) -> None:
     """Show one, with the schemas of its input and output."""
     shell.show(shell.client.capabilities.get(name))

@@ -1,6 +1,6 @@
 """`toolkit catalog`."""
 
-from toolkit.cli.options import on_existing
+from toolkit.cli.options import looking
 from toolkit.cli.output import Shell
 from toolkit.cli.verbs import group
 
@@ -8,7 +8,7 @@ app = group("What can be rented or asked for, with list prices.")
 
 
 @app.command()
-@on_existing
+@looking
 def models(shell: Shell) -> None:
     """List every vendor's models."""
     columns = ("provider", "model", "kind", "prices_usd", "as_of")
@@ -16,7 +16,7 @@ def models(shell: Shell) -> None:
 
 
 @app.command()
-@on_existing
+@looking
 def gpus(shell: Shell) -> None:
     """List the GPUs of the cloud that is connected."""
     shell.table(

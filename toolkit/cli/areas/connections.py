@@ -1,14 +1,17 @@
 """`toolkit connections`."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from toolkit.cli import complete
-from toolkit.cli.options import on_service
+from toolkit.cli.options import on_existing, on_service
 from toolkit.cli.output import Shell
 from toolkit.cli.verbs import deletes, group, reads
 from toolkit.contract.errors import ErrorCode, RequestError
+
+if TYPE_CHECKING:
+    from toolkit.client._sync.areas.connections import Connection
 
 app = group("The vendors you have keys for; keys stay where they are.")
 reads(app, "connections", ("id", "provider", "connection_type", "secret_ref", "created_at"))
@@ -28,7 +31,9 @@ def create(
     ] = "environment",
 ) -> None:
     """Register a pointer to a secret: its name, never its value."""
-    shell.show(shell.client.connections.create(provider, connection_type, secret_ref))
+    made = shell.client.connections.create(provider, connection_type, secret_ref)
+    shell.show(made)
+    _warn(shell, made)
 
 
 @app.command()
@@ -42,6 +47,8 @@ def connect(
     """Register the conventional variables of vendors."""
     made = shell.client.connections.connect(*providers)
     shell.table(made, ("id", "provider", "secret_ref"))
+    for connection in made:
+        _warn(shell, connection)
 
 
 @app.command()
@@ -60,11 +67,18 @@ def discover(
     fresh = [row.record.provider for row in found if row.record.set and not row.record.connected]
     wanted = fresh if connect == ["all"] else connect or []
     if wanted:
-        shell.client.connections.connect(*wanted)
+        for connection in shell.client.connections.connect(*wanted):
+            _warn(shell, connection)
         found = shell.client.connections.discover()
     shell.table(found, ("provider", "variable", "set", "connected"))
+    left = [row.record.provider for row in found if not row.record.connected]
     if fresh and not wanted:
         shell.note(f"Next: toolkit connections discover --connect {fresh[0]}")
+    elif left and shell.client.health().sandbox:
+        shell.note(
+            "In the sandbox every vendor has a key, whatever is set here. Next: toolkit"
+            f" connections connect {' '.join(left)}"
+        )
 
 
 @app.command()
@@ -87,7 +101,7 @@ def test(
 
 
 @app.command()
-@on_service
+@on_existing
 def trust(
     shell: Shell,
     connection: Annotated[
@@ -97,6 +111,13 @@ def trust(
 ) -> None:
     """Use models under budgets again that billed more than was reserved for them."""
     shell.show(shell.client.connections.trust(_id_of(shell, connection)))
+
+
+def _warn(shell: Shell, connection: "Connection") -> None:
+    """Tell on stderr what a test found wrong with a connection that was made."""
+    warning = connection.record.warning
+    if warning is not None:
+        shell.note(f"Warning: {connection.provider} is connected, but {warning.message}")
 
 
 def _id_of(shell: Shell, name: str) -> str:

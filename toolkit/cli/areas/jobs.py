@@ -23,13 +23,26 @@ def create(
     compute_id: Annotated[str, typer.Argument(help="The cmp_ id to do it on.")],
     fields: options.Fields = None,
     given: options.Given = None,
+    optimize_for: options.Optimize = None,
+    provider: options.Provider = None,
     max_cost_usd: options.MaxCost = None,
+    deadline_s: options.Deadline = None,
+    cache: options.Cache = None,
+    fallback_on_rejection: options.Fallback = False,
     no_wait: options.NoWait = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Have a job done on a compute of one's own."""
     work = shell.client.jobs.create(
-        type, compute_id, parsed(fields or [], given), max_cost_usd=max_cost_usd
+        type,
+        compute_id,
+        parsed(fields or [], given),
+        optimize_for=optimize_for,
+        provider=provider,
+        max_cost_usd=max_cost_usd,
+        deadline_s=deadline_s,
+        cache=cache,
+        fallback_on_rejection=fallback_on_rejection,
     )
     if no_wait:
         started(shell, work)

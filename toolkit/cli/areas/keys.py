@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from toolkit.cli.options import on_existing, on_service
+from toolkit.cli.options import looking, on_existing, on_named
 from toolkit.cli.output import Shell
 from toolkit.cli.verbs import Id, group
 
@@ -12,7 +12,7 @@ app = group("The keys of the account; a key itself is shown once, when it is mad
 
 
 @app.command("list")
-@on_existing
+@looking
 def list_them(shell: Shell) -> None:
     """List them by their last four characters."""
     columns = ("id", "name", "last4", "scopes", "max_cost_usd_per_day", "created_at", "expires_at")
@@ -20,14 +20,14 @@ def list_them(shell: Shell) -> None:
 
 
 @app.command()
-@on_existing
+@looking
 def show(shell: Shell, id: Id) -> None:  # noqa: A002 - the contract's word
     """Show what is known of one: never the key itself."""
     shell.show(shell.client.account.key(id))
 
 
 @app.command()
-@on_service
+@on_named
 def create(
     shell: Shell,
     name: Annotated[str | None, typer.Option(help="What it is for.")] = None,

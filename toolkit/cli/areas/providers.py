@@ -1,6 +1,6 @@
 """`toolkit providers`."""
 
-from toolkit.cli.options import on_existing
+from toolkit.cli.options import looking
 from toolkit.cli.output import Shell
 from toolkit.cli.verbs import group
 
@@ -8,7 +8,7 @@ app = group("The vendors that there are.")
 
 
 @app.command("list")
-@on_existing
+@looking
 def list_them(shell: Shell) -> None:
     """List the vendor catalogue."""
     columns = ("id", "label", "title", "capabilities", "conventional_variable", "connected")

@@ -10,7 +10,7 @@ from toolkit.cli.areas.plans import NODES
 from toolkit.cli.options import on_existing, on_service
 from toolkit.cli.output import Shell
 from toolkit.cli.verbs import Id, follows, group, reads
-from toolkit.cli.work import saved, started, waited
+from toolkit.cli.work import make_folder, saved, started, waited
 from toolkit.given import parsed
 
 REVIEWS = ("decision", "score", "issues", "reviewer")
@@ -48,6 +48,8 @@ def task(
         )
         shell.show(plan, "nodes", NODES)
         return
+    if not no_wait:
+        make_folder(out)  # before anything is paid for what could not be put there
     work = shell.client.tasks.create(
         objective,
         max_cost_usd=max_cost_usd,

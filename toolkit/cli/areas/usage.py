@@ -4,23 +4,23 @@ from typing import Annotated
 
 import typer
 
-from toolkit.cli.options import on_existing
+from toolkit.cli.options import looking
 from toolkit.cli.output import Shell
 from toolkit.cli.verbs import group
 
 FIGURES = ("jobs", "failed", "cached", "calls", "unpriced_calls", "cost_usd", "latency_ms")
-NAMED = {"connection": "connection_id", "agent": "agent_id"}
+NAMED = {"connection": "connection_id", "agent": "agent_id", "key": "key_id"}
 
 app = group("What was used, and what it cost.")
 
 
 @app.command("list")
-@on_existing
+@looking
 def list_them(
     shell: Shell,
     by: Annotated[
         list[str] | None,
-        typer.Option(help="Of day, capability, provider, connection, agent; repeatable."),
+        typer.Option(help="Of day, capability, provider, connection, agent, key; repeatable."),
     ] = None,
     first: Annotated[str | None, typer.Option(help="The first day, such as 2026-11-01.")] = None,
     last: Annotated[str | None, typer.Option(help="The last day.")] = None,

@@ -1,6 +1,7 @@
 """The client itself."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -36,6 +37,7 @@ from toolkit.contract.health import Health
 from toolkit.contract.ids import Prefix
 from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.contract.runs import Route
+from toolkit.profiles.resolution import Access, resolve_access
 
 
 class AsyncClient:
@@ -44,14 +46,22 @@ class AsyncClient:
     Args:
         base_url: the service's address, with or without `/v1`; `TOOLKIT_BASE_URL` by default.
         api_key: `sk_live_…`; `TOOLKIT_API_KEY` by default.
+        profile: the name of what `toolkit login` has kept, an address with its key; by default
+            `TOOLKIT_PROFILE`, then the profile `default`, where no address is named otherwise.
         transport: what requests go over; the network by default.
         timeout_s: the longest one request may take, in seconds.
         cache: have runs and workflows use the results of equal jobs again, unless one says no.
+        max_wait_s: wait so long for a server that is away, such as one that is started again, in
+            seconds; `TOOLKIT_MAX_WAIT_S`, or a minute, by default. What was asked for goes on.
+        cacert: a file of certificates, in PEM, that vouch for the server beside those that the
+            machine (or `SSL_CERT_FILE`) names.
         on_close: called once the client is closed.
 
     Raises:
         ServiceError: `UNAVAILABLE` when there is no address.
-        RequestError: `INVALID_REQUEST` for an address or a key that can be none.
+        RequestError: `INVALID_REQUEST` for an address that can be none, and for one beside a
+            profile of another; `UNAUTHENTICATED` for a key that can be none; `NOT_FOUND` or
+            `UNAUTHENTICATED` for a profile that cannot be used.
     """
 
     def __init__(
@@ -59,12 +69,16 @@ class AsyncClient:
         base_url: str | None = None,
         api_key: str | None = None,
         *,
+        profile: str | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
         timeout_s: float = 60.0,
         cache: bool | None = None,
+        max_wait_s: float | None = None,
+        cacert: str | Path | None = None,
         on_close: Callable[[], None] | None = None,
     ) -> None:
-        self._http = AsyncHttp(base_url, api_key, transport, timeout_s, cache)
+        access = resolve_access(base_url, api_key, profile)
+        self._http = AsyncHttp(access, transport, timeout_s, cache, max_wait_s, cacert)
         self._on_close = on_close
         self.account = account.AsyncAccounts(self._http)
         self.providers = providers.AsyncProviders(self._http)
@@ -154,8 +168,13 @@ class AsyncClient:
                 over = status in FINAL_STATUSES and not await area.events(resource_id, after)
 
     async def health(self) -> Health:
-        """Whether the service is there, and how busy."""
-        return await self._http.data(Health, "GET", "/health")
+        """Whether the service is there, and how busy; not waited for where it is away."""
+        return await self._http.data(Health, "GET", "/health", max_wait_s=0.0)
+
+    @property
+    def access(self) -> Access:
+        """The address that is spoken to, and where it and the key came from."""
+        return self._http.access
 
     async def aclose(self) -> None:
         """Let go of the service; what is under way there goes on."""

@@ -38,8 +38,8 @@ class AsyncHandle(Shown[R]):
         """Read the resource again."""
         return await self._asked("GET")
 
-    async def _asked(self, method: str, what: str = "") -> Self:
-        self.record = await self._http.data(self.model, method, f"{self.path}{what}")
+    async def _asked(self, method: str, what: str = "", **options: Any) -> Self:
+        self.record = await self._http.data(self.model, method, f"{self.path}{what}", **options)
         return self
 
 
@@ -69,7 +69,8 @@ class AsyncWaitable(AsyncHandle[R]):
     ) -> Self:
         """Wait until it is over, showing progress.
 
-        An interrupt ends the wait and not the work: get it by its id and wait again.
+        An interrupt ends the wait and not the work: get it by its id and wait again. A server that
+        is away meanwhile is waited for, and the events go on where they ended.
 
         Args:
             timeout_s: how long to wait at most, in seconds; none is as long as it takes.
@@ -82,7 +83,7 @@ class AsyncWaitable(AsyncHandle[R]):
         """
         shown = Progress(progress)
         until = None if timeout_s is None else time.monotonic() + timeout_s
-        await self.refresh()
+        await self._asked("GET", max_wait_s=_left_s(until))
         while not self.done:
             left = _wire.LONG_POLL_S if until is None else until - time.monotonic()
             if left <= 0:
@@ -90,13 +91,14 @@ class AsyncWaitable(AsyncHandle[R]):
                     ErrorCode.UNAVAILABLE,
                     f"{self.id} is still {self.status} after {timeout_s} s; it goes on.",
                 )
-            found = await self.events(self._seen, min(_wire.LONG_POLL_S, max(1, int(left))))
+            hold_s = min(_wire.LONG_POLL_S, max(1, int(left)))
+            found = await self._http.events(self.path, self._seen, hold_s, _left_s(until))
             for event in found:
                 shown.add(event)
                 await self._follow(event, shown)
                 self._seen = event.n
             if not found or any(event.terminal for event in found) or self._pauses(found):
-                await self.refresh()
+                await self._asked("GET", max_wait_s=_left_s(until))
         return self._checked() if check else self
 
     def _pauses(self, found: list[Event]) -> bool:
@@ -118,3 +120,8 @@ class AsyncWaitable(AsyncHandle[R]):
     async def cancel(self) -> Self:
         """End it; what has ended stays as it is."""
         return await self._asked("POST", "/cancel")
+
+
+def _left_s(until: float | None) -> float | None:
+    """Seconds that are left; none where there is no end."""
+    return None if until is None else max(0.0, until - time.monotonic())

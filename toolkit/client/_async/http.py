@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx
@@ -10,6 +11,7 @@ from pydantic import BaseModel
 from toolkit.client import _wire
 from toolkit.contract.errors import ToolkitError
 from toolkit.contract.events import Event
+from toolkit.profiles.resolution import Access
 
 R = TypeVar("R", bound=BaseModel)
 ANSWER_S = 30.0  # for an answer to come, once the service has one
@@ -20,20 +22,24 @@ class AsyncHttp:
 
     def __init__(
         self,
-        base_url: str | None,
-        api_key: str | None,
+        access: Access,
         transport: httpx.AsyncBaseTransport | None,
         timeout_s: float,
         cache: bool | None,
+        max_wait_s: float | None,
+        cacert: str | Path | None,
     ) -> None:
+        self.access = access
         self.cache = cache
+        self.max_wait_s = _wire.max_wait_s(max_wait_s)
         self._transport = transport
+        self._known = False  # whether the service has answered anything yet
         self._client = httpx.AsyncClient(
-            base_url=_wire.base_url(base_url),
-            headers=_wire.headers(api_key),
+            base_url=access.base_url,
+            headers=_wire.headers(access),
             transport=transport,
             timeout=timeout_s,
-            verify=_wire.authorities() if transport is None else True,
+            verify=_wire.authorities(cacert) if transport is None else True,
         )
 
     def cache_for(self, target: str) -> bool | None:
@@ -54,8 +60,12 @@ class AsyncHttp:
         params: Mapping[str, str | int] | None = None,
         files: Any = None,
         timeout_s: float | None = None,
+        max_wait_s: float | None = None,
     ) -> httpx.Response:
         """Send a request, again if it could not be served and repeating it is safe.
+
+        Args:
+            max_wait_s: wait so long for a service that is away, where that is less than usual.
 
         Raises:
             ToolkitError: what the service answered, or that it could not be reached.
@@ -69,23 +79,28 @@ class AsyncHttp:
             headers=_wire.once(method, path, self._transport),
             timeout=timeout_s or httpx.USE_CLIENT_DEFAULT,
         )
-        for attempt in range(_wire.RETRIES + 1):
+        retries = _wire.Retries(request, self._wait_s(max_wait_s))
+        while True:
             try:
-                return await self._once(request)
-            except ToolkitError as error:
-                if attempt == _wire.RETRIES or not _wire.may_repeat(request, error):
-                    raise
-                await asyncio.sleep(_wire.backoff_s(attempt, error))
-        raise AssertionError("the last attempt returns or raises")
+                response = await self._client.send(request)
+            except httpx.TransportError as error:
+                failed: ToolkitError = _wire.unreachable(error, request.url, known=self._known)
+                sent = not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
+            else:
+                self._known = True
+                if response.status_code < 400:
+                    return response
+                failed, sent = _wire.error_of(response, self.access), True
+            delay_s = retries.delay_s(failed, sent=sent)
+            if delay_s is None:
+                raise failed
+            await asyncio.sleep(delay_s)
 
-    async def _once(self, request: httpx.Request) -> httpx.Response:
-        try:
-            response = await self._client.send(request)
-        except httpx.TransportError as error:
-            raise _wire.unreachable(error, request.url) from None
-        if response.status_code >= 400:
-            raise _wire.error_of(response)
-        return response
+    def _wait_s(self, most: float | None) -> float | None:
+        """How long a service that is away is waited for; none for an engine in this process."""
+        if getattr(self._transport, "lossless", False):
+            return None
+        return self.max_wait_s if most is None else min(most, self.max_wait_s)
 
     async def call(self, method: str, path: str, **options: Any) -> Any:
         """Send a request and return its envelope."""
@@ -106,11 +121,15 @@ class AsyncHttp:
         found = (await self.call("GET", path, params=params, **options))["data"]
         return [model.model_validate(item) for item in found["items"]], found.get("next_cursor")
 
-    async def events(self, path: str, after: int, wait_s: int) -> list[Event]:
+    async def events(
+        self, path: str, after: int, wait_s: int, max_wait_s: float | None = None
+    ) -> list[Event]:
         """The events of a resource numbered above `after`, held up to `wait_s` s for the first."""
         params = {"after": after, "wait": wait_s}
         timeout_s = wait_s + ANSWER_S
-        found, _ = await self.page(Event, f"{path}/events", params, timeout_s=timeout_s)
+        found, _ = await self.page(
+            Event, f"{path}/events", params, timeout_s=timeout_s, max_wait_s=max_wait_s
+        )
         return found
 
     async def aclose(self) -> None:

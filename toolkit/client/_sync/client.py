@@ -2,6 +2,7 @@
 """The client itself."""
 
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -37,6 +38,7 @@ from toolkit.contract.health import Health
 from toolkit.contract.ids import Prefix
 from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.contract.runs import Route
+from toolkit.profiles.resolution import Access, resolve_access
 
 
 class Client:
@@ -45,14 +47,22 @@ class Client:
     Args:
         base_url: the service's address, with or without `/v1`; `TOOLKIT_BASE_URL` by default.
         api_key: `sk_live_…`; `TOOLKIT_API_KEY` by default.
+        profile: the name of what `toolkit login` has kept, an address with its key; by default
+            `TOOLKIT_PROFILE`, then the profile `default`, where no address is named otherwise.
         transport: what requests go over; the network by default.
         timeout_s: the longest one request may take, in seconds.
         cache: have runs and workflows use the results of equal jobs again, unless one says no.
+        max_wait_s: wait so long for a server that is away, such as one that is started again, in
+            seconds; `TOOLKIT_MAX_WAIT_S`, or a minute, by default. What was asked for goes on.
+        cacert: a file of certificates, in PEM, that vouch for the server beside those that the
+            machine (or `SSL_CERT_FILE`) names.
         on_close: called once the client is closed.
 
     Raises:
         ServiceError: `UNAVAILABLE` when there is no address.
-        RequestError: `INVALID_REQUEST` for an address or a key that can be none.
+        RequestError: `INVALID_REQUEST` for an address that can be none, and for one beside a
+            profile of another; `UNAUTHENTICATED` for a key that can be none; `NOT_FOUND` or
+            `UNAUTHENTICATED` for a profile that cannot be used.
     """
 
     def __init__(
@@ -60,12 +70,16 @@ class Client:
         base_url: str | None = None,
         api_key: str | None = None,
         *,
+        profile: str | None = None,
         transport: httpx.BaseTransport | None = None,
         timeout_s: float = 60.0,
         cache: bool | None = None,
+        max_wait_s: float | None = None,
+        cacert: str | Path | None = None,
         on_close: Callable[[], None] | None = None,
     ) -> None:
-        self._http = Http(base_url, api_key, transport, timeout_s, cache)
+        access = resolve_access(base_url, api_key, profile)
+        self._http = Http(access, transport, timeout_s, cache, max_wait_s, cacert)
         self._on_close = on_close
         self.account = account.Accounts(self._http)
         self.providers = providers.Providers(self._http)
@@ -155,8 +169,13 @@ class Client:
                 over = status in FINAL_STATUSES and not area.events(resource_id, after)
 
     def health(self) -> Health:
-        """Whether the service is there, and how busy."""
-        return self._http.data(Health, "GET", "/health")
+        """Whether the service is there, and how busy; not waited for where it is away."""
+        return self._http.data(Health, "GET", "/health", max_wait_s=0.0)
+
+    @property
+    def access(self) -> Access:
+        """The address that is spoken to, and where it and the key came from."""
+        return self._http.access
 
     def close(self) -> None:
         """Let go of the service; what is under way there goes on."""

@@ -3,10 +3,10 @@
 from fastapi import APIRouter, Depends, Request, Response
 
 from toolkit.contract.account import (
-    Account,
     AccountCreate,
     AccountCreated,
     ApiKey,
+    CallerAccount,
     KeyCreate,
     KeyCreated,
     KeyRotate,
@@ -39,17 +39,17 @@ async def create(request: Request, engine: TheEngine) -> Response:
     return one(await engine.accounts.sign_up(body, address), 201)
 
 
-@router.get("", dependencies=[Depends(no_query)], **described("account_read", Account))
+@router.get("", dependencies=[Depends(no_query)], **described("account_read", CallerAccount))
 async def read(engine: TheEngine, caller: Reader) -> Response:
-    """Read the caller's account."""
-    return one(await engine.accounts.me(caller.account_id))
+    """Read the caller's account, and what is known of the key that was sent."""
+    return one(await engine.accounts.me(caller))
 
 
 @router.get("/keys", **described("account_keys_list", ApiKey, listed=True, query=PAGED))
 async def keys(request: Request, engine: TheEngine, caller: Admin) -> Response:
     """List keys: their last four characters only."""
     query = page_query(request)
-    return page(await engine.keys.list(caller.account_id, query.limit, query.before), query)
+    return await page(await engine.keys.list(caller.account_id, query.limit, query.before), query)
 
 
 @router.post(

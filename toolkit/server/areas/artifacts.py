@@ -3,9 +3,11 @@
 from typing import Any
 
 from fastapi import APIRouter, Depends, Request, Response
+from starlette.responses import StreamingResponse
 
 from toolkit.contract.artifacts import MEDIA_TYPES, Artifact, Lineage
 from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.engine.pacing import Pacer
 from toolkit.server.auth import Reader, TheEngine, Writer
 from toolkit.server.body import Sizes, check_json
 from toolkit.server.envelope import one, page
@@ -13,6 +15,7 @@ from toolkit.server.errors import error_response
 from toolkit.server.forms import refused
 from toolkit.server.openapi import PAGED, described
 from toolkit.server.paging import no_query, page_query
+from toolkit.server.transfers import CHUNK_BYTES, read_on
 from toolkit.server.uploads import byte_range, media_type_of, read_upload
 
 router = APIRouter(prefix="/v1/artifacts", tags=["artifacts"])
@@ -68,7 +71,9 @@ async def create(request: Request, engine: TheEngine, caller: Writer) -> Respons
     """Upload one as multipart, in the field `file`; its type is told from its bytes."""
     data, described_by = await read_upload(request, engine.settings.upload_limit_bytes)
     try:
-        metadata = check_json((described_by or "{}").encode(), Sizes.of(engine.settings))
+        async with Pacer() as pacer:
+            sizes = Sizes.of(engine.settings)
+            metadata = await check_json((described_by or "{}").encode(), sizes, pacer)
     except (RequestError, UnicodeEncodeError):
         raise refused("metadata", "is not a JSON object that can be kept") from None
     artifact = await engine.artifacts.create(caller.account_id, data, media_type_of(data), metadata)
@@ -79,7 +84,9 @@ async def create(request: Request, engine: TheEngine, caller: Writer) -> Respons
 async def list_page(request: Request, engine: TheEngine, caller: Reader) -> Response:
     """List them, newest first."""
     query = page_query(request)
-    return page(await engine.artifacts.list(caller.account_id, query.limit, query.before), query)
+    return await page(
+        await engine.artifacts.list(caller.account_id, query.limit, query.before), query
+    )
 
 
 @router.get(
@@ -124,14 +131,19 @@ async def content(id: str, request: Request, engine: TheEngine, caller: Reader) 
         "ETag": f'"{artifact.sha256}"',
     }
     wanted = byte_range(request.headers.get("range"), artifact.size_bytes)
-    if wanted is None:
-        data = await engine.artifacts.content(caller.account_id, id)
-        return Response(data, 200, headers, media_type=artifact.media_type)
-    start, end = wanted
-    if start >= end:
+    start, end = wanted or (0, artifact.size_bytes)
+    if wanted is not None and start >= end:
         error = RequestError(ErrorCode.INVALID_REQUEST, "Ask for a range within the bytes.")
         headers = {"Content-Range": f"bytes */{artifact.size_bytes}"}
         return error_response(error, request.state.request_id, status=416, headers=headers)
-    headers["Content-Range"] = f"bytes {start}-{end - 1}/{artifact.size_bytes}"
-    data = await engine.artifacts.content(caller.account_id, id, start, end)
-    return Response(data, 206, headers, media_type=artifact.media_type)
+    if wanted is not None:
+        headers["Content-Range"] = f"bytes {start}-{end - 1}/{artifact.size_bytes}"
+    status = 200 if wanted is None else 206
+    upto = min(end, start + CHUNK_BYTES)
+    # Read before the answer begins, as one that has begun cannot say that bytes are missing.
+    first = await engine.artifacts.content(caller.account_id, id, start, upto)
+    if upto >= end:
+        return Response(first, status, headers, media_type=artifact.media_type)
+    rest = read_on(engine, caller.account_id, id, first, upto, end)
+    headers["Content-Length"] = str(end - start)
+    return StreamingResponse(rest, status, headers, media_type=artifact.media_type)

@@ -15,10 +15,12 @@ MONTH = (
         "as 2026-11, by UTC; the present one by default",
         {"type": "string", "pattern": MONTH_PATTERN},
     ),
+    Query("group_by", "tell lines apart by key", {"type": "string", "enum": ["key"]}),
 )
 
 
 @router.get("", **described("billing_read", Billing, query=MONTH))
 async def read(request: Request, engine: TheEngine, caller: Reader) -> Response:
     """Tell what each vendor bills for a month; the platform's own line is 0 here."""
-    return one(await engine.billing.get(caller.account_id, billing_query(request)))
+    month, by_key = billing_query(request)
+    return one(await engine.billing.get(caller.account_id, month, by_key=by_key))

@@ -17,7 +17,7 @@ router = APIRouter(
 @router.get("", **described("capabilities_list", Capability, listed=True))
 async def list_all(engine: TheEngine, caller: Reader) -> Response:  # noqa: ARG001 - lets in
     """List every capability, in registry order."""
-    return page(engine.capabilities.list())
+    return await page(engine.capabilities.list())
 
 
 @router.get("/{id}", **described("capabilities_read", Capability, errors=[ErrorCode.NOT_FOUND]))

@@ -19,7 +19,7 @@ router = APIRouter(prefix="/v1/catalog", tags=["catalog"])
 )
 async def gpus(engine: TheEngine, caller: Reader) -> Response:
     """List the GPUs of the cloud that is connected."""
-    return page(await engine.catalog.gpus(caller.account_id))
+    return await page(await engine.catalog.gpus(caller.account_id))
 
 
 @router.get(
@@ -29,4 +29,4 @@ async def gpus(engine: TheEngine, caller: Reader) -> Response:
 )
 async def models(engine: TheEngine, caller: Reader) -> Response:  # noqa: ARG001 - a key is needed
     """List every vendor's models with their list prices."""
-    return page(engine.catalog.models())
+    return await page(engine.catalog.models())

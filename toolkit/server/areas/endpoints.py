@@ -30,14 +30,16 @@ router = APIRouter(prefix="/v1/endpoints", tags=["endpoints"])
 async def create(request: Request, engine: TheEngine, caller: Writer) -> Response:
     """Create a serverless endpoint."""
     body = await read_model(request, EndpointCreate)
-    return one(await engine.endpoints.create(caller.account_id, body), 201)
+    return one(await engine.endpoints.create(caller.account_id, body, key_id=caller.key_id), 201)
 
 
 @router.get("", **described("endpoints_list", Endpoint, listed=True, query=PAGED))
 async def list_page(request: Request, engine: TheEngine, caller: Reader) -> Response:
     """List them, newest first."""
     query = page_query(request)
-    return page(await engine.endpoints.list(caller.account_id, query.limit, query.before), query)
+    return await page(
+        await engine.endpoints.list(caller.account_id, query.limit, query.before), query
+    )
 
 
 @router.get(

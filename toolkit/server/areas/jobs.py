@@ -50,7 +50,7 @@ async def create(request: Request, engine: TheEngine, caller: Writer) -> Respons
 async def list_page(request: Request, engine: TheEngine, caller: Reader) -> Response:
     """List them, newest first."""
     query = page_query(request)
-    return page(await engine.jobs.list(caller.account_id, query.limit, query.before), query)
+    return await page(await engine.jobs.list(caller.account_id, query.limit, query.before), query)
 
 
 @router.get(
@@ -79,4 +79,4 @@ async def cancel(id: str, engine: TheEngine, caller: Writer) -> Response:  # noq
 )
 async def events(id: str, request: Request, engine: TheEngine, caller: Reader) -> Response:  # noqa: A002
     """List events after a number, holding while there is none; or stream them."""
-    return await events_of(request, engine, caller.account_id, id, Prefix.JOB)
+    return await events_of(request, engine, caller, id, Prefix.JOB)

@@ -18,4 +18,4 @@ router = APIRouter(prefix="/v1/providers", tags=["providers"])
 )
 async def list_all(engine: TheEngine, caller: Reader) -> Response:
     """List the vendor catalogue."""
-    return page(await engine.providers.list(caller.account_id))
+    return await page(await engine.providers.list(caller.account_id))

@@ -27,14 +27,16 @@ router = APIRouter(prefix="/v1/storage", tags=["storage"])
 async def create(request: Request, engine: TheEngine, caller: Writer) -> Response:
     """Rent a network volume."""
     body = await read_model(request, StorageCreate)
-    return one(await engine.storage.create(caller.account_id, body), 201)
+    return one(await engine.storage.create(caller.account_id, body, key_id=caller.key_id), 201)
 
 
 @router.get("", **described("storage_list", Storage, listed=True, query=PAGED))
 async def list_page(request: Request, engine: TheEngine, caller: Reader) -> Response:
     """List them, newest first."""
     query = page_query(request)
-    return page(await engine.storage.list(caller.account_id, query.limit, query.before), query)
+    return await page(
+        await engine.storage.list(caller.account_id, query.limit, query.before), query
+    )
 
 
 @router.get(

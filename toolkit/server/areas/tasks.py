@@ -29,7 +29,7 @@ router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
         status=202,
         body=TaskCreate,
         holds=True,
-        errors=[ErrorCode.NOT_FOUND],
+        errors=[ErrorCode.NOT_FOUND, ErrorCode.BUDGET_EXCEEDED],
     ),
 )
 async def create(request: Request, engine: TheEngine, caller: Writer) -> Response:
@@ -45,7 +45,7 @@ async def create(request: Request, engine: TheEngine, caller: Writer) -> Respons
 async def list_page(request: Request, engine: TheEngine, caller: Reader) -> Response:
     """List them, newest first."""
     query = page_query(request)
-    return page(await engine.tasks.list(caller.account_id, query.limit, query.before), query)
+    return await page(await engine.tasks.list(caller.account_id, query.limit, query.before), query)
 
 
 @router.get(
@@ -71,11 +71,15 @@ async def cancel(id: str, engine: TheEngine, caller: Writer) -> Response:  # noq
 @router.post(
     "/{id}/resume",
     dependencies=[Depends(no_query)],
-    **described("tasks_resume", Task, errors=[ErrorCode.NOT_FOUND, ErrorCode.CONFLICT]),
+    **described(
+        "tasks_resume",
+        Task,
+        errors=[ErrorCode.NOT_FOUND, ErrorCode.CONFLICT, ErrorCode.BUDGET_EXCEEDED],
+    ),
 )
 async def resume(id: str, engine: TheEngine, caller: Writer) -> Response:  # noqa: A002
     """Take a blocked task back to planning."""
-    return one(await engine.tasks.resume(caller.account_id, id))
+    return one(await engine.tasks.resume(caller.account_id, id, key_id=caller.key_id))
 
 
 @router.post(
@@ -85,13 +89,14 @@ async def resume(id: str, engine: TheEngine, caller: Writer) -> Response:  # noq
         "tasks_reviews_create",
         Task,
         body=ReviewCreate,
-        errors=[ErrorCode.NOT_FOUND, ErrorCode.CONFLICT],
+        errors=[ErrorCode.NOT_FOUND, ErrorCode.CONFLICT, ErrorCode.BUDGET_EXCEEDED],
     ),
 )
 async def review(id: str, request: Request, engine: TheEngine, caller: Writer) -> Response:  # noqa: A002
     """Have a person pass or fail a task that has ended, or run part of it again."""
     body = await read_model(request, ReviewCreate)
-    return one(await engine.reviews.create(caller.account_id, id, body))
+    judged = await engine.reviews.create(caller.account_id, id, body, key_id=caller.key_id)
+    return one(judged)
 
 
 @router.get(
@@ -100,4 +105,4 @@ async def review(id: str, request: Request, engine: TheEngine, caller: Writer) -
 )
 async def events(id: str, request: Request, engine: TheEngine, caller: Reader) -> Response:  # noqa: A002
     """List events after a number, holding while there is none; or stream them."""
-    return await events_of(request, engine, caller.account_id, id, Prefix.TASK)
+    return await events_of(request, engine, caller, id, Prefix.TASK)

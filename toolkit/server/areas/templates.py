@@ -34,7 +34,9 @@ async def create(request: Request, engine: TheEngine, caller: Writer) -> Respons
 async def list_page(request: Request, engine: TheEngine, caller: Reader) -> Response:
     """List them, newest first, without the hidden ones."""
     query = page_query(request)
-    return page(await engine.templates.list(caller.account_id, query.limit, query.before), query)
+    return await page(
+        await engine.templates.list(caller.account_id, query.limit, query.before), query
+    )
 
 
 @router.get(

@@ -52,7 +52,9 @@ async def create(request: Request, engine: TheEngine, caller: Writer) -> Respons
 async def list_page(request: Request, engine: TheEngine, caller: Reader) -> Response:
     """List them, newest first."""
     query = page_query(request)
-    return page(await engine.workflows.list(caller.account_id, query.limit, query.before), query)
+    return await page(
+        await engine.workflows.list(caller.account_id, query.limit, query.before), query
+    )
 
 
 @router.get(
@@ -79,12 +81,16 @@ async def cancel(id: str, engine: TheEngine, caller: Writer) -> Response:  # noq
     "/{id}/retry",
     dependencies=[Depends(no_query)],
     **described(
-        "workflows_retry", Workflow, status=202, errors=[ErrorCode.NOT_FOUND, ErrorCode.CONFLICT]
+        "workflows_retry",
+        Workflow,
+        status=202,
+        errors=[ErrorCode.NOT_FOUND, ErrorCode.CONFLICT, ErrorCode.BUDGET_EXCEEDED],
     ),
 )
 async def retry(id: str, engine: TheEngine, caller: Writer) -> Response:  # noqa: A002
     """Run one that did not complete again, from its failed nodes on; id and results stay."""
-    return one(await engine.reruns.retry(caller.account_id, id), 202)
+    again = await engine.reruns.retry(caller.account_id, id, key_id=caller.key_id)
+    return one(again, 202)
 
 
 @router.post(
@@ -115,4 +121,4 @@ async def fork(id: str, request: Request, engine: TheEngine, caller: Writer) -> 
 )
 async def events(id: str, request: Request, engine: TheEngine, caller: Reader) -> Response:  # noqa: A002
     """List events after a number, holding while there is none; or stream them."""
-    return await events_of(request, engine, caller.account_id, id, Prefix.WORKFLOW)
+    return await events_of(request, engine, caller, id, Prefix.WORKFLOW)

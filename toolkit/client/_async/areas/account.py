@@ -6,7 +6,7 @@ from toolkit.client import _wire
 from toolkit.client._async.http import AsyncHttp
 from toolkit.client._collections import Collection
 from toolkit.client._shown import Shown
-from toolkit.contract.account import Account, AccountCreated, ApiKey, KeyCreated
+from toolkit.contract.account import AccountCreated, ApiKey, CallerAccount, KeyCreated
 
 
 class AsyncAccounts:
@@ -19,9 +19,9 @@ class AsyncAccounts:
         """Open an account; the key is shown this once."""
         return await self._http.data(AccountCreated, "POST", "/account", json={"email": email})
 
-    async def get(self) -> Account:
-        """The caller's account."""
-        return await self._http.data(Account, "GET", "/account")
+    async def get(self) -> CallerAccount:
+        """The caller's account, and what is known of the key that is used."""
+        return await self._http.data(CallerAccount, "GET", "/account")
 
     async def keys(self, limit: int = 50, cursor: str | None = None) -> Collection[Shown[ApiKey]]:
         """A page of the account's keys, newest first: never the keys themselves."""

@@ -74,8 +74,8 @@ class AsyncArtifact(AsyncHandle[artifacts.Artifact]):
         return (await self.content()).decode("utf-8")
 
     async def save(self, path: str | Path) -> Path:
-        """Write it to a file, whole or not at all."""
-        return _wire.write(path, await self.content())
+        """Write it to a file, whole or not at all; into a folder, under its own name."""
+        return _wire.write(path, await self.content(), self.record.filename)
 
     def _repr_mimebundle_(self, **_: object) -> Any:
         if self._kept is None:

@@ -12,14 +12,12 @@ class AsyncBillings:
     def __init__(self, http: AsyncHttp) -> None:
         self._http = http
 
-    async def get(self, month: str | None = None) -> BillingView:
+    async def get(self, month: str | None = None, *, by_key: bool = False) -> BillingView:
         """What each vendor bills for a month, as this service saw it.
 
         Args:
             month: such as `2026-11`; the present one by default.
+            by_key: tell apart what was asked for with each key.
         """
-        return BillingView(
-            await self._http.data(
-                Billing, "GET", "/billing", params=_wire.without_none(month=month)
-            )
-        )
+        params = _wire.without_none(month=month, group_by="key" if by_key else None)
+        return BillingView(await self._http.data(Billing, "GET", "/billing", params=params))

@@ -35,7 +35,12 @@ class AsyncJobs(AsyncFollowed[AsyncJob]):
         compute_id: str,
         input: Mapping[str, object],  # noqa: A002
         *,
+        optimize_for: str | None = None,
+        provider: str | None = None,
         max_cost_usd: float | None = None,
+        deadline_s: float | None = None,
+        cache: bool | None = None,
+        fallback_on_rejection: bool = False,
     ) -> AsyncJob:
         """Have a job done on a compute of one's own; it is under way when this returns.
 
@@ -43,11 +48,25 @@ class AsyncJobs(AsyncFollowed[AsyncJob]):
             type: what to do, such as `image` (`job.type` of a capability).
             compute_id: the compute to do it on.
             input: the capability's input.
+            optimize_for: `cost`, `latency`, `quality` or `balanced`.
+            provider: the compute's own, or the `prv_` id of a connection to it; by default the
+                connection that rented it.
             max_cost_usd: refuse, or stop, rather than spend more.
+            deadline_s: fail rather than take longer, in seconds.
+            cache: use the result of an equal job again, and keep this one's; the client's own
+                choice by default.
+            fallback_on_rejection: try the next connection even with an input that was refused.
 
         Raises:
             RequestError: `INVALID_REQUEST`, `NOT_FOUND` and others.
         """
-        options = _wire.without_none(max_cost_usd=max_cost_usd)
+        options = _wire.without_none(
+            optimize_for=optimize_for,
+            provider=provider,
+            max_cost_usd=max_cost_usd,
+            deadline_s=deadline_s,
+            cache=self._http.cache_for("capability") if cache is None else cache,
+            fallback_on_rejection=fallback_on_rejection or None,
+        )
         body = {"type": type, "compute_id": compute_id, "input": dict(input), "options": options}
         return await self._posted(body)

@@ -1,24 +1,18 @@
 """`client.plans`: objectives planned and not done."""
 
-from datetime import datetime
-
 from toolkit.client import _wire
 from toolkit.client._async.area import AsyncArea
 from toolkit.client._async.handle import AsyncHandle
 from toolkit.client._drawn import Drawn, planned_nodes
+from toolkit.client._objective import HasObjective
 from toolkit.contract import plans, workflows
 
 
-class AsyncPlan(Drawn, AsyncHandle[plans.Plan]):
+class AsyncPlan(Drawn, AsyncHandle[plans.Plan], HasObjective[plans.Plan]):
     """A plan."""
 
     kind, area, model = "Plan", "plans", plans.Plan
     planned = True
-
-    @property
-    def objective(self) -> str:
-        """The objective, as it was given."""
-        return self.record.objective
 
     @property
     def nodes(self) -> list[plans.PlanNode]:
@@ -36,21 +30,6 @@ class AsyncPlan(Drawn, AsyncHandle[plans.Plan]):
         return self.record.executable
 
     @property
-    def missing(self) -> list[plans.Missing]:
-        """What it lacks: each capability, and the providers that would do."""
-        return self.record.missing
-
-    @property
-    def missing_capabilities(self) -> list[str]:
-        """The capabilities that it lacks."""
-        return self.record.missing_capabilities
-
-    @property
-    def missing_connections(self) -> list[str]:
-        """The providers, any of which it needs a connection to."""
-        return self.record.missing_connections
-
-    @property
     def estimated_cost_usd(self) -> plans.CostRange:
         """The least, the expected and the most US dollars; none where a price is unknown."""
         return self.record.estimated_cost_usd
@@ -59,11 +38,6 @@ class AsyncPlan(Drawn, AsyncHandle[plans.Plan]):
     def rationale(self) -> str:
         """Why it is as it is, in a few sentences."""
         return self.record.rationale
-
-    @property
-    def created_at(self) -> datetime:
-        """The time at which it was made."""
-        return self.record.created_at
 
     def _rows(self) -> list[plans.PlanNode]:
         return self.record.nodes

@@ -7,14 +7,15 @@ from toolkit.client import _wire
 from toolkit.client._async.area import AsyncFollowed
 from toolkit.client._async.areas.workflows import AsyncWorkflowRun
 from toolkit.client._async.handle import AsyncWaitable
+from toolkit.client._objective import HasObjective
 from toolkit.client._shown import ReviewView
-from toolkit.contract import plans, tasks, workflows
+from toolkit.contract import tasks, workflows
 from toolkit.contract.base import ErrorInfo
 from toolkit.contract.events import Event
 from toolkit.display.progress import Progress
 
 
-class AsyncTask(AsyncWaitable[tasks.Task]):
+class AsyncTask(AsyncWaitable[tasks.Task], HasObjective[tasks.Task]):
     """A task; `wait` also returns when it is blocked, which only a person can change."""
 
     kind, area, model = "Task", "tasks", tasks.Task
@@ -50,11 +51,6 @@ class AsyncTask(AsyncWaitable[tasks.Task]):
         return self.record.plan_id or ""
 
     @property
-    def objective(self) -> str:
-        """The objective, as it was given."""
-        return self.record.objective
-
-    @property
     def artifact_ids(self) -> dict[str, str]:
         """The artifacts that it delivers, by node id."""
         return self.record.artifact_ids
@@ -68,21 +64,6 @@ class AsyncTask(AsyncWaitable[tasks.Task]):
     def review_attempts(self) -> int:
         """Times that a review had it run again."""
         return self.record.review_attempts
-
-    @property
-    def missing(self) -> list[plans.Missing]:
-        """What it lacks while it is blocked: each capability, and the providers that would do."""
-        return self.record.missing
-
-    @property
-    def missing_capabilities(self) -> list[str]:
-        """The capabilities that it lacks while it is blocked."""
-        return self.record.missing_capabilities
-
-    @property
-    def missing_connections(self) -> list[str]:
-        """The providers, any of which it needs a connection to while it is blocked."""
-        return self.record.missing_connections
 
     @property
     def estimated_cost_usd(self) -> float | None:
@@ -108,11 +89,6 @@ class AsyncTask(AsyncWaitable[tasks.Task]):
     def status_detail(self) -> str | None:
         """A word on what it waits for, where there is one."""
         return self.record.status_detail
-
-    @property
-    def created_at(self) -> datetime:
-        """The time at which it was asked for."""
-        return self.record.created_at
 
     @property
     def completed_at(self) -> datetime | None:

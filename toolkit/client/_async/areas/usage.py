@@ -25,7 +25,7 @@ class AsyncUsage:
         """What was used, summed up: a line for each that is alike in all it is grouped by.
 
         Args:
-            group_by: of `day`, `capability`, `provider`, `connection` and `agent`.
+            group_by: of `day`, `capability`, `provider`, `connection`, `agent` and `key`.
             first, last: the days from and up to which, by UTC; the last 30 by default.
 
         Raises:

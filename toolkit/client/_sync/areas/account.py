@@ -7,7 +7,7 @@ from toolkit.client import _wire
 from toolkit.client._collections import Collection
 from toolkit.client._shown import Shown
 from toolkit.client._sync.http import Http
-from toolkit.contract.account import Account, AccountCreated, ApiKey, KeyCreated
+from toolkit.contract.account import AccountCreated, ApiKey, CallerAccount, KeyCreated
 
 
 class Accounts:
@@ -20,9 +20,9 @@ class Accounts:
         """Open an account; the key is shown this once."""
         return self._http.data(AccountCreated, "POST", "/account", json={"email": email})
 
-    def get(self) -> Account:
-        """The caller's account."""
-        return self._http.data(Account, "GET", "/account")
+    def get(self) -> CallerAccount:
+        """The caller's account, and what is known of the key that is used."""
+        return self._http.data(CallerAccount, "GET", "/account")
 
     def keys(self, limit: int = 50, cursor: str | None = None) -> Collection[Shown[ApiKey]]:
         """A page of the account's keys, newest first: never the keys themselves."""

@@ -75,8 +75,8 @@ class Artifact(Handle[artifacts.Artifact]):
         return (self.content()).decode("utf-8")
 
     def save(self, path: str | Path) -> Path:
-        """Write it to a file, whole or not at all."""
-        return _wire.write(path, self.content())
+        """Write it to a file, whole or not at all; into a folder, under its own name."""
+        return _wire.write(path, self.content(), self.record.filename)
 
     def _repr_mimebundle_(self, **_: object) -> Any:
         if self._kept is None:

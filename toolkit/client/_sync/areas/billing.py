@@ -13,12 +13,12 @@ class Billings:
     def __init__(self, http: Http) -> None:
         self._http = http
 
-    def get(self, month: str | None = None) -> BillingView:
+    def get(self, month: str | None = None, *, by_key: bool = False) -> BillingView:
         """What each vendor bills for a month, as this service saw it.
 
         Args:
             month: such as `2026-11`; the present one by default.
+            by_key: tell apart what was asked for with each key.
         """
-        return BillingView(
-            self._http.data(Billing, "GET", "/billing", params=_wire.without_none(month=month))
-        )
+        params = _wire.without_none(month=month, group_by="key" if by_key else None)
+        return BillingView(self._http.data(Billing, "GET", "/billing", params=params))

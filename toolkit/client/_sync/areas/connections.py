@@ -31,6 +31,11 @@ class Connection(Handle[connections.Connection]):
         """The name of the secret, never the secret."""
         return self.record.secret_ref
 
+    @property
+    def warning(self) -> str | None:
+        """What a free test found wrong as it was made; none if nothing, or if it was read."""
+        return None if self.record.warning is None else self.record.warning.message
+
 
 class Connections(Area[Connection]):
     """`client.connections`."""
@@ -38,7 +43,10 @@ class Connections(Area[Connection]):
     handle = Connection
 
     def create(self, provider: str, connection_type: str, secret_ref: str) -> Connection:
-        """Register a pointer to a secret: the *name* of a variable, never its value."""
+        """Register a pointer to a secret: the *name* of a variable, never its value.
+
+        The service tests it for free; the answer's `warning` tells what it found wrong.
+        """
         body = {
             "provider": provider,
             "connection_type": connection_type,

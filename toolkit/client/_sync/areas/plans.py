@@ -1,25 +1,19 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
 """`client.plans`: objectives planned and not done."""
 
-from datetime import datetime
-
 from toolkit.client import _wire
 from toolkit.client._drawn import Drawn, planned_nodes
+from toolkit.client._objective import HasObjective
 from toolkit.client._sync.area import Area
 from toolkit.client._sync.handle import Handle
 from toolkit.contract import plans, workflows
 
 
-class Plan(Drawn, Handle[plans.Plan]):
+class Plan(Drawn, Handle[plans.Plan], HasObjective[plans.Plan]):
     """A plan."""
 
     kind, area, model = "Plan", "plans", plans.Plan
     planned = True
-
-    @property
-    def objective(self) -> str:
-        """The objective, as it was given."""
-        return self.record.objective
 
     @property
     def nodes(self) -> list[plans.PlanNode]:
@@ -37,21 +31,6 @@ class Plan(Drawn, Handle[plans.Plan]):
         return self.record.executable
 
     @property
-    def missing(self) -> list[plans.Missing]:
-        """What it lacks: each capability, and the providers that would do."""
-        return self.record.missing
-
-    @property
-    def missing_capabilities(self) -> list[str]:
-        """The capabilities that it lacks."""
-        return self.record.missing_capabilities
-
-    @property
-    def missing_connections(self) -> list[str]:
-        """The providers, any of which it needs a connection to."""
-        return self.record.missing_connections
-
-    @property
     def estimated_cost_usd(self) -> plans.CostRange:
         """The least, the expected and the most US dollars; none where a price is unknown."""
         return self.record.estimated_cost_usd
@@ -60,11 +39,6 @@ class Plan(Drawn, Handle[plans.Plan]):
     def rationale(self) -> str:
         """Why it is as it is, in a few sentences."""
         return self.record.rationale
-
-    @property
-    def created_at(self) -> datetime:
-        """The time at which it was made."""
-        return self.record.created_at
 
     def _rows(self) -> list[plans.PlanNode]:
         return self.record.nodes

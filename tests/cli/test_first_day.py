@@ -1,0 +1,73 @@
+"""What a command line meets on its first day: a folder to save to, the sandbox's server."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.conftest import Server
+from toolkit import Client
+from toolkit.cli import app
+from toolkit.cli.complete import aims
+from toolkit.cli.errors import report
+from toolkit.contract.errors import RequestError
+
+
+def test_an_artifact_is_saved_into_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a folder, then an artifact is written into it under its own name."""
+    monkeypatch.chdir(tmp_path)
+    where = ["--sandbox", "--data-dir", "work"]
+    with Client.local("work", sandbox=True) as client:
+        artifact = client.artifacts.upload(b"tea leaves", filename="tea.txt")
+    (tmp_path / "here").mkdir()
+    shown = CliRunner().invoke(app, ["artifacts", "save", artifact.id, "here", *where])
+    assert shown.exit_code == 0, shown.output
+    (made,) = (tmp_path / "here").iterdir()
+    assert made.read_bytes() == b"tea leaves"
+    assert shown.stdout.strip() == str(Path("here") / made.name)
+
+
+def test_where_results_go_is_looked_at_before_anything_is_paid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a folder that cannot be made, then no task is begun."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "taken").touch()
+    where = ["--sandbox", "--data-dir", "work"]
+    shown = CliRunner().invoke(app, ["task", "A card about tea", "--out", "taken", *where])
+    assert (shown.exit_code, "--out" in shown.output) == (2, True)
+    with Client.local("work", sandbox=True) as client:
+        assert len(client.tasks.list()) == 0
+
+
+def test_the_first_run_on_a_sandbox_server(
+    server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Given a new account, then what is said leads to a run that works."""
+    with Client(server.url) as nobody:
+        key = nobody.account.create("ada@example.org").api_key
+    environment = {"TOOLKIT_BASE_URL": server.url, "TOOLKIT_API_KEY": key}
+
+    def toolkit(*line: str) -> str:
+        shown = CliRunner().invoke(app, list(line), env=environment)
+        if isinstance(shown.exception, RequestError):
+            report(shown.exception, as_json=False)
+            return capsys.readouterr().err
+        assert shown.exit_code == 0, shown.output
+        return shown.stderr
+
+    run = ("run", "llm.generate", "objective=Tea", "-q")
+    for line in (run, ("connections", "discover")):
+        said = toolkit(*line)
+        command = said.partition("Next: toolkit ")[2].split("\n")[0]
+        assert command.startswith("connections")
+    toolkit(*command.split())
+    toolkit(*run)
+
+
+def test_aims_complete() -> None:
+    """Given the beginning of an aim, then it is completed."""
+    assert sorted(aims("")) == ["balanced", "cost", "latency", "quality"]
+    assert aims("lat") == ["latency"]

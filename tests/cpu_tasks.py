@@ -1,0 +1,64 @@
+"""What worker processes are asked to do in tests; imports little, as each of them imports it."""
+
+import os
+import re
+import signal
+import sys
+from pathlib import Path
+
+
+def double(number: int) -> int:
+    """Twice a number."""
+    return 2 * number
+
+
+def run_away(pid_file: str) -> None:
+    """Say which process this is, and never come back: this search holds the interpreter's lock."""
+    Path(pid_file).write_text(str(os.getpid()), encoding="utf-8")
+    re.match("(a+)+$", "a" * 80 + "b")
+
+
+def wait_for(path: str) -> None:
+    """Come back when a pipe is written to."""
+    Path(path).read_bytes()
+
+
+def die() -> None:
+    """Die as one does whom the kernel ends for want of memory."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def chatter() -> str:
+    """Write where a message would be written, and read where one would be read."""
+    print("{}" * 100, flush=True)
+    os.write(1, b"\0" * 100)
+    return sys.stdin.read()
+
+
+def environment() -> list[str]:
+    """The names of the variables there are."""
+    return sorted(os.environ)
+
+
+def use_memory(size: int) -> int:
+    """Use so many bytes."""
+    return len(bytearray(size))
+
+
+def refuse() -> None:
+    """Raise an error of this module's own."""
+    raise RefusedError("not like this")
+
+
+def leave() -> None:
+    """Try to end the process."""
+    sys.exit("gone")
+
+
+def answer_oddly() -> object:
+    """Return what cannot travel."""
+    return {"found": {1, 2}}
+
+
+class RefusedError(ValueError):
+    """An error that only this module knows."""

@@ -1,0 +1,108 @@
+"""A card drawn from plain values: what a worker process does for `composition.layout`."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from toolkit.capabilities._text import clean, ends_sentence, shorten, without_markup
+
+BODY_CHARACTERS = 320  # of a body that upstream wrote: more is not read on a card
+Artifact = tuple[str, bytes]  # its media type and its bytes
+
+
+def draw_card(
+    given: Mapping[str, Any], picture: bytes | None, upstream: Sequence[Artifact]
+) -> tuple[dict[str, object], bytes, str]:
+    """Lay a card out and draw it.
+
+    Args:
+        given: the fields of the capability's input, but for the picture.
+        picture: the bytes of one, if it shows one.
+        upstream: the artifacts that its body may have been filled from.
+
+    Returns:
+        the facts that the capability answers with, the file and the title as it stands there.
+
+    Raises:
+        VendorFault: `PROVIDER_REJECTED` for a card that cannot be drawn, such as with a picture
+            that does not open.
+    """
+    # Imported here: whoever only names this function need not have it.
+    from toolkit.capabilities._card import Card, CardError, render_png, render_svg
+
+    card = Card(
+        title=clean(given["title"]),
+        subtitle=clean(given["subtitle"]),
+        body=body_text(given["body"], upstream),
+        bullets=tuple(clean(bullet) for bullet in given["bullets"]),
+        footer=clean(given["footer"]),
+        kicker=clean(given["kicker"]),
+        image=picture,
+        template=given["template"] or ("split" if picture else "classic"),
+        theme=given["theme"],
+        width=given["width"],
+        height=given["height"],
+    )
+    try:
+        made = render_svg(card) if given["format"] == "svg" else render_png(card)
+    except CardError as error:
+        from toolkit.contract.errors import ErrorCode
+        from toolkit.plugins import VendorFault
+
+        raise VendorFault(ErrorCode.PROVIDER_REJECTED, f"The card was not drawn: {error}") from None
+    facts: dict[str, object] = {
+        "media_type": made.media_type,
+        "width": made.width,
+        "height": made.height,
+        "size_bytes": len(made.data),
+        "warnings": list(made.warnings),
+        "missing_glyphs": list(made.missing_glyphs),
+        "text_boxes": [
+            {
+                "role": box.role,
+                "text": box.text,
+                "x": box.x,
+                "y": box.y,
+                "width": box.w,
+                "height": box.h,
+                "font_size": box.font_size,
+            }
+            for box in made.text_boxes
+        ],
+    }
+    return facts, made.data, card.title
+
+
+def body_text(body: str, upstream: Sequence[Artifact]) -> str:
+    """Return the body for the card: the caller's own as it is, upstream's first sentences."""
+    texts = _texts(upstream) if body else []
+    if not body or "\n\n".join(text for _, text in texts)[: len(body)] != body:
+        return clean(body)
+    # Copy that was written for the card says it better than the facts it was written from.
+    written = [text for (media_type, _), text in texts if media_type.startswith("text/")]
+    told = written or [_summary(data, text) for (_, data), text in texts]
+    return shorten(_running(without_markup(clean("\n\n".join(told)))), BODY_CHARACTERS)
+
+
+def _texts(upstream: Sequence[Artifact]) -> list[tuple[Artifact, str]]:
+    """Find the artifacts that say something, each with what it says."""
+    if not upstream:
+        return []
+    from toolkit.plugins import Blob, Upstream
+
+    said = [(item, Upstream("", "", Blob(item[1], item[0])).text) for item in upstream]
+    return [(item, text) for item, text in said if text]
+
+
+def _summary(data: bytes, text: str) -> str:
+    """The `summary` of a JSON artifact that has one beside its `text`."""
+    value = json.loads(data)
+    short = value.get("summary") if isinstance(value, dict) else None
+    return short if isinstance(short, str) and short.strip() else text
+
+
+def _running(text: str) -> str:
+    """Text without the headings and greetings before its first sentence."""
+    paragraphs = [part.strip() for part in text.split("\n") if part.strip()]
+    first = next((n for n, part in enumerate(paragraphs) if ends_sentence(part)), 0)
+    return "\n".join(paragraphs[first:])

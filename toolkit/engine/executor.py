@@ -1,0 +1,187 @@
+"""Who carries out CPU work: worker processes of our own, in turns by account, each with an end."""
+
+import asyncio
+import builtins
+import os
+import weakref
+from contextlib import suppress
+from functools import partial
+from typing import Any, Protocol, Self
+
+from toolkit.contract.errors import ErrorCode
+from toolkit.engine.limiter import FairLimiter
+from toolkit.engine.threads import start_thread
+from toolkit.plugins import RunInProcess, VendorFault
+from toolkit.settings import Settings
+from toolkit.workers.plain import NotPlainError
+from toolkit.workers.process import WorkerEndedError, WorkerProcess
+
+# On one core, too: a short step is not behind a long one of somebody else.
+MIN_WORKERS = 2
+
+
+class CpuExecutor(Protocol):
+    """Carries out steps that need a CPU, somewhere they can be ended."""
+
+    async def dispatch(self, step: RunInProcess, account_id: str) -> object:
+        """Carry a step out and return its result; to cancel this ends it at once.
+
+        Raises:
+            NotPlainError: an argument or the result cannot travel.
+            VendorFault: it took too long, or what carried it out died.
+            Exception: whatever the function raised, as the nearest built-in class.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """End whatever is under way, and what carries it out."""
+        ...
+
+
+class WorkerPool:
+    """Worker processes, started when there is work for them and kept for more.
+
+    Args:
+        size: how many work at once.
+        timeout_s: how long one step may take.
+        memory_bytes: what each may allocate; none for no limit.
+    """
+
+    def __init__(self, size: int, timeout_s: float, memory_bytes: int | None) -> None:
+        self._timeout_s = timeout_s
+        self._memory_bytes = memory_bytes or 0
+        self._turns = FairLimiter(size)
+        self._idle: list[WorkerProcess] = []
+        self._workers: set[WorkerProcess] = set()
+        # Also when nobody closes the pool: it is forgotten, or the interpreter exits.
+        self._finalizer = weakref.finalize(self, _kill_all, self._workers, os.getpid())
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """A pool as the operator has set it; nothing is started yet."""
+        size = settings.cpu_workers or max(MIN_WORKERS, count_cores())
+        return cls(size, settings.cpu_timeout_s, settings.cpu_memory_bytes)
+
+    @property
+    def pids(self) -> list[int]:
+        """The processes that there are now."""
+        return [worker.pid for worker in self._workers if worker.pid is not None]
+
+    async def dispatch(self, step: RunInProcess, account_id: str) -> object:
+        """Carry a step out in the worker that is free first; accounts that wait take turns."""
+        await self._turns.acquire(account_id)
+        try:
+            worker = self._take()
+            try:
+                answer = await self._ask(worker, step)
+            except NotPlainError:  # nothing was sent
+                self._idle.append(worker)
+                raise
+            except BaseException:
+                self._drop(worker)
+                raise
+            self._idle.append(worker)
+        finally:
+            self._turns.release()
+        return _result(answer, step)
+
+    async def _ask(self, worker: WorkerProcess, step: RunInProcess) -> Any:
+        module, name = step.name
+        talk = partial(worker.ask, module, name, step.args, self._timeout_s)
+        try:
+            async with asyncio.timeout(self._timeout_s) as deadline:
+                return await start_thread(talk)
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            raise VendorFault(
+                ErrorCode.PROVIDER_TIMEOUT,
+                f"`{name}` was ended, as it took longer than the {self._timeout_s:g} s of"
+                " cpu_timeout_s: ask for less.",
+                retryable=False,
+            ) from None
+        except WorkerEndedError as error:
+            raise VendorFault(
+                ErrorCode.INTERNAL,
+                f"The worker process that carried out `{name}` died: {error}. Try again.",
+                retryable=True,
+            ) from None
+
+    def _take(self) -> WorkerProcess:
+        """The worker that was used last, as it has most at hand; a new one if none is free."""
+        while self._idle:
+            worker = self._idle.pop()
+            if worker.is_alive:
+                return worker
+            self._drop(worker)
+        worker = WorkerProcess(self._memory_bytes)
+        self._workers.add(worker)
+        return worker
+
+    def _drop(self, worker: WorkerProcess) -> None:
+        worker.kill()
+        self._workers.discard(worker)
+        with suppress(RuntimeError):  # the interpreter exits, and reaps it
+            start_thread(worker.join)
+
+    async def aclose(self) -> None:
+        """End every worker, whatever it is at, and wait until they are gone."""
+        workers, self._idle = list(self._workers), []
+        for worker in workers:
+            worker.kill()
+        for worker in workers:
+            worker.join()  # here, as threads can no longer be started when the interpreter exits
+        self._workers.clear()
+
+
+def count_cores() -> int:
+    """Count the cores that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _kill_all(workers: set[WorkerProcess], owner: int) -> None:
+    if os.getpid() == owner:  # a fork of it has none of its own
+        for worker in list(workers):
+            worker.kill()
+
+
+def _result(answer: Any, step: RunInProcess) -> object:
+    """What a worker's answer holds: a value, or an error to raise."""
+    error = answer.get("error")
+    if error is None:
+        value: object = answer["value"]
+        return value
+    module, name = step.name
+    match error["kind"]:
+        case "fault":
+            raise VendorFault(
+                ErrorCode[error["code"]],
+                error["message"],
+                retryable=error["retryable"],
+                retry_after=error["retry_after"],
+                status=error["status"],
+                vendor_request_id=error["vendor_request_id"],
+            )
+        case "plain":
+            raise NotPlainError(error["message"])
+        case "import":
+            raise NotPlainError(
+                f"A worker process cannot import `{module}.{name}`: {error['message']}."
+            )
+    known = getattr(builtins, error["base"], Exception)
+    if known is MemoryError:
+        raise VendorFault(
+            ErrorCode.INTERNAL,
+            f"`{name}` needs more memory than cpu_memory_bytes lets it have: ask for less.",
+            retryable=False,
+        )
+    if not issubclass(known, Exception):  # such as SystemExit, which must not end this process
+        known = RuntimeError
+    try:
+        raised = known(error["message"])
+    except TypeError:  # it takes more than a text, as a UnicodeDecodeError does
+        raised = RuntimeError(error["message"])
+    raised.add_note(f"in a worker process:\n{error['traceback']}")
+    raise raised

@@ -1,0 +1,160 @@
+"""Which of the work that was left lying this process may go on with.
+
+Work is taken up by a process that can resolve the secrets it needs. Others leave it, with
+`status_detail: "waiting_secret"`: it would fail for good where it only had to wait (decisions,
+"Opening a directory").
+"""
+
+import json
+import time
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from typing import Any, Final
+
+from toolkit.contract.base import now, rfc3339
+from toolkit.contract.connections import Connection
+from toolkit.contract.errors import ToolkitError
+from toolkit.contract.jobs import FINAL_STATUSES, Job, Options
+from toolkit.contract.tasks import Task
+from toolkit.contract.workflows import Workflow
+from toolkit.engine.core import Core
+from toolkit.engine.stored import read_job
+from toolkit.store import Change, Emit, Lease, LeaseLost, Row, Update
+
+WAITING: Final = "waiting_secret"
+RECHECK_S = 5.0  # a secret may be set, or a connection made, at any time
+
+Pool = dict[str, list[Connection]]
+
+
+class Readiness:
+    """Looks at roots before they are taken up, and tells on their records what they wait for."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        # When a root, or a connection, is next looked at; and what was found the last time.
+        self._waiting: dict[str, float] = {}
+        self._resolved: dict[str, tuple[float, bool]] = {}
+        self._told: set[str] = set()
+
+    async def is_ready(self, root: Row) -> bool:
+        """Whether a root can be gone on with here; cancelling needs nothing."""
+        root_id = str(root["id"])
+        if root["cancel_requested"]:
+            return True
+        if self._waiting.get(root_id, 0.0) > time.monotonic():
+            return False
+        pool = await self._core.connection_pool(str(root["account_id"]))
+        try:
+            needs = await self._usable(root, pool)
+        except ValueError:  # whoever begins with it will say what is wrong with its record
+            return True
+        for usable in needs:
+            if usable and not any([await self._resolves(one) for one in usable]):
+                self._waiting[root_id] = time.monotonic() + RECHECK_S
+                return False
+        self._waiting.pop(root_id, None)
+        self._told.discard(root_id)
+        return True
+
+    async def is_news(self, root: Row) -> bool:
+        """Whether a root waits for a secret, and its record may not say so yet."""
+        return root["id"] in self._waiting and root["id"] not in self._told
+
+    async def tell(self, lease: Lease, *, waiting: bool) -> None:
+        """Have a root's record say that it waits for a secret, or no longer."""
+        if waiting:
+            self._told.add(lease.root_id)
+        with suppress(LeaseLost):
+            await self._core.store.write(await self._changes(lease, waiting), lease=lease)
+
+    async def _usable(self, root: Row, pool: Pool) -> Iterable[Collection[Connection]]:
+        """The connections that would do, for each thing that is yet to be done."""
+        root_id = str(root["id"])
+        if root["kind"] in ("run", "job"):
+            named = {"run_id": root_id} if root["kind"] == "run" else {"id": root_id}
+            rows = await self._core.store.find("jobs", **named)
+            return [self._of_job(row, pool) for row in rows]
+        if root["kind"] == "workflow":
+            return await self._of_workflow(root_id, pool)
+        row = await self._core.store.get("tasks", root_id)
+        workflow_id = None if row is None else json.loads(str(row["doc"])).get("workflow_id")
+        if workflow_id is None:  # what its plan will need is not known: any one lets it begin
+            return [[one for some in pool.values() for one in some]]
+        return await self._of_workflow(str(workflow_id), pool)
+
+    async def _of_workflow(self, workflow_id: str, pool: Pool) -> Iterable[Collection[Connection]]:
+        row = await self._core.store.get("workflows", workflow_id)
+        if row is None:
+            return []
+        spec = json.loads(str(row["spec"]))
+        rows = await self._core.store.find("jobs", workflow_id=workflow_id)
+        jobs = {str(job["node_id"]): job for job in rows}
+        found: list[Collection[Connection]] = []
+        for node in Workflow.model_validate_json(str(row["doc"])).nodes:
+            if node.id in spec["kept"]:
+                continue
+            if node.id in jobs:
+                found.append(self._of_job(jobs[node.id], pool))
+            else:
+                options = Options(**spec["options"].get(node.id, {}))
+                found.append(self._of_capability(node.capability, options, pool))
+        return found
+
+    def _of_job(self, row: Row, pool: Pool) -> Collection[Connection]:
+        job = read_job(row)
+        if job.status in FINAL_STATUSES:
+            return []
+        if row["vendor_job_id"] is not None:  # it is attached to where it is under way
+            return [one for some in pool.values() for one in some if one.id == job.connection_id]
+        return self._of_capability(job.capability, job.options, pool)
+
+    def _of_capability(
+        self, capability: str, options: Options, pool: Pool
+    ) -> Collection[Connection]:
+        try:
+            vendors = self._core.registry.backends(self._core.registry.require(capability))
+        except ToolkitError:
+            return []  # it is not known here any more, and says so when it is begun
+        usable = [one for vendor in vendors for one in pool.get(vendor.id, [])]
+        pin = options.provider
+        return [one for one in usable if pin is None or pin in (one.provider, one.id)]
+
+    async def _resolves(self, connection: Connection) -> bool:
+        until, found = self._resolved.get(connection.id, (0.0, False))
+        if until < time.monotonic():
+            try:
+                found = bool(await self._core.secret(connection))
+            except ToolkitError:
+                found = False
+            self._resolved[connection.id] = time.monotonic() + RECHECK_S, found
+        return found
+
+    async def _changes(self, lease: Lease, waiting: bool) -> list[Change]:
+        """What is written where the record does not say so yet, or still does."""
+        store, root_id = self._core.store, lease.root_id
+        record: Job | Workflow | Task
+        if lease.kind in ("run", "job"):
+            named = {"run_id": root_id} if lease.kind == "run" else {"id": root_id}
+            table, rows = "jobs", await store.find("jobs", **named)
+        else:
+            table = f"{lease.kind}s"
+            row = await store.get(table, root_id)
+            rows = [] if row is None else [row]
+        changes: list[Change] = []
+        for row in rows:
+            if table == "jobs":
+                record = read_job(row)
+            else:
+                model = Workflow if table == "workflows" else Task
+                record = model.model_validate_json(str(row["doc"]))
+            if (record.status_detail == WAITING) is waiting:
+                continue
+            record.status_detail = WAITING if waiting else None
+            changes.append(Update(table, record.id, {"doc": record.model_dump_json()}))
+            data: dict[str, Any] = {"id": root_id}
+            data |= {"job_id": record.id} if table == "jobs" else {}
+            data |= {"status_detail": WAITING} if waiting else {}
+            at, job_id = rfc3339(now()), record.id if table == "jobs" else None
+            changes.append(Emit(root_id, f"{lease.kind}.{row['status']}", data, at, job_id))
+        return changes

@@ -1,0 +1,133 @@
+"""Takes a vendor's key out of what it answers: whole, in pieces and encoded (promise P16)."""
+
+import base64
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import fields, replace
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+from toolkit.plugins import Reply
+
+REDACTED = "[key]"
+CHUNK = 8
+# Shorter pieces are also in texts that have nothing to do with the key.
+MIN_PIECE = 2 * CHUNK
+R = TypeVar("R", bound=Reply)
+
+
+def redact_reply(reply: R, secret: str) -> R:
+    """A reply without the key that it was asked with, in every text and in bytes that are text."""
+    forms = list(_forms(secret))
+    if not forms:
+        return reply
+    changed: dict[str, Any] = {}
+    for field in fields(reply):
+        value = getattr(reply, field.name)
+        cleaned = _clean(value, forms)
+        if cleaned != value:
+            changed[field.name] = cleaned
+    return replace(reply, **changed) if changed else reply
+
+
+def redact_key(text: str, secret: str) -> str:
+    """A text without a key.
+
+    >>> redact_key("it is k3y-with-sixteen-signs!", "k3y-with-sixteen-signs")
+    'it is [key]!'
+    """
+    return _clean_text(text, list(_forms(secret)))
+
+
+def _clean(value: object, forms: list[str]) -> object:
+    match value:
+        case str():
+            return _clean_text(value, forms)
+        case bytes():
+            if not _may_hold(value, forms):
+                return value
+            try:
+                return _clean_text(value.decode("utf-8"), forms).encode()
+            except UnicodeDecodeError:
+                return value  # a picture or sound: to change it would break it
+        case list():
+            return [_clean(one, forms) for one in value]
+        case tuple() if type(value) is tuple:
+            return tuple(_clean(one, forms) for one in value)
+        case dict():
+            return {_clean(name, forms): _clean(one, forms) for name, one in value.items()}
+    return value
+
+
+def _may_hold(data: bytes, forms: list[str]) -> bool:
+    return any(chunk.encode() in data for form in forms for _, chunk in _chunks(form))
+
+
+def _clean_text(text: str, forms: list[str]) -> str:
+    for form in forms:
+        text = _without(text, form)
+    return text
+
+
+def _without(text: str, form: str) -> str:
+    """A text without any piece of a key: each that is long enough holds one whole chunk of it."""
+    shortest = min(MIN_PIECE, len(form))
+    for offset, chunk in _chunks(form):
+        at = text.find(chunk)
+        while at >= 0:
+            start, end = _extent(text, at, form, offset)
+            if end - start >= shortest:
+                text = text[:start] + REDACTED + text[end:]
+                end = start + len(REDACTED)
+            else:
+                end = at + 1
+            at = text.find(chunk, end)
+    return text
+
+
+def _extent(text: str, at: int, form: str, offset: int) -> tuple[int, int]:
+    """How far a text goes on as a key does, before and after a chunk of it."""
+    start, behind = at, offset
+    while start > 0 and behind > 0 and text[start - 1] == form[behind - 1]:
+        start, behind = start - 1, behind - 1
+    end, ahead = at, offset
+    while end < len(text) and ahead < len(form) and text[end] == form[ahead]:
+        end, ahead = end + 1, ahead + 1
+    return start, end
+
+
+def _chunks(form: str) -> Iterator[tuple[int, str]]:
+    """The parts of a key that lie behind each other, each with its place."""
+    for offset in range(0, len(form) - CHUNK + 1, CHUNK):
+        yield offset, form[offset : offset + CHUNK]
+
+
+def _forms(secret: str) -> Iterator[str]:
+    """The ways in which a key may stand in a text; each secret part of one that is JSON."""
+    for part in _parts(secret):
+        if len(part) < CHUNK:
+            continue  # no key: a word that is in many texts
+        seen = {part, quote(part, safe=""), part.encode().hex(), *_base64_forms(part.encode())}
+        yield from sorted(seen, key=len, reverse=True)
+
+
+def _parts(secret: str) -> Iterable[str]:
+    try:
+        members = json.loads(secret)
+    except ValueError:
+        return [secret]
+    if not isinstance(members, dict):
+        return [secret]
+    # A region or the name of a role is short, and no secret.
+    return [one for one in members.values() if isinstance(one, str) and len(one) >= MIN_PIECE]
+
+
+def _base64_forms(secret: bytes) -> Iterator[str]:
+    """What is the same in Base64 whatever stands before and after, for each way to align it."""
+    for before in range(3):
+        given = b"\0" * before + secret
+        whole = given[: len(given) // 3 * 3]
+        core = base64.b64encode(whole).decode()[4 if before else 0 :]
+        if len(core) >= CHUNK:
+            yield core
+            yield core.replace("+", "-").replace("/", "_")

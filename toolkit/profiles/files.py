@@ -1,0 +1,178 @@
+"""The files of profiles: one for each, of its owner alone, written whole or not at all."""
+
+import os
+import re
+import secrets
+from collections.abc import Iterator
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError, field_serializer
+
+from toolkit.contract.errors import ErrorCode, RequestError, excerpt
+
+FOLDER_VARIABLE = "TOOLKIT_CONFIG_DIR"
+APP_FOLDER = "capability-toolkit"
+SUFFIX = ".json"
+OTHERS = 0o077  # what the group and everybody else may do with a file
+# In lower case, as some file systems do not tell cases apart.
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+
+
+class ProfileError(RequestError):
+    """A profile that cannot be used; its message says what to do next."""
+
+    def _hint(self) -> str:
+        return ""
+
+
+class Profile(BaseModel):
+    """A profile as it is kept.
+
+    Attributes:
+        base_url: the address that the key was given for, without `/v1`.
+        account: whose key it is.
+        key_id: which of the account's keys.
+        key_in: where the key is: the system's keyring, or this file.
+        api_key: the key, where it is in this file.
+    """
+
+    model_config = ConfigDict(extra="ignore", frozen=True, hide_input_in_errors=True)
+
+    base_url: str
+    account: str | None = None
+    key_id: str | None = None
+    key_in: Literal["keyring", "file"]
+    api_key: SecretStr | None = None
+
+    @field_serializer("api_key", when_used="json-unless-none")
+    def _write_key(self, key: SecretStr) -> str:
+        return key.get_secret_value()
+
+
+def config_folder() -> Path:
+    """Return the folder of profiles in the user's configuration."""
+    given = os.environ.get(FOLDER_VARIABLE)
+    if given:
+        return Path(given) / "profiles"
+    home = os.environ.get("APPDATA") if os.name == "nt" else os.environ.get("XDG_CONFIG_HOME")
+    # Base directories that are relative are not used (XDG Base Directory Specification).
+    root = Path(home) if home and Path(home).is_absolute() else Path("~/.config").expanduser()
+    return root / APP_FOLDER / "profiles"
+
+
+def profile_path(name: str) -> Path:
+    """Return the file of a profile.
+
+    Raises:
+        ProfileError: `INVALID_REQUEST` for what is no name.
+    """
+    if not _NAME.fullmatch(name):  # not echoed: it may be a key that was given in its place
+        raise ProfileError(
+            ErrorCode.INVALID_REQUEST,
+            "The name of a profile has up to 64 lower-case letters, digits, dots, dashes and"
+            " underscores, such as `team`: `toolkit profiles` lists those that there are.",
+        )
+    return config_folder() / f"{name}{SUFFIX}"
+
+
+def profile_names() -> list[str]:
+    """List the names of all profiles, in the order of the alphabet; none can be read for it."""
+    try:
+        found = [path.name.removesuffix(SUFFIX) for path in config_folder().glob(f"*{SUFFIX}")]
+    except (OSError, RuntimeError):  # a folder that may not be listed, a user without a home
+        return []
+    return sorted(name for name in found if _NAME.fullmatch(name))
+
+
+def read_profile(name: str) -> Profile:
+    """Read a profile.
+
+    Raises:
+        ProfileError: `NOT_FOUND` with names that are near it, `UNAUTHENTICATED` for a file that
+            cannot be read, that others may read, or that holds no profile.
+    """
+    path = profile_path(name)
+    try:
+        with path.open("rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            if os.name == "posix" and mode & OTHERS:
+                raise ProfileError(
+                    ErrorCode.UNAUTHENTICATED,
+                    f"Others may read {path} (mode {mode & 0o777:o}), so its key is not used:"
+                    f" `chmod 600 {path}`, and log in with a new key if others could.",
+                )
+            content = file.read()
+    except FileNotFoundError:
+        raise _no_profile(name) from None
+    except OSError as error:
+        raise ProfileError(
+            ErrorCode.UNAUTHENTICATED,
+            f"{path} cannot be read ({error.strerror}): make it yours (`chown`, `chmod 600`), or"
+            f" delete it and `{login_command(name)}`.",
+        ) from None
+    try:
+        return Profile.model_validate_json(content)
+    except ValidationError:
+        raise ProfileError(
+            ErrorCode.UNAUTHENTICATED,
+            f"{path} holds no profile: `{login_command(name)}` writes it anew.",
+        ) from None
+
+
+def _no_profile(name: str) -> ProfileError:
+    near = get_close_matches(name, profile_names(), n=3, cutoff=0.5)
+    meant = f"did you mean {' or '.join(f'`{each}`' for each in near)}? " if near else ""
+    return ProfileError(
+        ErrorCode.NOT_FOUND,
+        f"There is no profile `{excerpt(name, 100)}`: {meant}`toolkit profiles` lists them,"
+        f" `{login_command(name)}` makes it.",
+    )
+
+
+def login_command(name: str, base_url: str = "URL") -> str:
+    """Return the command that gives a profile its key."""
+    return f"toolkit login {base_url} --profile {name}"
+
+
+def write_profile(name: str, profile: Profile) -> Path:
+    """Write a profile, whole or not at all, for its owner alone.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    path = profile_path(name)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    partial = path.with_name(f".{name}.{secrets.token_hex(8)}.partial")
+    try:
+        # Made with its mode, so that there is no moment in which others may read it.
+        with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(profile.model_dump_json(indent=2, exclude_none=True).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        return partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+def delete_profile(name: str) -> None:
+    """Delete the file of a profile.
+
+    Raises:
+        ProfileError: `NOT_FOUND`.
+    """
+    try:
+        profile_path(name).unlink()
+    except FileNotFoundError:
+        raise _no_profile(name) from None
+
+
+def iterate_profiles() -> Iterator[tuple[str, Profile | ProfileError]]:
+    """Read all profiles; one that cannot be used is told as the error that it is."""
+    for name in profile_names():
+        try:
+            yield name, read_profile(name)
+        except ProfileError as error:
+            yield name, error

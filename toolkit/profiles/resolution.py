@@ -1,0 +1,188 @@
+"""Which address and which key a client uses: the one place that decides, for all that ask.
+
+The first of these that there is decides; each has the key that goes with it:
+
+| address | key |
+|---|---|
+| `profile`, given | the profile's |
+| `base_url`, given | `TOOLKIT_API_KEY` |
+| `TOOLKIT_BASE_URL` | `TOOLKIT_API_KEY` |
+| the profile that `TOOLKIT_PROFILE` names | the profile's |
+| an engine right here, where settings name it (commands and magics alone) | none is needed |
+| the profile `default` | the profile's |
+
+A key that is given (`api_key`) goes before all of them. A profile's key goes to no other address.
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+import httpx
+from pydantic import SecretStr
+
+from toolkit.contract.errors import ErrorCode, RequestError, ServiceError
+from toolkit.profiles.files import (
+    Profile,
+    ProfileError,
+    login_command,
+    profile_path,
+    read_profile,
+)
+from toolkit.profiles.keyring_store import load_key
+from toolkit.settings import Settings
+
+BASE_URL: Final = "TOOLKIT_BASE_URL"
+API_KEY: Final = "TOOLKIT_API_KEY"
+PROFILE: Final = "TOOLKIT_PROFILE"
+DEFAULT: Final = "default"
+
+AddressSource = Literal["given", "TOOLKIT_BASE_URL", "profile"]
+KeySource = Literal["given", "TOOLKIT_API_KEY", "profile"]
+ProfileSource = Literal["given", "TOOLKIT_PROFILE", "default"]
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """The address and the key that a client uses, and where each came from.
+
+    Attributes:
+        base_url: the address of `/v1`.
+        api_key: none for a client that has none yet.
+        profile: the name of the profile that was used.
+        data_dir: of an engine in the client's own process.
+    """
+
+    base_url: str
+    address_from: AddressSource = "given"
+    api_key: SecretStr | None = None
+    key_from: KeySource | None = None
+    profile: str | None = None
+    profile_from: ProfileSource | None = None
+    data_dir: Path | None = None
+
+    @property
+    def server(self) -> str:
+        """The address without `/v1`, as people give it."""
+        return self.base_url.removesuffix("/v1")
+
+
+def resolve_access(
+    base_url: str | None = None, api_key: str | None = None, profile: str | None = None
+) -> Access:
+    """Decide which address and key a client uses, by what it was given and the environment.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when nothing names a server.
+        RequestError: `INVALID_REQUEST` for what is no address, and for an address beside a profile
+            of another; `NOT_FOUND` or `UNAUTHENTICATED` for a profile that cannot be used.
+    """
+    given_url, given_key = (base_url or "").strip(), (api_key or "").strip()
+    chosen = choose_profile(given_url, profile)
+    if chosen is not None:
+        name, source = chosen
+        kept = read_profile(name)
+        address = parse_address(kept.base_url)
+        if given_url and parse_address(given_url) != address:
+            raise ProfileError(
+                ErrorCode.INVALID_REQUEST,
+                f"The profile `{name}` is of {kept.base_url}, and its key is sent nowhere else:"
+                " leave out the base_url, or the profile.",
+            )
+        key = SecretStr(given_key) if given_key else _profile_key(name, kept)
+        return Access(address, "profile", key, "given" if given_key else "profile", name, source)
+    url = given_url or os.environ.get(BASE_URL, "").strip()
+    if not url:
+        raise ServiceError(
+            ErrorCode.UNAVAILABLE,
+            "There is no address to speak to: use Client.local() for an engine right here, name"
+            f" a server by base_url= or {BASE_URL}, or log in once by `toolkit login URL`.",
+        )
+    text = given_key or os.environ.get(API_KEY, "").strip()
+    return Access(
+        parse_address(url),
+        "given" if given_url else BASE_URL,
+        SecretStr(text) if text else None,
+        ("given" if given_key else API_KEY) if text else None,
+    )
+
+
+def choose_profile(base_url: str | None, profile: str | None) -> tuple[str, ProfileSource] | None:
+    """Return the name of the profile that decides, and who named it; none where none does."""
+    if profile:
+        return profile, "given"
+    if (base_url or "").strip() or os.environ.get(BASE_URL, "").strip():
+        return None
+    named = os.environ.get(PROFILE, "").strip()
+    if named:
+        return named, PROFILE
+    try:
+        return (DEFAULT, "default") if profile_path(DEFAULT).exists() else None
+    except (OSError, RuntimeError):  # a folder that may not be entered, a user without a home
+        return None
+
+
+def names_server(base_url: str | None = None, profile: str | None = None) -> bool:
+    """Tell whether a server is spoken to, where the choice is that or an engine right here."""
+    chosen = choose_profile(base_url, profile)
+    if chosen is None:
+        return bool((base_url or "").strip() or os.environ.get(BASE_URL, "").strip())
+    # A folder's own settings, or a variable, are nearer than what is so everywhere.
+    return chosen[1] != "default" or not Settings().names_engine()
+
+
+def parse_address(text: str) -> str:
+    """Return the address of `/v1` on a server.
+
+    Raises:
+        RequestError: `INVALID_REQUEST` when it is no address of one.
+
+    >>> parse_address("HTTPS://Team.example.org:443/")
+    'https://team.example.org/v1'
+    """
+    url = text.strip().rstrip("/")
+    try:
+        parsed = httpx.URL(url)
+        is_address = parsed.scheme in ("http", "https") and bool(parsed.host)
+    except httpx.InvalidURL:
+        is_address = False
+    # Neither is echoed: it may be a key that was given in its place.
+    if "://" not in url:
+        raise RequestError(
+            ErrorCode.INVALID_REQUEST,
+            f"The base_url (or {BASE_URL}) has no scheme: begin it with http:// or https://,"
+            " as in http://127.0.0.1:8000; a folder is opened by Client.local(folder).",
+        )
+    if not is_address:
+        raise RequestError(
+            ErrorCode.INVALID_REQUEST,
+            f"The base_url (or {BASE_URL}) is no address of a server such as"
+            " http://127.0.0.1:8000; a folder is opened by Client.local(folder).",
+        )
+    url = str(httpx.URL(str(parsed))).rstrip("/")  # a port that goes without saying is left out
+    return url if url.endswith("/v1") else f"{url}/v1"
+
+
+def _profile_key(name: str, kept: Profile) -> SecretStr:
+    if kept.key_in == "file":
+        key, why = kept.api_key, "its file has no key"
+    else:
+        key, why = load_key(name, kept.base_url), "the system's keyring gives none"
+    if key is None:
+        raise ProfileError(
+            ErrorCode.UNAUTHENTICATED,
+            f"The profile `{name}` has no key, as {why}: unlock the keyring, or"
+            f" `{login_command(name, kept.base_url)} --key-store file`.",
+        )
+    return key
+
+
+def refused_key(access: Access) -> ProfileError:
+    """Make the error for a profile's key that its server does not take any more."""
+    return ProfileError(
+        ErrorCode.UNAUTHENTICATED,
+        f"{access.server} does not take the key of profile `{access.profile}` any more (revoked,"
+        f" rotated or expired): `{login_command(str(access.profile), access.server)}` takes a new"
+        " one.",
+    )

@@ -1,0 +1,161 @@
+"""Files on their way: uploads wait on disk until they are whole, downloads are read as they go."""
+
+import asyncio
+import re
+import tempfile
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from typing import IO
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from toolkit.contract.errors import ErrorCode, RequestError, ServiceError, ToolkitError
+from toolkit.engine import Engine
+from toolkit.server.auth import caller_of, check_scope
+from toolkit.server.errors import error_response
+from toolkit.server.uploads import FORM_OVERHEAD
+
+PATH = "/v1/artifacts"
+CHUNK_BYTES = 256 * 1024
+# Whole uploads that are looked at at once; until then they take no memory.
+MAX_IN_MEMORY = 2
+# What one key may have on its way here, in uploads of the largest size.
+MAX_UPLOADS_OF_KEY = 4
+RETRY_AFTER_S = 5.0
+
+
+class Uploads:
+    """ASGI middleware that takes uploads in to a temporary file, so many bytes of each key."""
+
+    def __init__(self, app: ASGIApp, engine: Engine) -> None:
+        self._app = app
+        self._engine = engine
+        self._limit = engine.settings.upload_limit_bytes + FORM_OVERHEAD
+        self._coming: Counter[str] = Counter()
+        self._in_memory = asyncio.Semaphore(MAX_IN_MEMORY)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http" or scope["method"] != "POST" or scope["path"] != PATH:
+            await self._app(scope, receive, send)
+            return
+        try:
+            caller = await caller_of(scope, self._engine)
+            check_scope(caller, "write")
+            with self._place(caller.key_id, self._announced(scope)), self._temporary_file() as file:
+                await self._take_in(receive, file)
+                async with self._in_memory:
+                    await self._app(scope, _replay(file), send)
+        except ToolkitError as error:
+            await error_response(error, scope["state"]["request_id"])(scope, receive, send)
+
+    def _announced(self, scope: Scope) -> int:
+        """How large a body is said to be, at most as large as it may be.
+
+        Raises:
+            RequestError: `PAYLOAD_TOO_LARGE`.
+        """
+        declared = Headers(scope=scope).get("content-length", "")
+        if not re.fullmatch(r"\d+", declared, re.A):
+            return self._limit
+        # Its digits are not read where there are too many: they say enough by that.
+        if len(declared) > 18 or int(declared) > self._limit:
+            raise RequestError(ErrorCode.PAYLOAD_TOO_LARGE)
+        return int(declared)
+
+    @contextmanager
+    def _place(self, key_id: str, size_bytes: int) -> Iterator[None]:
+        """Count an upload while it is on its way.
+
+        Raises:
+            ServiceError: `RATE_LIMITED` for more than one key may have on its way.
+        """
+        if self._coming[key_id] + size_bytes > MAX_UPLOADS_OF_KEY * self._limit:
+            raise ServiceError(
+                ErrorCode.RATE_LIMITED,
+                "Too much is being uploaded with this key: send it again when some of it is there.",
+                retry_after=RETRY_AFTER_S,
+            )
+        self._coming[key_id] += size_bytes
+        try:
+            yield
+        finally:
+            self._coming[key_id] -= size_bytes
+            if not self._coming[key_id]:
+                del self._coming[key_id]
+
+    @contextmanager
+    def _temporary_file(self) -> Iterator[IO[bytes]]:
+        # Beside the data, as what is elsewhere may be memory; it has no name, so it goes with us.
+        try:
+            with tempfile.TemporaryFile(dir=self._engine.settings.data_dir) as file:
+                yield file
+        except OSError as error:
+            raise ServiceError(
+                ErrorCode.UNAVAILABLE,
+                f"The upload cannot be taken in: {error.strerror}.",
+                retry_after=RETRY_AFTER_S,
+            ) from error
+
+    async def _take_in(self, receive: Receive, file: IO[bytes]) -> None:
+        """Write a body to a file.
+
+        Raises:
+            RequestError: `PAYLOAD_TOO_LARGE`, `INVALID_REQUEST` for one that breaks off.
+        """
+        size, waiting, more = 0, bytearray(), True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise RequestError(ErrorCode.INVALID_REQUEST, "The upload broke off: send it anew.")
+            waiting += message.get("body", b"")
+            more = message.get("more_body", False)
+            if size + len(waiting) > self._limit:
+                raise RequestError(ErrorCode.PAYLOAD_TOO_LARGE)
+            if len(waiting) >= CHUNK_BYTES or not more:
+                size += len(waiting)
+                await asyncio.to_thread(file.write, bytes(waiting))
+                waiting.clear()
+
+
+def _replay(file: IO[bytes]) -> Receive:
+    """The body once more, from a file; what comes after it is that the caller listens."""
+    left = file.tell()
+    file.seek(0)
+    whole = False
+
+    async def receive() -> Message:
+        nonlocal left, whole
+        if whole:
+            await asyncio.Event().wait()  # until whoever asks is cancelled
+        chunk = file.read(CHUNK_BYTES)
+        left -= len(chunk)
+        whole = left <= 0
+        return {"type": "http.request", "body": chunk, "more_body": not whole}
+
+    return receive
+
+
+async def read_on(
+    engine: Engine, account_id: str, artifact_id: str, first: bytes, start: int, end: int
+) -> AsyncIterator[bytes]:
+    """Read an artifact's bytes, a chunk each time that whoever takes them has taken the last.
+
+    Args:
+        engine: that has it.
+        account_id: whose it is.
+        artifact_id: which.
+        first: the bytes that were read already.
+        start: where they end.
+        end: where all of them do.
+    """
+    yield first
+    while start < end:
+        upto = min(end, start + CHUNK_BYTES)
+        chunk = await engine.artifacts.content(account_id, artifact_id, start, upto)
+        if not chunk:
+            raise ServiceError(ErrorCode.UNAVAILABLE, "The bytes of this artifact end too early.")
+        yield chunk
+        start += len(chunk)

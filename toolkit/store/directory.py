@@ -1,0 +1,148 @@
+"""A data directory as it is found: there or not, of which version, and the original or a copy.
+
+A copy is told from its original by the file system: a new file has a new inode. The database's
+header (`PRAGMA user_version`) keeps a number made of the inodes of the database and of a file
+beside it, and of that file's time, so no copy of the bytes has the same number again. Moving or
+renaming the directory changes none of them, nor do changed owners and rights.
+"""
+
+import hashlib
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import cast
+
+from sqlalchemy import Connection
+
+from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.store.database import read_only, translated, unavailable
+from toolkit.store.schema import HEAD, check_revision, read_revision
+
+MARKER = "place"
+NOTE = """\
+A data directory is told from its copies by this file, among others: work that was left lying in a
+copy is not taken up until somebody says so (`toolkit serve --take-up`). Leave it here.
+"""
+UNMARKED = 0  # as SQLite makes it, and as earlier versions left it
+COPY = 1  # known to be a copy, though of an original without a number
+
+
+def find_database(data_dir: Path, *, newest: bool = False) -> Path:
+    """Find the database of a data directory, and refuse one that this version cannot read.
+
+    A database that is damaged is found: what reads it will say so.
+
+    Args:
+        data_dir: where everything is kept.
+        newest: refuse one of an earlier version, too, for what needs every table.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when it is no data directory, or of another version.
+    """
+    database = data_dir / "state.db"
+    try:
+        there = database.is_file()
+    except PermissionError:
+        raise ServiceError(
+            ErrorCode.UNAVAILABLE,
+            f"{data_dir} may not be read: run this as the user whose it is.",
+        ) from None
+    if not there:
+        raise ServiceError(
+            ErrorCode.UNAVAILABLE,
+            f"There is no data directory at {data_dir}: name the one there is (--data-dir); a new"
+            " one is made by `toolkit serve`.",
+        )
+    try:
+        with closing(read_only(database, briefly=True)) as connection:
+            revision = read_revision(connection)
+    except sqlite3.OperationalError as error:
+        raise unavailable(error) from error
+    except sqlite3.DatabaseError:
+        return database
+    check_revision(revision)
+    if newest and revision != HEAD:
+        raise ServiceError(
+            ErrorCode.UNAVAILABLE,
+            f"The data directory {data_dir} is of an earlier version: open it first, such as with"
+            " `toolkit serve`, which brings it up to date.",
+        )
+    return database
+
+
+@contextmanager
+def reading(database: Path) -> Iterator[sqlite3.Connection]:
+    """Read a database whatever state it is in, beside all others.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when it cannot be read.
+    """
+    with translated(), closing(read_only(database)) as connection:
+        yield connection
+
+
+def is_copy(data_dir: Path, connection: sqlite3.Connection) -> bool:
+    """Tell whether a data directory is a copy of another one, or of what it was itself before."""
+    kept = _kept_number(connection)
+    if kept == UNMARKED:
+        # What an earlier version opened has a folder of owners; what it backed up has none.
+        return not (data_dir / "owners").exists() and _holds_accounts(connection)
+    return kept != _number(data_dir)
+
+
+def claim_place(connection: Connection, data_dir: Path, *, take_up: bool) -> bool:
+    """Make a new directory know itself, and a copy one of its own where that is asked for.
+
+    Args:
+        connection: to the database, in no transaction.
+        data_dir: where everything is kept.
+        take_up: go on with what was left lying in a copy, which is no copy from then on.
+
+    Returns:
+        whether it is a copy still.
+    """
+    driver = cast("sqlite3.Connection", connection.connection.dbapi_connection)
+    if _kept_number(driver) == _number(data_dir):
+        return False
+    connection.exec_driver_sql("BEGIN IMMEDIATE")  # another process may be marking it just now
+    copy = is_copy(data_dir, driver) and not take_up
+    kept = _kept_number(driver)
+    if not copy:
+        marker = data_dir / MARKER
+        if not marker.exists():
+            marker.write_text(NOTE, encoding="utf-8")
+        kept = _number(data_dir)
+    elif kept == UNMARKED:
+        kept = COPY
+    connection.exec_driver_sql(f"PRAGMA user_version = {kept}")
+    connection.exec_driver_sql("COMMIT")
+    return copy
+
+
+def _kept_number(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _number(data_dir: Path) -> int:
+    """Make a number of where a directory's files are; `COPY` where they are not all there.
+
+    The time is in whole seconds: not all file systems keep finer ones.
+    """
+    try:
+        marker, database = (data_dir / MARKER).stat(), (data_dir / "state.db").stat()
+    except OSError:
+        return COPY
+    facts = f"{marker.st_ino} {int(marker.st_mtime)} {database.st_ino}"
+    number = int.from_bytes(hashlib.sha256(facts.encode()).digest()[:4], "big") >> 1
+    return max(number, COPY + 1)
+
+
+def _holds_accounts(connection: sqlite3.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM accounts LIMIT 1").fetchone() is not None
+
+
+def kept_in_row(connection: sqlite3.Connection) -> str:
+    """Say in SQL which artifacts have their bytes in the database; at first none had."""
+    columns = {str(row[1]) for row in connection.execute("PRAGMA table_info(artifacts)")}
+    return "content IS NOT NULL" if "content" in columns else "0"

@@ -1,0 +1,112 @@
+"""A data directory that is only looked at: nothing is made, migrated, locked or written in it."""
+
+import asyncio
+import re
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy import Delete, Update
+
+from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.store.blobs import Blobs
+from toolkit.store.changes import Change, Lease
+from toolkit.store.database import read_only, translated
+from toolkit.store.directory import find_database, is_copy
+from toolkit.store.owner import living
+from toolkit.store.reader import Reader, Row
+from toolkit.store.store import Store, Waiter
+
+EVERYONE: Final = f"acc_{'0' * 26}"  # the account of whoever owns the directory, and sees all
+_OF_ACCOUNT = re.compile(r"(\w+\.)?account_id = :account_id")
+
+
+class ReadOnlyStore(Store):
+    """The rows, events and bytes of a data directory, those of all accounts as one.
+
+    Args:
+        data_dir: where `state.db` is; of the newest revision.
+        artifact_url: where artifacts' bytes are; in `data_dir` by default.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when it is no data directory, or of another version.
+    """
+
+    def __init__(self, data_dir: Path, artifact_url: str | None) -> None:
+        database = find_database(data_dir, newest=True)
+        with translated():
+            self._connection = read_only(database)
+            self.is_copy = is_copy(data_dir, self._connection)
+        self._reader = _EveryonesReader(self._connection)
+        self._blobs = Blobs(artifact_url or str(data_dir / "artifacts"), synced=False)
+        self._data_dir = data_dir
+        self._waiters: dict[str, set[Waiter]] = {}
+        self._changing = set()
+        self._id = secrets.token_hex(8)
+
+    async def close(self) -> None:
+        """Let go of the database."""
+        self._connection.close()
+
+    def write(
+        self,
+        changes: Sequence[Change],
+        *,
+        lease: Lease | None = None,  # noqa: ARG002 - a store's
+        eager: bool = True,  # noqa: ARG002 - a store's
+        max_wait_s: float | None = None,  # noqa: ARG002 - a store's
+    ) -> "asyncio.Future[None]":
+        """Refuse to write anything."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if changes:
+            done.set_exception(_refused())
+            done.exception()  # a caller may choose not to look
+        else:
+            done.set_result(None)
+        return done
+
+    async def claim(
+        self,
+        limit: int,  # noqa: ARG002 - a store's
+        wanted: Callable[[Row], Awaitable[bool]] | None = None,  # noqa: ARG002 - a store's
+    ) -> list[Lease]:
+        """Take nothing."""
+        return []
+
+    def _change(self, statement: Update | Delete, timeout_ms: int = 0) -> int:  # noqa: ARG002
+        raise _refused()
+
+    async def put_blob(self, sha256: str, data: bytes) -> None:  # noqa: ARG002 - a store's
+        """Refuse to store anything."""
+        raise _refused()
+
+    async def drop_blob(self, sha256: str, *, stored_before_s: float) -> bool:  # noqa: ARG002
+        """Delete nothing."""
+        return False
+
+    @property
+    def owner(self) -> str:
+        """An id that owns nothing."""
+        return self._id
+
+    def has_gone(self, owner: str) -> bool:
+        """Whether the process of an owner has gone, as far as this machine can tell."""
+        return owner not in living(self._data_dir)
+
+
+class _EveryonesReader(Reader):
+    """Reads the rows of all accounts as if they were those of `EVERYONE`."""
+
+    def _rows(self, sql: str, given: dict[str, object]) -> list[Row]:
+        if given.get("account_id") == EVERYONE:
+            # In the one place that all statements go through, so that none is left out.
+            sql = _OF_ACCOUNT.sub(":account_id IS NOT NULL", sql)
+        rows = super()._rows(sql, given)
+        return [{**row, "account_id": EVERYONE} if "account_id" in row else row for row in rows]
+
+
+def _refused() -> ServiceError:
+    return ServiceError(
+        ErrorCode.UNAVAILABLE, "The data directory was opened to be looked at, and no more."
+    )

@@ -1,0 +1,149 @@
+"""One worker process as its parent holds it: started at its first call, ended when told to."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from io import RawIOBase
+from pathlib import Path
+from typing import Any, cast
+
+from toolkit.workers.plain import encode, read, write
+
+PROGRAM = Path(__file__).with_name("program.py")
+# What a program needs to start and find its files; keys of vendors are none of it.
+KEPT_VARIABLES = frozenset(
+    {
+        "PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TMP", "TEMP",
+        "VIRTUAL_ENV", "CONDA_PREFIX", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH",
+        "DYLD_FALLBACK_LIBRARY_PATH", "FONTCONFIG_FILE", "FONTCONFIG_PATH", "MPLCONFIGDIR",
+        "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "OMP_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "SOURCE_DATE_EPOCH",
+        "PYTHONHOME", "PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED",
+        "PYTHONUTF8", "PYTHONNOUSERSITE", "PYTHONUSERBASE", "PYTHONMALLOC", "PYTHONFAULTHANDLER",
+        "SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT", "APPDATA", "LOCALAPPDATA",
+        "USERPROFILE", "PROGRAMDATA",
+    }
+)  # fmt: skip
+
+
+class WorkerEndedError(Exception):
+    """A worker process has ended before it answered; its text says how."""
+
+
+class WorkerProcess:
+    """A worker, or the promise of one.
+
+    Args:
+        memory_bytes: what it may allocate; 0 for no limit.
+    """
+
+    def __init__(self, memory_bytes: int) -> None:
+        self._memory_bytes = memory_bytes
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
+        self._killed = False
+
+    @property
+    def pid(self) -> int | None:
+        """The process's id; none before its first call."""
+        return None if self._process is None else self._process.pid
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it can be asked: it runs, or has not been started yet."""
+        return not self._killed and (self._process is None or self._process.poll() is None)
+
+    def ask(self, module: str, name: str, args: Sequence[object], timeout_s: float) -> Any:
+        """Have a function called, and wait for the answer; blocks, so it belongs in a thread.
+
+        Args:
+            module: where the function is.
+            name: what it is called there.
+            args: plain values.
+            timeout_s: after which the worker ends itself, should nobody end it before.
+
+        Raises:
+            NotPlainError: an argument cannot travel; the worker is as before.
+            WorkerEndedError: it was killed or died.
+        """
+        path = [os.path.abspath(entry) for entry in sys.path]
+        call = {"module": module, "name": name, "args": list(args), "path": path}
+        pieces = encode(call | {"timeout_s": timeout_s})
+        process = self._process or self._start(path)
+        try:
+            write(cast("RawIOBase", process.stdin), pieces)
+            return read(cast("RawIOBase", process.stdout))
+        except (EOFError, OSError, ValueError):  # closed under the thread's hands, too
+            self.kill()
+            self.join()
+            raise WorkerEndedError(_ending(process.returncode)) from None
+
+    def _start(self, path: Sequence[str]) -> "subprocess.Popen[bytes]":
+        try:
+            process = subprocess.Popen(  # noqa: S603 - our own program
+                [sys.executable, "-P", str(PROGRAM), str(self._memory_bytes), *path],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                bufsize=0,
+                env=kept_environment(os.environ),
+                # Ctrl-C, or a signal to the parent's group, is the parent's to answer.
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise WorkerEndedError(f"it could not be started ({error.strerror})") from None
+        with self._lock:
+            self._process = process
+            killed = self._killed
+        if killed:
+            self.kill()
+        return process
+
+    def kill(self) -> None:
+        """End it and what it has started, whatever it is at; does not wait."""
+        with self._lock:
+            self._killed = True
+            process = self._process
+        if process is None or process.returncode is not None:
+            return
+        with contextlib.suppress(OSError):
+            if hasattr(os, "killpg"):
+                os.killpg(process.pid, signal.SIGKILL)
+            else:  # pragma: no cover - Windows
+                process.kill()
+
+    def join(self) -> None:
+        """Wait until a worker that was killed is gone, and let go of its pipes."""
+        process = self._process
+        if process is None:
+            return
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+
+
+def kept_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Leave of the environment what a worker needs: no key, no token, no setting.
+
+    >>> kept_environment(dict.fromkeys(["PATH", "LC_ALL", "OPENAI_API_KEY"], "x"))
+    {'PATH': 'x', 'LC_ALL': 'x'}
+    """
+    return {
+        name: value
+        for name, value in environment.items()
+        if name.upper() in KEPT_VARIABLES or name.startswith("LC_")
+    }
+
+
+def _ending(returncode: int | None) -> str:
+    if returncode is None or returncode >= 0:
+        return f"it exited with status {returncode}"
+    try:
+        return f"it was ended by {signal.Signals(-returncode).name}"
+    except ValueError:
+        return f"it was ended by signal {-returncode}"

@@ -1,0 +1,135 @@
+"""The program of a worker process: reads a call, carries it out, writes the answer, again.
+
+It is started by its path, so nothing of the toolkit is imported before the first call has said
+where modules are found. It ends when its parent closes the pipe or dies: at once, be it in the
+middle of work that never returns to Python.
+"""
+
+import contextlib
+import os
+import signal
+import sys
+from io import FileIO
+from typing import Any
+
+try:
+    import fcntl
+    import resource
+    import select
+except ImportError:  # pragma: no cover - Windows: a worker ends with its parent when it is idle
+    fcntl = resource = select = None  # type: ignore[assignment]
+
+GRACE_S = 5.0  # its parent ends it at the deadline; it ends itself so much later
+TRACEBACK_CHARACTERS, MESSAGE_CHARACTERS = 4_000, 1_000
+PREFERRED_VICTIM = "500"  # rather than a server, the kernel ends a worker that uses up the memory
+
+
+def main() -> None:
+    """Serve calls until the parent has gone."""
+    source, sink = FileIO(os.dup(0)), FileIO(os.dup(1), "w")
+    # Whatever the work prints must not get between the answers.
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(2, 1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _limit(int(sys.argv[1]))
+    sys.path[:] = sys.argv[2:]
+    while _serve(source, sink):
+        pass
+
+
+def _serve(source: FileIO, sink: FileIO) -> bool:
+    from toolkit.workers.plain import encode, read, write
+
+    try:
+        call: Any = read(source)
+    except EOFError:
+        return False
+    if sys.path != call["path"]:
+        sys.path[:] = call["path"]
+    _die_with_parent(source, call["timeout_s"])
+    answer = _answer(call)
+    _die_with_parent(source, None)
+    try:
+        pieces = encode(answer, "result")
+    except TypeError as error:
+        pieces = encode({"error": {"kind": "plain", "message": str(error)}})
+    write(sink, pieces)
+    return True
+
+
+def _answer(call: Any) -> dict[str, object]:
+    from toolkit.workers.plain import find_function
+
+    try:
+        function = find_function(call["module"], call["name"])
+    except (ImportError, AttributeError) as error:
+        return {"error": {"kind": "import", "message": str(error)[:MESSAGE_CHARACTERS]}}
+    try:
+        return {"value": function(*call["args"])}
+    except (
+        BaseException
+    ) as error:  # whatever work raises is its answer: only a signal ends a worker
+        return {"error": _described(error)}
+
+
+def _described(error: BaseException) -> dict[str, object]:
+    """An error as plain values: a fault as it is, another one as the nearest built-in class."""
+    faults = sys.modules.get("toolkit.plugins.vendor")
+    if faults is not None and isinstance(error, faults.VendorFault):
+        return {
+            "kind": "fault",
+            "code": error.code.name,
+            "message": error.message,
+            "retryable": error.retryable,
+            "retry_after": error.retry_after,
+            "status": error.status,
+            "vendor_request_id": error.vendor_request_id,
+        }
+    import traceback
+
+    known = next(kind for kind in type(error).__mro__ if kind.__module__ == "builtins")
+    return {
+        "kind": "python",
+        "base": known.__name__,
+        "message": str(error)[:MESSAGE_CHARACTERS],
+        "traceback": "".join(traceback.format_exception(error))[-TRACEBACK_CHARACTERS:],
+    }
+
+
+def _limit(memory_bytes: int) -> None:
+    if resource is None:  # pragma: no cover - Windows
+        return
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if memory_bytes:
+        # What it allocates, not what it maps: a file of many gigabytes may be read.
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write(PREFERRED_VICTIM)
+
+
+def _die_with_parent(source: FileIO, timeout_s: float | None) -> None:
+    """During work, have the kernel end this process when the pipe closes or the time is up.
+
+    Neither signal has a handler: a step in C, which never returns to Python, is ended too.
+    """
+    if fcntl is None:  # pragma: no cover - Windows
+        return
+    flags = fcntl.fcntl(source, fcntl.F_GETFL)
+    if timeout_s is None:
+        fcntl.fcntl(source, fcntl.F_SETFL, flags & ~os.O_ASYNC)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        return
+    signal.setitimer(signal.ITIMER_REAL, timeout_s + GRACE_S)
+    fcntl.fcntl(source, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(source, fcntl.F_SETFL, flags | os.O_ASYNC)
+    poll = select.poll()
+    poll.register(source, 0)  # it may have closed before anybody was told to watch
+    if poll.poll(0):
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
