@@ -118,7 +118,10 @@ def test_what_is_here_and_not_there(folder: Path, cloud: Cloud) -> None:
 def test_what_is_in_between(folder: Path) -> None:
     """Given what a crash cut off, then doctor names what settles it, and that it does."""
     with closing(sqlite3.connect(folder / "state.db", isolation_level=None)) as database:
-        database.execute("UPDATE storage SET status = 'creating', vendor_id = NULL")
+        database.execute(
+            "UPDATE storage SET status = 'creating', vendor_id = NULL,"
+            " doc = json_set(doc, '$.status', 'creating')"
+        )
         database.execute("UPDATE endpoints SET status = 'deleting'")
     code, found = doctor(folder, "--no-vendors")
     assert code == 1

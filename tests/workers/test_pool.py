@@ -15,6 +15,7 @@ from toolkit.contract.errors import ErrorCode
 from toolkit.engine.executor import WorkerPool
 from toolkit.plugins import RunInProcess, VendorFault
 from toolkit.workers.plain import NotPlainError
+from toolkit.workers.process import WorkerProcess
 
 
 @pytest.fixture
@@ -86,6 +87,28 @@ async def test_a_worker_that_dies_is_replaced(pool: WorkerPool) -> None:
         while next(iter(pool._workers)).is_alive:
             await asyncio.sleep(0.01)
     assert await do(pool, os.getpid) != first  # nobody sees that one died while it was idle
+
+
+async def test_a_late_signal_of_a_pipe_ends_nobody(tmp_path: Path) -> None:
+    """Given a worker at work, then more in the pipe it is asked through does not end it.
+
+    A kernel tells of what was written after the reader may have read it and begun.
+    """
+    os.mkfifo(tmp_path / "gate")
+    worker = WorkerProcess(0)
+    asked = asyncio.create_task(
+        asyncio.to_thread(
+            worker.ask, "tests.cpu_tasks", "wait_for", [str(tmp_path / "gate")], PATIENCE_S
+        )
+    )
+    with await asyncio.to_thread((tmp_path / "gate").open, "wb") as gate:  # it is at work
+        assert worker._process is not None
+        assert worker._process.stdin is not None
+        worker._process.stdin.write(b"more")
+        gate.write(b"open")
+    assert (await asked) == {"value": None}
+    worker.kill()
+    worker.join()
 
 
 async def test_accounts_take_turns(pool: WorkerPool, tmp_path: Path) -> None:

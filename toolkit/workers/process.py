@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from io import RawIOBase
+from io import FileIO, RawIOBase
 from pathlib import Path
 from typing import Any, cast
 
@@ -44,6 +44,7 @@ class WorkerProcess:
     def __init__(self, memory_bytes: int) -> None:
         self._memory_bytes = memory_bytes
         self._process: subprocess.Popen[bytes] | None = None
+        self._lifeline: FileIO | None = None
         self._lock = threading.Lock()
         self._killed = False
 
@@ -83,9 +84,13 @@ class WorkerProcess:
             raise WorkerEndedError(_ending(process.returncode)) from None
 
     def _start(self, path: Sequence[str]) -> "subprocess.Popen[bytes]":
+        # Closed with this process, however that ends: the worker does not outlive it.
+        lifeline, ours = os.pipe()
+        self._lifeline = FileIO(ours, "w")
         try:
             process = subprocess.Popen(  # noqa: S603 - our own program
-                [sys.executable, "-P", str(PROGRAM), str(self._memory_bytes), *path],
+                [sys.executable, "-P", str(PROGRAM), str(self._memory_bytes), str(lifeline), *path],
+                pass_fds=() if os.name == "nt" else (lifeline,),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 bufsize=0,
@@ -94,7 +99,10 @@ class WorkerProcess:
                 start_new_session=True,
             )
         except OSError as error:
+            self._lifeline.close()
             raise WorkerEndedError(f"it could not be started ({error.strerror})") from None
+        finally:
+            os.close(lifeline)
         with self._lock:
             self._process = process
             killed = self._killed
@@ -121,7 +129,7 @@ class WorkerProcess:
         if process is None:
             return
         process.wait()
-        for pipe in (process.stdin, process.stdout):
+        for pipe in (process.stdin, process.stdout, self._lifeline):
             if pipe is not None:
                 with contextlib.suppress(OSError):
                     pipe.close()

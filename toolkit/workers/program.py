@@ -33,7 +33,8 @@ def main() -> None:
     os.dup2(2, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _limit(int(sys.argv[1]))
-    sys.path[:] = sys.argv[2:]
+    _die_with_parent(int(sys.argv[2]))
+    sys.path[:] = sys.argv[3:]
     while _serve(source, sink):
         pass
 
@@ -47,9 +48,9 @@ def _serve(source: FileIO, sink: FileIO) -> bool:
         return False
     if sys.path != call["path"]:
         sys.path[:] = call["path"]
-    _die_with_parent(source, call["timeout_s"])
+    _end_after(call["timeout_s"] + GRACE_S)
     answer = _answer(call)
-    _die_with_parent(source, None)
+    _end_after(0)
     try:
         pieces = encode(answer, "result")
     except TypeError as error:
@@ -110,25 +111,27 @@ def _limit(memory_bytes: int) -> None:
         file.write(PREFERRED_VICTIM)
 
 
-def _die_with_parent(source: FileIO, timeout_s: float | None) -> None:
-    """During work, have the kernel end this process when the pipe closes or the time is up.
+def _die_with_parent(lifeline: int) -> None:
+    """Have the kernel end this process when the parent's end of a pipe closes.
 
-    Neither signal has a handler: a step in C, which never returns to Python, is ended too.
+    Nothing is ever written to that pipe: the kernel also signals what is written, and may do so
+    only after the reader has read it. No handler is set, so that a step in C, which never returns
+    to Python, is ended too.
     """
     if fcntl is None:  # pragma: no cover - Windows
         return
-    flags = fcntl.fcntl(source, fcntl.F_GETFL)
-    if timeout_s is None:
-        fcntl.fcntl(source, fcntl.F_SETFL, flags & ~os.O_ASYNC)
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        return
-    signal.setitimer(signal.ITIMER_REAL, timeout_s + GRACE_S)
-    fcntl.fcntl(source, fcntl.F_SETOWN, os.getpid())
-    fcntl.fcntl(source, fcntl.F_SETFL, flags | os.O_ASYNC)
+    fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
     poll = select.poll()
-    poll.register(source, 0)  # it may have closed before anybody was told to watch
+    poll.register(lifeline, 0)  # it may have closed before anybody was told to watch
     if poll.poll(0):
         os._exit(0)
+
+
+def _end_after(seconds: float) -> None:
+    """End this process by a signal in so many seconds; 0 calls that off."""
+    if hasattr(signal, "setitimer"):  # pragma: no branch - Windows has none
+        signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 if __name__ == "__main__":
