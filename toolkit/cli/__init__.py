@@ -2,22 +2,48 @@
 
 import pkgutil
 import sys
-from importlib import import_module
 from typing import Annotated
 
 import typer
 
-from toolkit import upkeep
-from toolkit.batch.cli import batch
-from toolkit.cli import alone, areas, login
-from toolkit.cli.areas import runs, tasks, workflows
-from toolkit.cli.demo import demo
+from toolkit.cli import areas
 from toolkit.cli.errors import EXIT_CODES, exit_code, report
-from toolkit.cli.serve import serve
-from toolkit.cli.verify import verify
+from toolkit.cli.lazy import Home, LazyGroup
 from toolkit.contract.errors import ToolkitError
 
+WORK, HERE, SERVICE, PROFILES = "Work", "Here", "The service", "Profiles"
+
+
+class Commands(LazyGroup):
+    """All commands, in the order in which the help shows them."""
+
+    homes = {
+        "run": Home("toolkit.cli.areas.runs", "run", WORK),
+        "task": Home("toolkit.cli.areas.tasks", "task", WORK),
+        "route": Home("toolkit.cli.alone", "route", WORK),
+        "batch": Home("toolkit.batch.cli", "batch", HERE),
+        "demo": Home("toolkit.cli.demo", "demo", HERE),
+        "serve": Home("toolkit.cli.serve", "serve", HERE),
+        "verify": Home("toolkit.cli.verify", "verify", HERE),
+        "doctor": Home("toolkit.upkeep", "doctor", HERE),
+        "backup": Home("toolkit.upkeep", "backup", HERE),
+        "prune": Home("toolkit.upkeep", "prune", HERE),
+        "health": Home("toolkit.cli.alone", "health", SERVICE),
+        "whoami": Home("toolkit.cli.login", "whoami", SERVICE),
+        "login": Home("toolkit.cli.login", "login", PROFILES),
+        "logout": Home("toolkit.cli.login", "logout", PROFILES),
+        "profiles": Home("toolkit.cli.login", "profiles", PROFILES),
+        **{
+            module.name: Home(f"{areas.__name__}.{module.name}", "app", SERVICE)
+            for module in pkgutil.iter_modules(areas.__path__)
+        },
+        # As one says it of a single one.
+        "workflow": Home("toolkit.cli.areas.workflows", "app", SERVICE, hidden=True),
+    }
+
+
 app = typer.Typer(
+    cls=Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Ask for capabilities, not vendors.",
@@ -43,29 +69,10 @@ def begin(
     """Ask for capabilities, not vendors."""
 
 
-app.command(rich_help_panel="Work")(runs.run)
-app.command(rich_help_panel="Work")(tasks.task)
-app.command(rich_help_panel="Work")(alone.route)
-app.command(rich_help_panel="Here")(batch)
-app.command(rich_help_panel="Here")(demo)
-app.command(rich_help_panel="Here")(serve)
-app.command(rich_help_panel="Here")(verify)
-app.command(rich_help_panel="Here")(upkeep.doctor)
-app.command(rich_help_panel="Here")(upkeep.backup)
-app.command(rich_help_panel="Here")(upkeep.prune)
-app.command(rich_help_panel="The service")(alone.health)
-app.command(rich_help_panel="The service")(login.whoami)
-app.command(rich_help_panel="Profiles")(login.login)
-app.command(rich_help_panel="Profiles")(login.logout)
-app.command(rich_help_panel="Profiles")(login.profiles)
-for _module in pkgutil.iter_modules(areas.__path__):
-    _area = import_module(f"{areas.__name__}.{_module.name}").app
-    app.add_typer(_area, name=_module.name, rich_help_panel="The service")
-app.add_typer(workflows.app, name="workflow", hidden=True)  # as one says it of a single one
-
-
 def main() -> None:
     """Run the command line; an error is one line on stderr and an exit code."""
+    # httpx's own command line would take as long to import as the rest of it, and is not used here.
+    sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
     try:
         app()
     except (ToolkitError, OSError) as error:

@@ -1,0 +1,81 @@
+"""A group whose commands are loaded when they are called: a call pays for the one that it names."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, cast
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+if TYPE_CHECKING:
+    from collections.abc import MutableMapping
+
+    from typer.core import TyperCommand
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Where a command is.
+
+    Attributes:
+        module: the full name of the module.
+        member: the function, or the `typer.Typer` of a group, in it.
+        panel: the heading that it stands under in the help.
+        hidden: whether the help leaves it out.
+    """
+
+    module: str
+    member: str
+    panel: str
+    hidden: bool = False
+
+    def load(self, name: str) -> "TyperCommand | TyperGroup":
+        """Import the module, and make the command, or the group, of its member."""
+        member = getattr(import_module(self.module), self.member)
+        root = typer.Typer(add_completion=False)
+        root.callback()(_nothing)  # without one, a single command would be the root itself
+        if isinstance(member, typer.Typer):
+            root.add_typer(member, name=name, rich_help_panel=self.panel, hidden=self.hidden)
+        else:
+            root.command(name, rich_help_panel=self.panel, hidden=self.hidden)(member)
+        made = cast("TyperGroup", get_command(root)).commands[name]
+        return cast("TyperCommand | TyperGroup", made)
+
+
+def _nothing() -> None:
+    pass
+
+
+class _Commands(Mapping[str, Any]):
+    """Commands by name, each made when it is first looked at."""
+
+    def __init__(self, homes: Mapping[str, Home]) -> None:
+        self._homes = homes
+        self._made: dict[str, TyperCommand | TyperGroup] = {}
+
+    def __getitem__(self, name: str) -> "TyperCommand | TyperGroup":
+        if name not in self._made:
+            self._made[name] = self._homes[name].load(name)
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._homes)
+
+    def __len__(self) -> int:
+        return len(self._homes)
+
+
+class LazyGroup(TyperGroup):
+    """A group of the commands that a subclass names in `homes`."""
+
+    homes: Mapping[str, Home]
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self.commands = cast("MutableMapping[str, Any]", _Commands(self.homes))
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - typer's signature
+        """Return the names of the commands; none is loaded for it."""
+        return list(self.commands)
