@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Iterator
 from dataclasses import fields
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args
@@ -219,7 +220,11 @@ def methods_of(kind: type) -> Iterator[tuple[str, Any]]:
 def client() -> Iterator[str]:
     """The areas of the client and their methods, then what these answer."""
     made = Client("http://service.invalid")
-    offered = {name: area for name, area in vars(made).items() if not name.startswith("_")}
+    offered = {
+        name: getattr(made, name)
+        for name, value in vars(Client).items()
+        if isinstance(value, cached_property)
+    }
     yield "## The client\n"
     for name, function in methods_of(Client):
         yield f"- {signature_of(f'client.{name}', function)}<br>{text_of(function)}"

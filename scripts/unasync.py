@@ -1,10 +1,11 @@
 """Make the sync client from the async one; `--check` only says whether it is current.
 
-Tokens are replaced, not text, so strings and comments stay as they are, but for the docstrings'
-names of classes. A substitution that is used nowhere is a mistake, and fails.
+Tokens are replaced, not text, so strings and comments stay as they are, but for the names of
+classes in strings. A substitution that is used nowhere is a mistake, and fails.
 """
 
 import io
+import re
 import subprocess
 import sys
 import tokenize
@@ -62,7 +63,7 @@ def sync_of(source: str) -> str:
             continue
         text = renamed(token.string) if token.type == tokenize.NAME else token.string
         if token.type == tokenize.STRING:
-            text = text.replace("AsyncClient", "Client")
+            text = re.sub(r"\bAsync(?=[A-Z])", "", text)
         result.append(between + text)
     return HEADER + "".join(result)
 

@@ -7,7 +7,7 @@ service that notes which operation each request is, and answers as its OpenAPI d
 import inspect
 import re
 from collections.abc import Callable
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "events": (ID,),
     "jobs.create": ("image", "cmp_x", {}),
     "plans.create": ("a card",),
+    "read": ("/runs",),
     "route": ("llm.generate", {}),
     "runs.create": ("llm.generate", {}),
     "storage.create": ("disk", 10),
@@ -177,7 +178,11 @@ def methods(kind: type[Client] | type[AsyncClient]) -> dict[str, inspect.Signatu
     """The public methods of a client and of its areas, such as `runs.create`."""
     found = {}
     client = kind("http://service.test", "sk_live_x")
-    areas = {name: value for name, value in vars(client).items() if not name.startswith("_")}
+    areas = {
+        name: getattr(client, name)
+        for name, value in vars(kind).items()
+        if isinstance(value, cached_property)
+    }
     for prefix, owner in [("", kind), *((f"{name}.", type(area)) for name, area in areas.items())]:
         for name, function in inspect.getmembers(owner, inspect.isfunction):
             if not name.startswith("_") and name not in ("close", "aclose"):

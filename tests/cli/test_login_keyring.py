@@ -1,6 +1,7 @@
 """Keys of profiles in the system's keyring, by the package `keyring` itself."""
 
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -120,6 +121,35 @@ def test_a_keyring_that_does_not_work_is_passed_over(
     assert not config.exists()
     assert toolkit("login", server.url, given=key).exit_code == 0
     assert json.loads(toolkit("profiles", "--json").stdout)[0]["key_in"] == "file"
+
+
+@pytest.mark.parametrize("way_out", ["time", "TOOLKIT_NO_KEYRING"])
+def test_a_prompt_of_the_keyring_blocks_no_command(
+    memory: Memory,
+    config: Path,
+    server: Server,
+    key: str,
+    monkeypatch: pytest.MonkeyPatch,
+    way_out: str,
+) -> None:
+    """Given a keyring that asks and is not answered, then one line says so, and how to go on."""
+    toolkit("login", server.url, given=key)
+    answered = threading.Event()
+    monkeypatch.setattr(memory, "_check", answered.wait)
+    if way_out == "time":
+        for name in ("NOTICE_S", "PATIENCE_S"):
+            monkeypatch.setattr(f"toolkit.profiles.keyring_store.{name}", 0.01)
+    else:
+        monkeypatch.setenv(way_out, "1")
+    try:
+        said = str(toolkit("runs").exception)
+        assert ("no answer in 0.01 s" if way_out == "time" else f"{way_out} is set") in said
+        assert "--key-store file" in said
+        assert len(said.splitlines()) == 1
+        again = toolkit("login", server.url, given=key)
+        assert "default.json" in again.stdout
+    finally:
+        answered.set()
 
 
 def test_a_keyring_that_is_locked_later_says_what_to_do(

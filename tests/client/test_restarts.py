@@ -209,7 +209,7 @@ def test_an_address_without_a_scheme(url: str) -> None:
 
 @contextmanager
 def serve_https(folder: Path) -> Iterator[tuple[str, Path]]:
-    """A health check behind TLS, by a certificate that nobody vouches for; its URL and that."""
+    """Health and account behind TLS, by a certificate nobody vouches for; its URL and that."""
     certificate, key = folder / "server.pem", folder / "server.key"
     made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
     made += ["-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext"]
@@ -221,7 +221,9 @@ def serve_https(folder: Path) -> Iterator[tuple[str, Path]]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            body = json.dumps({"data": Health(version="1").model_dump(mode="json")}).encode()
+            account = {"id": "acc_x", "email": "ada@example.org", "created_at": "2026-11-20T08:00Z"}
+            told = {**Health(version="1").model_dump(mode="json"), **account}
+            body = json.dumps({"data": told}).encode()
             self.send_response(200)
             self.send_header("content-length", str(len(body)))
             self.end_headers()
@@ -255,6 +257,22 @@ def test_a_certificate_of_ones_own(
         if how == "SSL_CERT_FILE":
             monkeypatch.setenv(how, str(cacert))
         with Client(url, "k", cacert=cacert if how == "cacert" else None) as client:
+            assert client.health().status == "ok"
+
+
+def test_a_profile_keeps_its_certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given a login with `--cacert`, then commands and clients use it, wherever they are."""
+    monkeypatch.setenv("TOOLKIT_CONFIG_DIR", str(tmp_path / "config"))
+    monkeypatch.chdir(tmp_path)
+    with serve_https(tmp_path) as (url, cacert):
+        line = ["login", url, "--key-store", "file"]
+        key = "sk_live_x\n"
+        done = CliRunner().invoke(app, [*line, "--cacert", cacert.name], input=key)
+        assert done.exit_code == 0, done.output
+        monkeypatch.chdir("config")
+        assert CliRunner().invoke(app, line, input=key).exit_code == 0  # a new key alone
+        assert CliRunner().invoke(app, ["health"], catch_exceptions=False).exit_code == 0
+        with Client(profile="default") as client:
             assert client.health().status == "ok"
 
 

@@ -2,7 +2,8 @@
 
 import pkgutil
 import sys
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, ClassVar
 
 import typer
 
@@ -17,7 +18,7 @@ WORK, HERE, SERVICE, PROFILES = "Work", "Here", "The service", "Profiles"
 class Commands(LazyGroup):
     """All commands, in the order in which the help shows them."""
 
-    homes = {
+    homes: ClassVar[Mapping[str, Home]] = {
         "run": Home("toolkit.cli.areas.runs", "run", WORK),
         "task": Home("toolkit.cli.areas.tasks", "task", WORK),
         "route": Home("toolkit.cli.alone", "route", WORK),

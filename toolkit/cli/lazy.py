@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import typer
 from typer.core import TyperGroup
@@ -70,7 +70,7 @@ class _Commands(Mapping[str, Any]):
 class LazyGroup(TyperGroup):
     """A group of the commands that a subclass names in `homes`."""
 
-    homes: Mapping[str, Home]
+    homes: ClassVar[Mapping[str, Home]]
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)

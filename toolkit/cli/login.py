@@ -11,10 +11,9 @@ from toolkit.cli import complete
 from toolkit.cli.options import AsJson, on_existing
 from toolkit.cli.output import Shell, print_json, print_rows, tame
 from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.profiles.secret import Secret
 
 if TYPE_CHECKING:
-    from pydantic import SecretStr
-
     from toolkit.contract.account import CallerAccount
     from toolkit.profiles.files import Profile
 
@@ -46,7 +45,10 @@ def login(
     ] = "auto",
     cacert: Annotated[
         Path | None,
-        typer.Option(help="Trust the certificates in this file (PEM), too; or set SSL_CERT_FILE."),
+        typer.Option(
+            help="Trust the certificates in this file (PEM), too, and keep its path in the profile;"
+            " or set SSL_CERT_FILE."
+        ),
     ] = None,
 ) -> None:
     """Keep a server's address and your key for it under a name, once the server took the key.
@@ -58,9 +60,11 @@ def login(
     name = _chosen_name(profile)
     before = _kept_profile(name)
     address = _check_address(name, url, before)
+    kept_cacert = before.cacert if before is not None else None
+    authority = str(cacert.absolute()) if cacert is not None else kept_cacert
     key = _ask_key(address)
-    account = _check_key(address, key, cacert)
-    made = _keep(name, address, key, account, key_store)
+    account = _check_key(address, key, authority)
+    made = _keep(name, address, key, account, key_store, authority)
     try:
         write_profile(name, made)
     except OSError:
@@ -99,7 +103,7 @@ def profiles(as_json: AsJson = False) -> None:
     for name, found in iterate_profiles():
         row: dict[str, object] = {"name": name, "active": name == active}
         if isinstance(found, Profile):
-            row |= found.model_dump(mode="json", exclude={"api_key"})
+            row |= found.to_dict()
         else:
             row |= {"problem": found.message}
         rows.append(row)
@@ -185,7 +189,7 @@ def _check_address(name: str, url: str | None, before: "Profile | None") -> str:
     return address
 
 
-def _ask_key(address: str) -> "SecretStr":
+def _ask_key(address: str) -> Secret:
     """Ask for the key on the terminal, without showing it, or read it from stdin.
 
     Raises:
@@ -193,13 +197,11 @@ def _ask_key(address: str) -> "SecretStr":
     """
     from getpass import getpass
 
-    from pydantic import SecretStr
-
     from toolkit.client._wire import fault_of_key
     from toolkit.profiles.files import ProfileError
 
     asked = sys.stdin.isatty()
-    key = SecretStr((getpass(f"Key for {address}: ") if asked else sys.stdin.readline()).strip())
+    key = Secret((getpass(f"Key for {address}: ") if asked else sys.stdin.readline()).strip())
     text = key.get_secret_value()
     if not text:
         raise ProfileError(
@@ -217,7 +219,7 @@ def _ask_key(address: str) -> "SecretStr":
     return key
 
 
-def _check_key(address: str, key: "SecretStr", cacert: Path | None) -> "CallerAccount":
+def _check_key(address: str, key: Secret, cacert: str | None) -> "CallerAccount":
     """Ask the server whose key this is.
 
     Raises:
@@ -241,7 +243,12 @@ def _check_key(address: str, key: "SecretStr", cacert: Path | None) -> "CallerAc
 
 
 def _keep(
-    name: str, address: str, key: "SecretStr", account: "CallerAccount", key_store: str
+    name: str,
+    address: str,
+    key: Secret,
+    account: "CallerAccount",
+    key_store: str,
+    cacert: str | None,
 ) -> "Profile":
     """Put the key into the keyring where that is to be and works; make the profile.
 
@@ -264,6 +271,7 @@ def _keep(
         key_id=account.key.id if account.key else None,
         key_in="keyring" if in_keyring else "file",
         api_key=None if in_keyring else key,
+        cacert=cacert,
     )
 
 

@@ -1,8 +1,9 @@
 """What a command has in hand: the client, and how to show what it answers."""
 
 import json
+import shutil
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -13,8 +14,9 @@ if TYPE_CHECKING:
     from toolkit.client import Client
     from toolkit.client._shown import Shown
 
-    Thing: TypeAlias = Shown[Any] | BaseModel
+    Thing: TypeAlias = Shown[Any] | BaseModel | dict[str, Any]
 
+MOST = 200  # to a page
 A_LINE = 10_000  # columns, where a program reads: one row is one line
 _CONTROLS = {code: f"\\u{code:04x}" for code in (*range(32), *range(127, 160))}
 _UNESCAPED = {code: shown for code, shown in _CONTROLS.items() if code > 31}
@@ -41,7 +43,7 @@ class Shell:
         """Print one thing: its facts, and below them its lists and schemas as tables.
 
         Args:
-            thing: a handle, or a record.
+            thing: a handle, a record, or the JSON of one.
             rows: which of its lists of records comes first.
             columns: of that list.
         """
@@ -50,9 +52,11 @@ class Shell:
             self.print_json(record)
             return
         from toolkit.display.outline import outline
+        from toolkit.display.table import fact_lines
 
         facts, sections = outline(record)
-        _print_table([], [(name, tame(value)) for name, value in facts.items()])
+        shown = [(name, tame(value)) for name, value in facts.items()]
+        print("\n".join(fact_lines(shown, _room())))
         for section in sorted(sections, key=lambda each: each.title != rows):
             print(f"\n{section.title}")
             named = columns if section.title == rows else section.columns
@@ -67,7 +71,7 @@ class Shell:
         """Print several things, one a row.
 
         Args:
-            things: handles, or records.
+            things: handles, records, or the JSON of some.
             columns: names of fields.
             row: makes of a record what the columns name.
         """
@@ -83,6 +87,31 @@ class Shell:
         """Print a value as JSON."""
         print_json(value, indent)
 
+    def read(self, path: str, **params: str | int | None) -> Any:
+        """Read what the service tells, as JSON: what is only shown need not become a record.
+
+        Args:
+            path: below `/v1`.
+            params: the query; one that is none is left out.
+        """
+        given = {name: value for name, value in params.items() if value is not None}
+        return self.client.read(path, given)
+
+    def items(self, path: str, limit: int | None = None) -> Iterator[dict[str, Any]]:
+        """Read a list, the newest first, page by page.
+
+        Args:
+            path: below `/v1`.
+            limit: of a page; none for a list that has no pages.
+        """
+        cursor = None
+        while True:
+            found = self.read(path, limit=limit, cursor=cursor)
+            yield from found["items"]
+            cursor = found.get("next_cursor")
+            if cursor is None:
+                return
+
     def note(self, text: str) -> None:
         """Tell the reader something that is no result."""
         print(tame(text), file=sys.stderr, flush=True)
@@ -95,6 +124,8 @@ def print_json(value: object, indent: int | None = 2) -> None:
 
 
 def _recorded(thing: "Thing") -> dict[str, Any]:
+    if isinstance(thing, dict):
+        return thing
     from pydantic import BaseModel
 
     if isinstance(thing, BaseModel):
@@ -104,9 +135,12 @@ def _recorded(thing: "Thing") -> dict[str, Any]:
 
 def print_rows(records: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
     """Print records as a table, the columns in their order."""
-    _print_table(
-        columns, [[_cell(name, record.get(name)) for name in columns] for record in records]
-    )
+    from toolkit.display.table import table_lines
+
+    head = [name.replace("_", " ") for name in columns]
+    rows = [[_cell(name, record.get(name)) for name in columns] for record in records]
+    # What one copies is shown whole.
+    print("\n".join(table_lines(head, rows, _room(), whole="id")))
 
 
 def _cell(name: str, value: object) -> str:
@@ -115,20 +149,6 @@ def _cell(name: str, value: object) -> str:
     return tame(cell(name, value))
 
 
-def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, show_header=bool(head), pad_edge=False)
-    for name in head:
-        # A row is a line; what does not fit is cut short, but for what one copies.
-        whole = max(len(row[head.index(name)]) for row in rows) if name == "id" else None
-        table.add_column(name.replace("_", " "), no_wrap=True, min_width=whole)
-    for row in rows:
-        # As `Text`, what stands in brackets is no markup.
-        table.add_row(*(Text(cell, overflow=None if head else "fold") for cell in row))
-    console = Console(width=None if sys.stdout.isatty() else A_LINE)
-    with console.capture() as drawn:
-        console.print(table)
-    print("\n".join(line.rstrip() for line in drawn.get().splitlines()))
+def _room() -> int:
+    """Cells of a line: those of the terminal; where a program reads, one row is one line."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else A_LINE

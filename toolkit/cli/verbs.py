@@ -8,14 +8,13 @@ import typer
 from typer.core import TyperGroup
 
 from toolkit.cli.options import Quiet, looking, on_existing
-from toolkit.cli.output import Shell, tame
+from toolkit.cli.output import MOST, Shell, tame
 from toolkit.cli.work import take_up, waited
 from toolkit.contract.errors import ServiceError
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The id that it was given.")]
 Limit = Annotated[int, typer.Option(min=1, help="How many to show, the newest first.")]
 All = Annotated[bool, typer.Option("--all", help="Show all there are.")]
-MOST = 200  # to a page
 
 
 class _Area(TyperGroup):
@@ -34,13 +33,17 @@ def group(help: str) -> typer.Typer:  # noqa: A002 - typer's word
 
 
 def reads(
-    app: typer.Typer, area: str, columns: Sequence[str], rows: str = "", of: Sequence[str] = ()
+    app: typer.Typer,
+    path: str,
+    columns: Sequence[str],
+    rows: str = "",
+    of: Sequence[str] = (),
 ) -> None:
     """`list` and `show`.
 
     Args:
         app: the group.
-        area: its name on the client.
+        path: where they are, below `/v1`.
         columns: of the list.
         rows: the list of records that `show` prints below the facts.
         of: the columns of those.
@@ -50,7 +53,7 @@ def reads(
     @looking
     def list_them(shell: Shell, limit: Limit = 20, everything: All = False) -> None:
         """List them, newest first."""
-        found = getattr(shell.client, area).iterate(MOST if everything else min(limit + 1, MOST))
+        found = shell.items(f"/{path}", MOST if everything else min(limit + 1, MOST))
         things: list[Any] = list(found if everything else islice(found, limit + 1))
         more = not everything and len(things) > limit
         shell.table(things[:limit] if more else things, columns)
@@ -61,7 +64,7 @@ def reads(
     @looking
     def show(shell: Shell, id: Id) -> None:  # noqa: A002 - the contract's word
         """Show one."""
-        shell.show(getattr(shell.client, area).get(id), rows, of)
+        shell.show(shell.read(f"/{path}/{id}"), rows, of)
 
 
 def deletes(app: typer.Typer, area: str) -> None:

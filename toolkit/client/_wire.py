@@ -10,19 +10,22 @@ import time
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx
-from pydantic import BaseModel, SecretStr, ValidationError
 
-from toolkit.client._shown import Discovered
-from toolkit.contract.account import tells_a_key
-from toolkit.contract.base import ErrorEnvelope
 from toolkit.contract.errors import ErrorCode, RequestError, ServiceError, ToolkitError
-from toolkit.contract.health import Provider
 from toolkit.profiles.resolution import Access, refused_key
+from toolkit.profiles.secret import Secret
 
-R = TypeVar("R", bound=BaseModel)
+# Records are made where they are asked for: reading JSON alone needs neither them nor pydantic.
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from toolkit.client._shown import Discovered
+    from toolkit.contract.health import Provider
+
+R = TypeVar("R", bound="BaseModel")
 log = logging.getLogger("toolkit.client")
 RETRIES = 3
 MAX_WAIT_S = 60.0
@@ -43,6 +46,22 @@ def authorities(cacert: str | Path | None) -> ssl.SSLContext:
     """
     names = ("SSL_CERT_FILE", "SSL_CERT_DIR")
     return _authorities(cacert and str(cacert), tuple(os.environ.get(name) for name in names))
+
+
+def verification(access: Access, cacert: str | Path | None) -> ssl.SSLContext:
+    """Whom a client trusts: nobody where nothing is encrypted, as nobody is asked to vouch then.
+
+    Args:
+        access: the address, and the certificates of its profile.
+        cacert: a file of certificates that was given, which goes before that of a profile.
+
+    Raises:
+        RequestError: `INVALID_REQUEST` for a file that holds no certificates.
+    """
+    cacert = cacert or access.cacert
+    if cacert is None and access.base_url.startswith("http://"):
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    return authorities(cacert)
 
 
 @cache
@@ -104,7 +123,7 @@ def headers(access: Access) -> dict[str, str]:
     return {**sent, "Authorization": f"Bearer {access.api_key.get_secret_value()}"}
 
 
-def fault_of_key(key: SecretStr) -> str | None:
+def fault_of_key(key: Secret) -> str | None:
     """Say what no header can carry of a key; none where one can carry it."""
     text = key.get_secret_value()
     if any(ord(character) < 32 for character in text):
@@ -114,6 +133,10 @@ def fault_of_key(key: SecretStr) -> str | None:
 
 def error_of(response: httpx.Response, access: Access) -> ToolkitError:
     """The exception that an answer outside 2xx stands for."""
+    from pydantic import ValidationError
+
+    from toolkit.contract.base import ErrorEnvelope
+
     try:
         info = ErrorEnvelope.model_validate_json(response.content).error
     except ValidationError:
@@ -201,7 +224,11 @@ def once(method: str, path: str, transport: object) -> dict[str, str]:
     Reading and deleting are so by themselves, and keys are told a single time. Nothing is lost
     between two threads, so an engine in this process need not keep its answers.
     """
-    if method != "POST" or tells_a_key(path) or getattr(transport, "lossless", False):
+    if method != "POST" or getattr(transport, "lossless", False):
+        return {}
+    from toolkit.contract.account import tells_a_key
+
+    if tells_a_key(path):
         return {}
     return {"Idempotency-Key": secrets.token_hex(16)}
 
@@ -318,8 +345,10 @@ def run_body(
     }
 
 
-def discovered(provider: Provider) -> Discovered:
+def discovered(provider: "Provider") -> "Discovered":
     """A vendor's conventional variable, as this process sees it."""
+    from toolkit.client._shown import Discovered
+
     variable = provider.conventional_variable
     return Discovered(
         provider=provider.id,

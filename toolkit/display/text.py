@@ -1,14 +1,17 @@
 """One-line texts of records: short `repr`s and lines of progress."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unicodedata import east_asian_width
 
-from pydantic import BaseModel
-
-from toolkit.contract.events import Event
 from toolkit.contract.money import format_usd
-from toolkit.contract.plans import Missing
+
+# A table of plain values needs no models, and is printed without waiting for them.
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from toolkit.contract.events import Event
+    from toolkit.contract.plans import Missing
 
 SYMBOLS = {
     "planned": "·",
@@ -50,14 +53,17 @@ def spending(cost: float | None, incurred: float) -> str:
     return money(cost) + (f" ({money(incurred)} with all attempts)" if more else "")
 
 
-def missing_line(missing: Iterable[Missing | Mapping[str, Any]]) -> str:
+def missing_line(missing: "Iterable[Missing | Mapping[str, Any]]") -> str:
     """Say what a plan or task lacks, for a person to see to.
 
+    >>> from toolkit.contract.plans import Missing
     >>> missing_line([Missing(capability="speech.generate", any_of=["minimax", "elevenlabs"])])
     'speech.generate needs a connection to minimax or elevenlabs'
     >>> missing_line([{"capability": "video.generate", "any_of": []}])
     'nothing here makes video.generate'
     """
+    from toolkit.contract.plans import Missing
+
     told = []
     for one in (Missing.model_validate(each, from_attributes=True) for each in missing):
         kind = one.capability.removesuffix(".upload")
@@ -174,7 +180,7 @@ def is_empty(value: object) -> bool:
     return value is None or (isinstance(value, str | Mapping | list | tuple) and not value)
 
 
-def summary(kind: str, record: BaseModel) -> str:
+def summary(kind: str, record: "BaseModel") -> str:
     """A record as its `repr`: its id, state and what matters most."""
     parts = [str(getattr(record, "id", ""))] if getattr(record, "id", "") else []
     for name in ("capability", "name", "objective", "title", "status", "provider", "media_type"):
@@ -194,7 +200,7 @@ def summary(kind: str, record: BaseModel) -> str:
     return f"<{kind} {' '.join(parts)}>"
 
 
-def event_line(event: Event) -> str:
+def event_line(event: "Event") -> str:
     """One line of progress for an event."""
     what, _, state = event.type.partition(".")
     data = event.data

@@ -1,16 +1,16 @@
 """The files of profiles: one for each, of its owner alone, written whole or not at all."""
 
+import json
 import os
 import re
 import secrets
 from collections.abc import Iterator
-from difflib import get_close_matches
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Literal
-
-from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError, field_serializer
+from typing import Any, Literal, Self
 
 from toolkit.contract.errors import ErrorCode, RequestError, excerpt
+from toolkit.profiles.secret import Secret
 
 FOLDER_VARIABLE = "TOOLKIT_CONFIG_DIR"
 APP_FOLDER = "capability-toolkit"
@@ -27,28 +27,57 @@ class ProfileError(RequestError):
         return ""
 
 
-class Profile(BaseModel):
+@dataclass(frozen=True, slots=True)
+class Profile:
     """A profile as it is kept.
 
     Attributes:
         base_url: the address that the key was given for, without `/v1`.
+        key_in: where the key is: the system's keyring, or this file.
         account: whose key it is.
         key_id: which of the account's keys.
-        key_in: where the key is: the system's keyring, or this file.
         api_key: the key, where it is in this file.
+        cacert: the path of a file of certificates that vouch for the server, beside others.
     """
 
-    model_config = ConfigDict(extra="ignore", frozen=True, hide_input_in_errors=True)
-
     base_url: str
+    key_in: Literal["keyring", "file"]
     account: str | None = None
     key_id: str | None = None
-    key_in: Literal["keyring", "file"]
-    api_key: SecretStr | None = None
+    api_key: Secret | None = None
+    cacert: str | None = None
 
-    @field_serializer("api_key", when_used="json-unless-none")
-    def _write_key(self, key: SecretStr) -> str:
-        return key.get_secret_value()
+    @classmethod
+    def of(cls, kept: bytes) -> Self:
+        """Make a profile of what a file holds; what a later version added is left out.
+
+        Raises:
+            ValueError: it holds none.
+        """
+        record = json.loads(kept)
+        if not isinstance(record, dict):
+            raise ValueError("is no object")
+        given: dict[str, Any] = {each.name: record.get(each.name) for each in fields(cls)}
+        if not all(value is None or isinstance(value, str) for value in given.values()):
+            raise ValueError("has what is no text")
+        if given["base_url"] is None or given["key_in"] not in ("keyring", "file"):
+            raise ValueError("has no address, or no place of the key")
+        if given["api_key"] is not None:
+            given["api_key"] = Secret(given["api_key"])
+        return cls(**given)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what is no secret of it."""
+        record = asdict(self)
+        del record["api_key"]
+        return record
+
+    def write(self) -> bytes:
+        """Return what its file holds, the key included."""
+        record = {name: value for name, value in self.to_dict().items() if value is not None}
+        if self.api_key is not None:
+            record["api_key"] = self.api_key.get_secret_value()
+        return json.dumps(record, indent=2, ensure_ascii=False).encode() + b"\n"
 
 
 def config_folder() -> Path:
@@ -113,8 +142,8 @@ def read_profile(name: str) -> Profile:
             f" delete it and `{login_command(name)}`.",
         ) from None
     try:
-        return Profile.model_validate_json(content)
-    except ValidationError:
+        return Profile.of(content)
+    except (ValueError, RecursionError):
         raise ProfileError(
             ErrorCode.UNAUTHENTICATED,
             f"{path} holds no profile: `{login_command(name)}` writes it anew.",
@@ -122,6 +151,8 @@ def read_profile(name: str) -> Profile:
 
 
 def _no_profile(name: str) -> ProfileError:
+    from difflib import get_close_matches
+
     near = get_close_matches(name, profile_names(), n=3, cutoff=0.5)
     meant = f"did you mean {' or '.join(f'`{each}`' for each in near)}? " if near else ""
     return ProfileError(
@@ -148,7 +179,7 @@ def write_profile(name: str, profile: Profile) -> Path:
     try:
         # Made with its mode, so that there is no moment in which others may read it.
         with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(profile.model_dump_json(indent=2, exclude_none=True).encode() + b"\n")
+            file.write(profile.write())
             file.flush()
             os.fsync(file.fileno())
         return partial.replace(path)

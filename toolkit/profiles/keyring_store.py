@@ -4,15 +4,30 @@ An entry's name holds the address, so that a profile whose file was changed find
 address that it names then.
 """
 
-from typing import TYPE_CHECKING
+import logging
+import os
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
-from pydantic import SecretStr
+from toolkit.profiles.secret import Secret
 
 if TYPE_CHECKING:
     from keyring.backend import KeyringBackend
 
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
 SERVICE = "capability-toolkit"
+NO_KEYRING = "TOOLKIT_NO_KEYRING"
 RECOMMENDED = 1  # backends below that keep nothing, or in the clear
+# A keyring may ask a person to unlock it, perhaps where nobody looks.
+NOTICE_S = 3.0  # until it is said what is waited for
+PATIENCE_S = 60.0  # until it is given up
+
+
+class NoKeyError(Exception):
+    """The keyring gives no key; the text says why, as part of a sentence."""
 
 
 def find_keyring() -> "KeyringBackend | None":
@@ -26,42 +41,80 @@ def find_keyring() -> "KeyringBackend | None":
         return None
 
 
+def _ask(what: "Callable[[KeyringBackend], T]") -> T:
+    """Ask the keyring, on a thread that can be left behind: nothing ends a prompt of its own.
+
+    Raises:
+        NoKeyError: it is not to be asked, there is none, it fails, or gives no answer in time.
+    """
+    if os.environ.get(NO_KEYRING, "").strip().lower() not in ("", "0", "false"):
+        raise NoKeyError(f"{NO_KEYRING} is set")
+    answers: list[T] = []
+    answered = threading.Event()
+
+    def carry_out() -> None:
+        try:
+            backend = find_keyring()
+            if backend is not None:
+                answers.append(what(backend))
+        except Exception as error:  # as above; a keyring that stays locked, say
+            log.debug("the keyring fails: %s", type(error).__name__)
+        finally:
+            answered.set()
+
+    threading.Thread(target=carry_out, name="toolkit-keyring", daemon=True).start()
+    if not answered.wait(NOTICE_S):
+        log.warning(
+            "Waiting for the system's keyring, which may ask to be unlocked; %s=1 does without it.",
+            NO_KEYRING,
+        )
+        if not answered.wait(PATIENCE_S - NOTICE_S):
+            raise NoKeyError(f"the system's keyring gave no answer in {PATIENCE_S:g} s")
+    if not answers:
+        raise NoKeyError("the system's keyring gives none")
+    return answers[0]
+
+
 def entry_name(name: str, base_url: str) -> str:
     """Return the name of a profile's entry."""
     return f"{name} {base_url}"
 
 
-def store_key(name: str, base_url: str, key: SecretStr) -> bool:
+def store_key(name: str, base_url: str, key: Secret) -> bool:
     """Put a key into the keyring, and tell whether it can be read again."""
-    backend = find_keyring()
-    if backend is None:
-        return False
-    entry = entry_name(name, base_url)
+    entry, text = entry_name(name, base_url), key.get_secret_value()
+
+    def store(backend: "KeyringBackend") -> bool:
+        backend.set_password(SERVICE, entry, text)
+        return bool(backend.get_password(SERVICE, entry) == text)
+
     try:
-        backend.set_password(SERVICE, entry, key.get_secret_value())
-        return backend.get_password(SERVICE, entry) == key.get_secret_value()
-    except Exception:  # as above; a keyring that stays locked, say
+        return _ask(store)
+    except NoKeyError:
         return False
 
 
-def load_key(name: str, base_url: str) -> SecretStr | None:
-    """Read a key from the keyring; none where it is not there, or cannot be read."""
-    backend = find_keyring()
-    try:
-        found = backend.get_password(SERVICE, entry_name(name, base_url)) if backend else None
-    except Exception:  # as above
-        return None
-    return SecretStr(found) if found else None
+def load_key(name: str, base_url: str) -> Secret:
+    """Read a key from the keyring.
+
+    Raises:
+        NoKeyError: it is not there, or cannot be read.
+    """
+    found = _ask(lambda backend: backend.get_password(SERVICE, entry_name(name, base_url)))
+    if not found:
+        raise NoKeyError("the system's keyring gives none")
+    return Secret(found)
 
 
 def delete_key(name: str, base_url: str) -> bool:
     """Take a key out of the keyring, and tell whether it is gone."""
-    backend = find_keyring()
-    if backend is None:
-        return False
-    try:
+
+    def delete(backend: "KeyringBackend") -> bool:
         if backend.get_password(SERVICE, entry_name(name, base_url)) is not None:
             backend.delete_password(SERVICE, entry_name(name, base_url))
-    except Exception:  # as above
+        return True
+
+    try:
+        return _ask(delete)
+    except NoKeyError:
         return False
-    return True

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Final, Literal
 
 import httpx
-from pydantic import SecretStr
 
 from toolkit.contract.errors import ErrorCode, RequestError, ServiceError
 from toolkit.profiles.files import (
@@ -30,8 +29,8 @@ from toolkit.profiles.files import (
     profile_path,
     read_profile,
 )
-from toolkit.profiles.keyring_store import load_key
-from toolkit.settings import Settings
+from toolkit.profiles.keyring_store import NoKeyError, load_key
+from toolkit.profiles.secret import Secret
 
 BASE_URL: Final = "TOOLKIT_BASE_URL"
 API_KEY: Final = "TOOLKIT_API_KEY"
@@ -52,15 +51,17 @@ class Access:
         api_key: none for a client that has none yet.
         profile: the name of the profile that was used.
         data_dir: of an engine in the client's own process.
+        cacert: the path of a file of certificates that vouch for the server, beside others.
     """
 
     base_url: str
     address_from: AddressSource = "given"
-    api_key: SecretStr | None = None
+    api_key: Secret | None = None
     key_from: KeySource | None = None
     profile: str | None = None
     profile_from: ProfileSource | None = None
     data_dir: Path | None = None
+    cacert: str | None = None
 
     @property
     def server(self) -> str:
@@ -90,8 +91,9 @@ def resolve_access(
                 f"The profile `{name}` is of {kept.base_url}, and its key is sent nowhere else:"
                 " leave out the base_url, or the profile.",
             )
-        key = SecretStr(given_key) if given_key else _profile_key(name, kept)
-        return Access(address, "profile", key, "given" if given_key else "profile", name, source)
+        key = Secret(given_key) if given_key else _profile_key(name, kept)
+        key_from: KeySource = "given" if given_key else "profile"
+        return Access(address, "profile", key, key_from, name, source, cacert=kept.cacert)
     url = given_url or os.environ.get(BASE_URL, "").strip()
     if not url:
         raise ServiceError(
@@ -103,7 +105,7 @@ def resolve_access(
     return Access(
         parse_address(url),
         "given" if given_url else BASE_URL,
-        SecretStr(text) if text else None,
+        Secret(text) if text else None,
         ("given" if given_key else API_KEY) if text else None,
     )
 
@@ -128,8 +130,12 @@ def names_server(base_url: str | None = None, profile: str | None = None) -> boo
     chosen = choose_profile(base_url, profile)
     if chosen is None:
         return bool((base_url or "").strip() or os.environ.get(BASE_URL, "").strip())
+    if chosen[1] != "default":
+        return True
+    from toolkit.settings import Settings
+
     # A folder's own settings, or a variable, are nearer than what is so everywhere.
-    return chosen[1] != "default" or not Settings().names_engine()
+    return not Settings().names_engine()
 
 
 def parse_address(text: str) -> str:
@@ -164,18 +170,20 @@ def parse_address(text: str) -> str:
     return url if url.endswith("/v1") else f"{url}/v1"
 
 
-def _profile_key(name: str, kept: Profile) -> SecretStr:
-    if kept.key_in == "file":
-        key, why = kept.api_key, "its file has no key"
-    else:
-        key, why = load_key(name, kept.base_url), "the system's keyring gives none"
-    if key is None:
-        raise ProfileError(
-            ErrorCode.UNAUTHENTICATED,
-            f"The profile `{name}` has no key, as {why}: unlock the keyring, or"
-            f" `{login_command(name, kept.base_url)} --key-store file`.",
-        )
-    return key
+def _profile_key(name: str, kept: Profile) -> Secret:
+    why = "its file has no key"
+    if kept.key_in == "keyring":
+        try:
+            return load_key(name, kept.base_url)
+        except NoKeyError as error:
+            why = str(error)
+    elif kept.api_key is not None:
+        return kept.api_key
+    raise ProfileError(
+        ErrorCode.UNAUTHENTICATED,
+        f"The profile `{name}` has no key, as {why}: unlock the keyring, or"
+        f" `{login_command(name, kept.base_url)} --key-store file`.",
+    )
 
 
 def refused_key(access: Access) -> ProfileError:

@@ -16,7 +16,7 @@ app = group("The account that a key belongs to.")
 @looking
 def show(shell: Shell) -> None:
     """Show the account."""
-    shell.show(shell.client.account.get())
+    shell.show(shell.read("/account"))
 
 
 @app.command("open")

@@ -21,4 +21,6 @@ def show(
     """Show what each vendor bills for a month."""
     key = ("key_id",) if by_key else ()
     columns = ("billed_by", "title", *key, "calls", "unpriced_calls", "pod_hours", "cost_usd")
-    shell.show(shell.client.billing.get(month, by_key=by_key), "lines", columns)
+    shell.show(
+        shell.read("/billing", month=month, group_by="key" if by_key else None), "lines", columns
+    )

@@ -14,9 +14,7 @@ app = group("What can be asked for.")
 @looking
 def list_them(shell: Shell) -> None:
     """List what can be asked for, and who serves it."""
-    shell.table(
-        shell.client.capabilities.list(), ("capability", "title", "served_by", "yields"), _row
-    )
+    shell.table(shell.items("/capabilities"), ("capability", "title", "served_by", "yields"), _row)
 
 
 def _row(record: dict[str, Any]) -> dict[str, Any]:
@@ -29,4 +27,4 @@ def _row(record: dict[str, Any]) -> dict[str, Any]:
 @looking
 def show(shell: Shell, name: options.Name) -> None:
     """Show one, with the schemas of its input and output."""
-    shell.show(shell.client.capabilities.get(name))
+    shell.show(shell.read(f"/capabilities/{name}"))

@@ -12,7 +12,7 @@ app = group("What can be rented or asked for, with list prices.")
 def models(shell: Shell) -> None:
     """List every vendor's models."""
     columns = ("provider", "model", "kind", "prices_usd", "as_of")
-    shell.table(shell.client.catalog.models(), columns)
+    shell.table(shell.items("/catalog/models"), columns)
 
 
 @app.command()
@@ -20,5 +20,5 @@ def models(shell: Shell) -> None:
 def gpus(shell: Shell) -> None:
     """List the GPUs of the cloud that is connected."""
     shell.table(
-        shell.client.catalog.gpus(), ("id", "name", "pool", "memory_gb", "prices_per_hour_usd")
+        shell.items("/catalog/gpus"), ("id", "name", "pool", "memory_gb", "prices_per_hour_usd")
     )

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from toolkit.client._sync.areas.connections import Connection
 
 app = group("The vendors you have keys for; keys stay where they are.")
-reads(app, "connections", ("id", "provider", "connection_type", "secret_ref", "created_at"))
+reads(
+    app, "providers/connections", ("id", "provider", "connection_type", "secret_ref", "created_at")
+)
 deletes(app, "connections")
 
 Vendor = Annotated[str, typer.Argument(help="A vendor.", autocompletion=complete.providers)]

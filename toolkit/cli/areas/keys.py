@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from toolkit.cli.options import looking, on_existing, on_named
-from toolkit.cli.output import Shell
+from toolkit.cli.output import MOST, Shell
 from toolkit.cli.verbs import Id, group
 
 app = group("The keys of the account; a key itself is shown once, when it is made.")
@@ -16,14 +16,14 @@ app = group("The keys of the account; a key itself is shown once, when it is mad
 def list_them(shell: Shell) -> None:
     """List them by their last four characters."""
     columns = ("id", "name", "last4", "scopes", "max_cost_usd_per_day", "created_at", "expires_at")
-    shell.table(shell.client.account.keys(200), columns)
+    shell.table(shell.items("/account/keys", MOST), columns)
 
 
 @app.command()
 @looking
 def show(shell: Shell, id: Id) -> None:  # noqa: A002 - the contract's word
     """Show what is known of one: never the key itself."""
-    shell.show(shell.client.account.key(id))
+    shell.show(shell.read(f"/account/keys/{id}"))
 
 
 @app.command()

@@ -12,4 +12,4 @@ app = group("The vendors that there are.")
 def list_them(shell: Shell) -> None:
     """List the vendor catalogue."""
     columns = ("id", "label", "title", "capabilities", "conventional_variable", "connected")
-    shell.table(shell.client.providers.list(), columns)
+    shell.table(shell.items("/providers"), columns)

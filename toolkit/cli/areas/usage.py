@@ -27,5 +27,5 @@ def list_them(
 ) -> None:
     """Sum up what was used, in the last 30 days if no others are named."""
     groups = by or ["day", "capability", "provider"]
-    lines = shell.client.usage.list(groups, first=first, last=last)
+    lines = shell.read("/usage", group_by=",".join(groups), **{"from": first, "to": last})["items"]
     shell.table(lines, (*(NAMED.get(name, name) for name in groups), *FIGURES))

@@ -1,43 +1,41 @@
 """The client itself."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import httpx
 
 from toolkit.client import _wire
-from toolkit.client._async.area import AsyncFollowed
-from toolkit.client._async.areas import (
-    account,
-    agents,
-    artifacts,
-    billing,
-    capabilities,
-    catalog,
-    compute,
-    connections,
-    endpoints,
-    jobs,
-    plans,
-    providers,
-    runs,
-    storage,
-    tasks,
-    templates,
-    usage,
-    workflows,
-)
 from toolkit.client._async.http import AsyncHttp
-from toolkit.client._shown import RouteView
 from toolkit.contract.errors import not_found
-from toolkit.contract.events import Event
-from toolkit.contract.health import Health
-from toolkit.contract.ids import Prefix
-from toolkit.contract.jobs import FINAL_STATUSES
-from toolkit.contract.runs import Route
 from toolkit.profiles.resolution import Access, resolve_access
+
+if TYPE_CHECKING:
+    from toolkit.client._async.area import AsyncFollowed
+    from toolkit.client._async.areas.account import AsyncAccounts
+    from toolkit.client._async.areas.agents import AsyncAgents
+    from toolkit.client._async.areas.artifacts import AsyncArtifacts
+    from toolkit.client._async.areas.billing import AsyncBillings
+    from toolkit.client._async.areas.capabilities import AsyncCapabilities
+    from toolkit.client._async.areas.catalog import AsyncCatalog
+    from toolkit.client._async.areas.compute import AsyncComputes
+    from toolkit.client._async.areas.connections import AsyncConnections
+    from toolkit.client._async.areas.endpoints import AsyncEndpoints
+    from toolkit.client._async.areas.jobs import AsyncJobs
+    from toolkit.client._async.areas.plans import AsyncPlans
+    from toolkit.client._async.areas.providers import AsyncProviders
+    from toolkit.client._async.areas.runs import AsyncRuns
+    from toolkit.client._async.areas.storage import AsyncStorages
+    from toolkit.client._async.areas.tasks import AsyncTasks
+    from toolkit.client._async.areas.templates import AsyncTemplates
+    from toolkit.client._async.areas.usage import AsyncUsage
+    from toolkit.client._async.areas.workflows import AsyncWorkflows
+    from toolkit.client._shown import RouteView
+    from toolkit.contract.events import Event
+    from toolkit.contract.health import Health
 
 
 class AsyncClient:
@@ -80,24 +78,134 @@ class AsyncClient:
         access = resolve_access(base_url, api_key, profile)
         self._http = AsyncHttp(access, transport, timeout_s, cache, max_wait_s, cacert)
         self._on_close = on_close
-        self.account = account.AsyncAccounts(self._http)
-        self.providers = providers.AsyncProviders(self._http)
-        self.connections = connections.AsyncConnections(self._http)
-        self.capabilities = capabilities.AsyncCapabilities(self._http)
-        self.runs = runs.AsyncRuns(self._http)
-        self.jobs = jobs.AsyncJobs(self._http)
-        self.workflows = workflows.AsyncWorkflows(self._http)
-        self.tasks = tasks.AsyncTasks(self._http)
-        self.plans = plans.AsyncPlans(self._http)
-        self.endpoints = endpoints.AsyncEndpoints(self._http)
-        self.compute = compute.AsyncComputes(self._http)
-        self.storage = storage.AsyncStorages(self._http)
-        self.templates = templates.AsyncTemplates(self._http)
-        self.catalog = catalog.AsyncCatalog(self._http)
-        self.agents = agents.AsyncAgents(self._http)
-        self.usage = usage.AsyncUsage(self._http)
-        self.billing = billing.AsyncBillings(self._http)
-        self.artifacts = artifacts.AsyncArtifacts(self._http)
+
+    # An area is imported when it is first spoken to: most programs need a few of them.
+
+    @cached_property
+    def account(self) -> "AsyncAccounts":
+        """The account, its keys, and how an account is made."""
+        from toolkit.client._async.areas.account import AsyncAccounts
+
+        return AsyncAccounts(self._http)
+
+    @cached_property
+    def providers(self) -> "AsyncProviders":
+        """The vendors that there are."""
+        from toolkit.client._async.areas.providers import AsyncProviders
+
+        return AsyncProviders(self._http)
+
+    @cached_property
+    def connections(self) -> "AsyncConnections":
+        """Pointers to the keys of vendors."""
+        from toolkit.client._async.areas.connections import AsyncConnections
+
+        return AsyncConnections(self._http)
+
+    @cached_property
+    def capabilities(self) -> "AsyncCapabilities":
+        """What can be asked for."""
+        from toolkit.client._async.areas.capabilities import AsyncCapabilities
+
+        return AsyncCapabilities(self._http)
+
+    @cached_property
+    def runs(self) -> "AsyncRuns":
+        """Single capabilities, each executed once."""
+        from toolkit.client._async.areas.runs import AsyncRuns
+
+        return AsyncRuns(self._http)
+
+    @cached_property
+    def jobs(self) -> "AsyncJobs":
+        """What executes a capability."""
+        from toolkit.client._async.areas.jobs import AsyncJobs
+
+        return AsyncJobs(self._http)
+
+    @cached_property
+    def workflows(self) -> "AsyncWorkflows":
+        """Graphs of capabilities."""
+        from toolkit.client._async.areas.workflows import AsyncWorkflows
+
+        return AsyncWorkflows(self._http)
+
+    @cached_property
+    def tasks(self) -> "AsyncTasks":
+        """Objectives, planned, run and reviewed."""
+        from toolkit.client._async.areas.tasks import AsyncTasks
+
+        return AsyncTasks(self._http)
+
+    @cached_property
+    def plans(self) -> "AsyncPlans":
+        """What a task would do."""
+        from toolkit.client._async.areas.plans import AsyncPlans
+
+        return AsyncPlans(self._http)
+
+    @cached_property
+    def endpoints(self) -> "AsyncEndpoints":
+        """Serverless GPU endpoints."""
+        from toolkit.client._async.areas.endpoints import AsyncEndpoints
+
+        return AsyncEndpoints(self._http)
+
+    @cached_property
+    def compute(self) -> "AsyncComputes":
+        """GPU pods."""
+        from toolkit.client._async.areas.compute import AsyncComputes
+
+        return AsyncComputes(self._http)
+
+    @cached_property
+    def storage(self) -> "AsyncStorages":
+        """Network volumes."""
+        from toolkit.client._async.areas.storage import AsyncStorages
+
+        return AsyncStorages(self._http)
+
+    @cached_property
+    def templates(self) -> "AsyncTemplates":
+        """Containers that endpoints or pods run."""
+        from toolkit.client._async.areas.templates import AsyncTemplates
+
+        return AsyncTemplates(self._http)
+
+    @cached_property
+    def catalog(self) -> "AsyncCatalog":
+        """What can be rented or asked for, with list prices."""
+        from toolkit.client._async.areas.catalog import AsyncCatalog
+
+        return AsyncCatalog(self._http)
+
+    @cached_property
+    def agents(self) -> "AsyncAgents":
+        """Objectives to fill in, under a name."""
+        from toolkit.client._async.areas.agents import AsyncAgents
+
+        return AsyncAgents(self._http)
+
+    @cached_property
+    def usage(self) -> "AsyncUsage":
+        """What was used, and what it cost."""
+        from toolkit.client._async.areas.usage import AsyncUsage
+
+        return AsyncUsage(self._http)
+
+    @cached_property
+    def billing(self) -> "AsyncBillings":
+        """Who bills what."""
+        from toolkit.client._async.areas.billing import AsyncBillings
+
+        return AsyncBillings(self._http)
+
+    @cached_property
+    def artifacts(self) -> "AsyncArtifacts":
+        """What work has made, and what was uploaded for it."""
+        from toolkit.client._async.areas.artifacts import AsyncArtifacts
+
+        return AsyncArtifacts(self._http)
 
     async def route(
         self,
@@ -113,7 +221,7 @@ class AsyncClient:
         deadline_s: float | None = None,
         cache: bool | None = None,
         fallback_on_rejection: bool | None = None,
-    ) -> RouteView:
+    ) -> "RouteView":
         """The choice that a run would get, and why each vendor and model was kept or dropped.
 
         Takes what `runs.create` takes, and spends nothing.
@@ -121,6 +229,9 @@ class AsyncClient:
         Raises:
             RequestError: `INVALID_REQUEST`, `NOT_FOUND`, `PROVIDER_NOT_ALLOWED` and others.
         """
+        from toolkit.client._shown import RouteView
+        from toolkit.contract.runs import Route
+
         options = _wire.without_none(
             optimize_for=optimize_for,
             provider=provider,
@@ -134,7 +245,7 @@ class AsyncClient:
         body = _wire.run_body(name, input, version, options)
         return RouteView(await self._http.data(Route, "POST", "/route", json=body))
 
-    async def events(self, resource_id: str, after: int = 0) -> AsyncIterator[Event]:
+    async def events(self, resource_id: str, after: int = 0) -> "AsyncIterator[Event]":
         """The events of a run, job, workflow or task as they come, until it is over.
 
         None is left out and none comes twice; `after` goes on where an earlier reading ended.
@@ -146,6 +257,9 @@ class AsyncClient:
         Raises:
             RequestError: `NOT_FOUND`.
         """
+        from toolkit.contract.ids import Prefix
+        from toolkit.contract.jobs import FINAL_STATUSES
+
         followed: dict[str, AsyncFollowed[Any]] = {
             Prefix.RUN: self.runs,
             Prefix.JOB: self.jobs,
@@ -167,9 +281,30 @@ class AsyncClient:
                 status = (await area.get(resource_id)).status
                 over = status in FINAL_STATUSES and not await area.events(resource_id, after)
 
-    async def health(self) -> Health:
+    async def health(self) -> "Health":
         """Whether the service is there, and how busy; not waited for where it is away."""
+        from toolkit.contract.health import Health
+
         return await self._http.data(Health, "GET", "/health", max_wait_s=0.0)
+
+    async def read(
+        self,
+        path: str,
+        params: Mapping[str, str | int] | None = None,
+        *,
+        max_wait_s: float | None = None,
+    ) -> Any:
+        """What the service tells of something, as the JSON that it is: no record is made of it.
+
+        Args:
+            path: where it is, below `/v1`, such as `/runs`.
+            params: the query.
+            max_wait_s: wait so long for a service that is away, where that is less than usual.
+
+        Raises:
+            RequestError: `NOT_FOUND` and others.
+        """
+        return (await self._http.call("GET", path, params=params, max_wait_s=max_wait_s))["data"]
 
     @property
     def access(self) -> Access:

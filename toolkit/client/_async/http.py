@@ -3,17 +3,20 @@
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx
-from pydantic import BaseModel
 
 from toolkit.client import _wire
 from toolkit.contract.errors import ToolkitError
-from toolkit.contract.events import Event
 from toolkit.profiles.resolution import Access
 
-R = TypeVar("R", bound=BaseModel)
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from toolkit.contract.events import Event
+
+R = TypeVar("R", bound="BaseModel")
 ANSWER_S = 30.0  # for an answer to come, once the service has one
 
 
@@ -39,7 +42,7 @@ class AsyncHttp:
             headers=_wire.headers(access),
             transport=transport,
             timeout=timeout_s,
-            verify=_wire.authorities(cacert) if transport is None else True,
+            verify=_wire.verification(access, cacert) if transport is None else True,
         )
 
     def cache_for(self, target: str) -> bool | None:
@@ -123,8 +126,10 @@ class AsyncHttp:
 
     async def events(
         self, path: str, after: int, wait_s: int, max_wait_s: float | None = None
-    ) -> list[Event]:
+    ) -> "list[Event]":
         """The events of a resource numbered above `after`, held up to `wait_s` s for the first."""
+        from toolkit.contract.events import Event
+
         params = {"after": after, "wait": wait_s}
         timeout_s = wait_s + ANSWER_S
         found, _ = await self.page(

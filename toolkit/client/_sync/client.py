@@ -2,43 +2,41 @@
 """The client itself."""
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import httpx
 
 from toolkit.client import _wire
-from toolkit.client._shown import RouteView
-from toolkit.client._sync.area import Followed
-from toolkit.client._sync.areas import (
-    account,
-    agents,
-    artifacts,
-    billing,
-    capabilities,
-    catalog,
-    compute,
-    connections,
-    endpoints,
-    jobs,
-    plans,
-    providers,
-    runs,
-    storage,
-    tasks,
-    templates,
-    usage,
-    workflows,
-)
 from toolkit.client._sync.http import Http
 from toolkit.contract.errors import not_found
-from toolkit.contract.events import Event
-from toolkit.contract.health import Health
-from toolkit.contract.ids import Prefix
-from toolkit.contract.jobs import FINAL_STATUSES
-from toolkit.contract.runs import Route
 from toolkit.profiles.resolution import Access, resolve_access
+
+if TYPE_CHECKING:
+    from toolkit.client._shown import RouteView
+    from toolkit.client._sync.area import Followed
+    from toolkit.client._sync.areas.account import Accounts
+    from toolkit.client._sync.areas.agents import Agents
+    from toolkit.client._sync.areas.artifacts import Artifacts
+    from toolkit.client._sync.areas.billing import Billings
+    from toolkit.client._sync.areas.capabilities import Capabilities
+    from toolkit.client._sync.areas.catalog import Catalog
+    from toolkit.client._sync.areas.compute import Computes
+    from toolkit.client._sync.areas.connections import Connections
+    from toolkit.client._sync.areas.endpoints import Endpoints
+    from toolkit.client._sync.areas.jobs import Jobs
+    from toolkit.client._sync.areas.plans import Plans
+    from toolkit.client._sync.areas.providers import Providers
+    from toolkit.client._sync.areas.runs import Runs
+    from toolkit.client._sync.areas.storage import Storages
+    from toolkit.client._sync.areas.tasks import Tasks
+    from toolkit.client._sync.areas.templates import Templates
+    from toolkit.client._sync.areas.usage import Usage
+    from toolkit.client._sync.areas.workflows import Workflows
+    from toolkit.contract.events import Event
+    from toolkit.contract.health import Health
 
 
 class Client:
@@ -81,24 +79,134 @@ class Client:
         access = resolve_access(base_url, api_key, profile)
         self._http = Http(access, transport, timeout_s, cache, max_wait_s, cacert)
         self._on_close = on_close
-        self.account = account.Accounts(self._http)
-        self.providers = providers.Providers(self._http)
-        self.connections = connections.Connections(self._http)
-        self.capabilities = capabilities.Capabilities(self._http)
-        self.runs = runs.Runs(self._http)
-        self.jobs = jobs.Jobs(self._http)
-        self.workflows = workflows.Workflows(self._http)
-        self.tasks = tasks.Tasks(self._http)
-        self.plans = plans.Plans(self._http)
-        self.endpoints = endpoints.Endpoints(self._http)
-        self.compute = compute.Computes(self._http)
-        self.storage = storage.Storages(self._http)
-        self.templates = templates.Templates(self._http)
-        self.catalog = catalog.Catalog(self._http)
-        self.agents = agents.Agents(self._http)
-        self.usage = usage.Usage(self._http)
-        self.billing = billing.Billings(self._http)
-        self.artifacts = artifacts.Artifacts(self._http)
+
+    # An area is imported when it is first spoken to: most programs need a few of them.
+
+    @cached_property
+    def account(self) -> "Accounts":
+        """The account, its keys, and how an account is made."""
+        from toolkit.client._sync.areas.account import Accounts
+
+        return Accounts(self._http)
+
+    @cached_property
+    def providers(self) -> "Providers":
+        """The vendors that there are."""
+        from toolkit.client._sync.areas.providers import Providers
+
+        return Providers(self._http)
+
+    @cached_property
+    def connections(self) -> "Connections":
+        """Pointers to the keys of vendors."""
+        from toolkit.client._sync.areas.connections import Connections
+
+        return Connections(self._http)
+
+    @cached_property
+    def capabilities(self) -> "Capabilities":
+        """What can be asked for."""
+        from toolkit.client._sync.areas.capabilities import Capabilities
+
+        return Capabilities(self._http)
+
+    @cached_property
+    def runs(self) -> "Runs":
+        """Single capabilities, each executed once."""
+        from toolkit.client._sync.areas.runs import Runs
+
+        return Runs(self._http)
+
+    @cached_property
+    def jobs(self) -> "Jobs":
+        """What executes a capability."""
+        from toolkit.client._sync.areas.jobs import Jobs
+
+        return Jobs(self._http)
+
+    @cached_property
+    def workflows(self) -> "Workflows":
+        """Graphs of capabilities."""
+        from toolkit.client._sync.areas.workflows import Workflows
+
+        return Workflows(self._http)
+
+    @cached_property
+    def tasks(self) -> "Tasks":
+        """Objectives, planned, run and reviewed."""
+        from toolkit.client._sync.areas.tasks import Tasks
+
+        return Tasks(self._http)
+
+    @cached_property
+    def plans(self) -> "Plans":
+        """What a task would do."""
+        from toolkit.client._sync.areas.plans import Plans
+
+        return Plans(self._http)
+
+    @cached_property
+    def endpoints(self) -> "Endpoints":
+        """Serverless GPU endpoints."""
+        from toolkit.client._sync.areas.endpoints import Endpoints
+
+        return Endpoints(self._http)
+
+    @cached_property
+    def compute(self) -> "Computes":
+        """GPU pods."""
+        from toolkit.client._sync.areas.compute import Computes
+
+        return Computes(self._http)
+
+    @cached_property
+    def storage(self) -> "Storages":
+        """Network volumes."""
+        from toolkit.client._sync.areas.storage import Storages
+
+        return Storages(self._http)
+
+    @cached_property
+    def templates(self) -> "Templates":
+        """Containers that endpoints or pods run."""
+        from toolkit.client._sync.areas.templates import Templates
+
+        return Templates(self._http)
+
+    @cached_property
+    def catalog(self) -> "Catalog":
+        """What can be rented or asked for, with list prices."""
+        from toolkit.client._sync.areas.catalog import Catalog
+
+        return Catalog(self._http)
+
+    @cached_property
+    def agents(self) -> "Agents":
+        """Objectives to fill in, under a name."""
+        from toolkit.client._sync.areas.agents import Agents
+
+        return Agents(self._http)
+
+    @cached_property
+    def usage(self) -> "Usage":
+        """What was used, and what it cost."""
+        from toolkit.client._sync.areas.usage import Usage
+
+        return Usage(self._http)
+
+    @cached_property
+    def billing(self) -> "Billings":
+        """Who bills what."""
+        from toolkit.client._sync.areas.billing import Billings
+
+        return Billings(self._http)
+
+    @cached_property
+    def artifacts(self) -> "Artifacts":
+        """What work has made, and what was uploaded for it."""
+        from toolkit.client._sync.areas.artifacts import Artifacts
+
+        return Artifacts(self._http)
 
     def route(
         self,
@@ -114,7 +222,7 @@ class Client:
         deadline_s: float | None = None,
         cache: bool | None = None,
         fallback_on_rejection: bool | None = None,
-    ) -> RouteView:
+    ) -> "RouteView":
         """The choice that a run would get, and why each vendor and model was kept or dropped.
 
         Takes what `runs.create` takes, and spends nothing.
@@ -122,6 +230,9 @@ class Client:
         Raises:
             RequestError: `INVALID_REQUEST`, `NOT_FOUND`, `PROVIDER_NOT_ALLOWED` and others.
         """
+        from toolkit.client._shown import RouteView
+        from toolkit.contract.runs import Route
+
         options = _wire.without_none(
             optimize_for=optimize_for,
             provider=provider,
@@ -135,7 +246,7 @@ class Client:
         body = _wire.run_body(name, input, version, options)
         return RouteView(self._http.data(Route, "POST", "/route", json=body))
 
-    def events(self, resource_id: str, after: int = 0) -> Iterator[Event]:
+    def events(self, resource_id: str, after: int = 0) -> "Iterator[Event]":
         """The events of a run, job, workflow or task as they come, until it is over.
 
         None is left out and none comes twice; `after` goes on where an earlier reading ended.
@@ -147,6 +258,9 @@ class Client:
         Raises:
             RequestError: `NOT_FOUND`.
         """
+        from toolkit.contract.ids import Prefix
+        from toolkit.contract.jobs import FINAL_STATUSES
+
         followed: dict[str, Followed[Any]] = {
             Prefix.RUN: self.runs,
             Prefix.JOB: self.jobs,
@@ -168,9 +282,30 @@ class Client:
                 status = (area.get(resource_id)).status
                 over = status in FINAL_STATUSES and not area.events(resource_id, after)
 
-    def health(self) -> Health:
+    def health(self) -> "Health":
         """Whether the service is there, and how busy; not waited for where it is away."""
+        from toolkit.contract.health import Health
+
         return self._http.data(Health, "GET", "/health", max_wait_s=0.0)
+
+    def read(
+        self,
+        path: str,
+        params: Mapping[str, str | int] | None = None,
+        *,
+        max_wait_s: float | None = None,
+    ) -> Any:
+        """What the service tells of something, as the JSON that it is: no record is made of it.
+
+        Args:
+            path: where it is, below `/v1`, such as `/runs`.
+            params: the query.
+            max_wait_s: wait so long for a service that is away, where that is less than usual.
+
+        Raises:
+            RequestError: `NOT_FOUND` and others.
+        """
+        return (self._http.call("GET", path, params=params, max_wait_s=max_wait_s))["data"]
 
     @property
     def access(self) -> Access:

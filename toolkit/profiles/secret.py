@@ -1,0 +1,33 @@
+"""A text that shows itself nowhere."""
+
+
+class Secret:
+    """A key, which is read by `get_secret_value()` alone; it is shown as stars.
+
+    >>> Secret("sk_live_x"), Secret("sk_live_x").get_secret_value()
+    (Secret('**********'), 'sk_live_x')
+    """
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def get_secret_value(self) -> str:
+        """Return the text itself."""
+        return self._text
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and self._text == other._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+    def __len__(self) -> int:
+        return len(self._text)
+
+    def __repr__(self) -> str:
+        return "Secret('**********')" if self._text else "Secret('')"
+
+    def __str__(self) -> str:
+        return "**********" if self._text else ""
