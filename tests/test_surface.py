@@ -88,8 +88,10 @@ LINES: dict[str, list[str]] = {
 }
 # The commands that ask nothing of a service.
 HERE = {
-    "account create": "makes an account on a data directory, as its operator",
-    "account limit": "limits an account on a data directory, as its operator",
+    **{
+        f"account {verb}": "is about the accounts of a data directory, for its operator"
+        for verb in ("create", "disable", "enable", "keys", "limit", "list", "recover")
+    },
     "backup": "copies a data directory",
     "batch": "runs notebooks",
     "demo": "runs a notebook",

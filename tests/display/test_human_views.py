@@ -3,6 +3,7 @@
 import html
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from tests.conftest import Server
 from tests.contract.conftest import signed_up
 from toolkit import Client, Workflow
 from toolkit.cli import app
+from toolkit.settings import Settings
 
 # As `str` writes a dictionary, a list of them, and what stands for nothing.
 PYTHON = ("{'", "[{", "['", "{}", "None", "True", "False")
@@ -25,8 +27,12 @@ AREAS = (
 
 
 @pytest.fixture
-def client(server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
+def client(
+    server: Server, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Client]:
     """A caller of a sandbox in which something of everything was made, well and badly."""
+    monkeypatch.chdir(tmp_path)
+    Path(".toolkit").symlink_to(settings.data_dir)  # for what its operator is shown
     with signed_up(server.url) as client:
         monkeypatch.setenv("TOOLKIT_BASE_URL", server.url)
         key = client._http._client.headers["authorization"].removeprefix("Bearer ")
@@ -93,9 +99,12 @@ def leaves(
 
 def lines(client: Client, path: tuple[str, ...], command: Command) -> Iterator[list[str]]:
     """How a command is typed: once for each thing there is, where it takes one."""
-    names = [each.name for each in command.params if each.param_type_name == "argument"]
+    arguments = [each for each in command.params if each.param_type_name == "argument"]
+    names = [each.name for each in arguments if each.required]
     if not names:
         yield list(path)
+        if path == ("account", "show"):
+            yield [*path, "ada@example.org"]
     elif path[0] == "capabilities":
         for capability in client.capabilities.list():
             yield [*path, capability.id]

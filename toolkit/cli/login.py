@@ -233,7 +233,7 @@ def _check_key(address: str, key: Secret, cacert: str | None) -> "CallerAccount"
         try:
             return client.account.get()
         except RequestError as error:
-            if error.code is not ErrorCode.UNAUTHENTICATED:
+            if error.code is not ErrorCode.UNAUTHENTICATED or error.message != error.code.hint:
                 raise
             raise ProfileError(
                 ErrorCode.UNAUTHENTICATED,

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -232,14 +232,30 @@ def looking(function: Callable[..., None]) -> Callable[..., None]:
     return _command(function, WhereToLook, "none")
 
 
+def looking_unless(
+    instead: Callable[..., bool],
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A command like those of `looking`, unless `instead` can do without a client.
+
+    Args:
+        instead: takes the `WhereToLook` and the command's own options; tells if it did all.
+    """
+    return partial(_command, options=WhereToLook, makes="none", instead=instead)
+
+
 def _command(
-    function: Callable[..., None], options: type[Where], makes: Makes
+    function: Callable[..., None],
+    options: type[Where],
+    makes: Makes,
+    instead: Callable[..., bool] | None = None,
 ) -> Callable[..., None]:
     shared = fields(options)
 
     @wraps(function)
     def command(**given: Any) -> None:
         where = options(**{option.name: given.pop(option.name) for option in shared})
+        if instead is not None and instead(where, **given):
+            return
         with connected(where, makes) as client:
             function(Shell(client, where.as_json, where), **given)
 

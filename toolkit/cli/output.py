@@ -31,13 +31,10 @@ def tame(text: str) -> str:
     return text.translate(_CONTROLS)
 
 
-@dataclass(frozen=True)
-class Shell:
-    """A client, and the way its answers are shown: results on stdout, the rest on stderr."""
+class Output:
+    """The way answers are shown: results on stdout, the rest on stderr."""
 
-    client: "Client"
-    as_json: bool = False
-    where: "Where | None" = None
+    as_json: bool
 
     def show(self, thing: "Thing", rows: str = "", columns: Sequence[str] = ()) -> None:
         """Print one thing: its facts, and below them its lists and schemas as tables.
@@ -87,6 +84,26 @@ class Shell:
         """Print a value as JSON."""
         print_json(value, indent)
 
+    def note(self, text: str) -> None:
+        """Tell the reader something that is no result."""
+        print(tame(text), file=sys.stderr, flush=True)
+
+
+@dataclass(frozen=True)
+class Printer(Output):
+    """An output without a client, for what is answered by a data directory."""
+
+    as_json: bool = False
+
+
+@dataclass(frozen=True)
+class Shell(Output):
+    """A client, and the way its answers are shown."""
+
+    client: "Client"
+    as_json: bool = False
+    where: "Where | None" = None
+
     def read(self, path: str, **params: str | int | None) -> Any:
         """Read what the service tells, as JSON: what is only shown need not become a record.
 
@@ -111,10 +128,6 @@ class Shell:
             cursor = found.get("next_cursor")
             if cursor is None:
                 return
-
-    def note(self, text: str) -> None:
-        """Tell the reader something that is no result."""
-        print(tame(text), file=sys.stderr, flush=True)
 
 
 def print_json(value: object, indent: int | None = 2) -> None:

@@ -148,7 +148,9 @@ def error_of(response: httpx.Response, access: Access) -> ToolkitError:
             f" `toolkit login {access.server}`; client.account.create(email) makes an account with"
             " one."
         )
-    is_profiles = refused and access.key_from == "profile"
+    # An answer with a reason of its own, such as a disabled account, is better than a guess.
+    told = info.message != ErrorCode.UNAUTHENTICATED.hint
+    is_profiles = refused and access.key_from == "profile" and not told
     error = refused_key(access) if is_profiles else info.to_exception()
     wait = response.headers.get("retry-after", "")
     error.retry_after = float(wait) if wait.isdigit() else None

@@ -52,12 +52,14 @@ class Account(Record):
     Attributes:
         max_cost_usd_per_day: what all its work may cost from midnight to midnight, UTC, as its
             operator says; none sets no limit.
+        disabled_at: since when its keys are refused, as its operator says; none while they work.
     """
 
     id: str
     email: str
     created_at: Timestamp
     max_cost_usd_per_day: Usd | None = None
+    disabled_at: Timestamp | None = None
 
 
 class CallerKey(Record):
@@ -127,6 +129,8 @@ class ApiKey(Record):
         rotated_to: the key that came in its place.
         allowance_of: the first key of a row that were rotated into each other: all spend from its
             day's allowance; none for that one itself.
+        last_used_at: when it was last let in, within a minute; none before the first time.
+        left_usd_today: what may yet be spent of its day's allowance; none where it has none.
     """
 
     id: str
@@ -141,6 +145,8 @@ class ApiKey(Record):
     rotated_from: str | None = None
     rotated_to: str | None = None
     allowance_of: str | None = None
+    last_used_at: Timestamp | None = None
+    left_usd_today: Usd | None = None
 
     @property
     def purse(self) -> str:

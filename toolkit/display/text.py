@@ -135,16 +135,20 @@ def cell(column: str, value: object) -> str:
 
     >>> cell("status", "completed"), cell("cost_usd", None), cell("tags", ["a", "b"])
     ('✓ completed', 'unknown', 'a, b')
+    >>> cell("max_cost_usd_per_day", 1e-07), cell("max_cost_usd_per_day", None)
+    ('$0.0000001', '')
     >>> cell("prices_usd", {"input_tokens": 1e-07}), cell("options", {"max_cost_usd": 1e-07})
     ('input tokens: $0.0000001', 'max cost usd: $0.0000001')
     """
     if column.endswith("_usd") and (value is None or isinstance(value, int | float)):
         return money(value)
+    if "_usd_" in column and isinstance(value, int | float):
+        return money(value)
     if column.endswith("_usd") and isinstance(value, Mapping):
         return ", ".join(f"{k.replace('_', ' ')}: {money(v)}" for k, v in value.items())
     if column.endswith("_ms") and isinstance(value, int | float):
         return seconds(value / 1000)
-    if column == "size_bytes" and isinstance(value, int):
+    if column.endswith("_bytes") and isinstance(value, int):
         return size(value)
     if column == "status":
         return f"{SYMBOLS.get(str(value), '·')} {value}"

@@ -13,7 +13,7 @@ from toolkit.contract.account import (
     CallerKey,
 )
 from toolkit.contract.base import now, rfc3339
-from toolkit.contract.errors import ErrorCode, RequestError, ServiceError, not_found
+from toolkit.contract.errors import ErrorCode, RequestError, ServiceError, excerpt, not_found
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.engine import grants
 from toolkit.engine.keys import (
@@ -26,9 +26,11 @@ from toolkit.engine.keys import (
     new_key,
 )
 from toolkit.engine.rates import Rates
+from toolkit.engine.standing import is_disabled
 from toolkit.settings import Settings
-from toolkit.store import EVERYONE, Change, Conflict, Insert, Store, Update
+from toolkit.store import EVERYONE, Change, Conflict, Insert, Patch, Row, Store
 
+NOTED_S = 60.0  # at most so often a key's use is written down
 LOCAL_EMAIL = "notebook@localhost.localdomain"
 TAKEN = "This address has an account; use its key or another address."
 
@@ -40,6 +42,7 @@ class Accounts:
         self._store = store
         self._settings = settings
         self._sign_ups = Rates(settings.signups_per_hour / 3600, settings.signups_per_hour)
+        self._uses = Rates(1 / NOTED_S, 1)  # of a key that are written down
         self._requests = Rates(settings.rate_limit_per_s, settings.rate_limit_burst)
         # The keys of notebooks on this very process: never written down, gone with it.
         self._session: dict[str, Principal] = {}
@@ -100,7 +103,7 @@ class Accounts:
 
         Raises:
             RequestError: `UNAUTHENTICATED` for a malformed, unknown, revoked or expired one, all
-                alike.
+                alike, and for one of a disabled account.
             ServiceError: `RATE_LIMITED`.
         """
         digest = digest_of(key)
@@ -115,15 +118,29 @@ class Accounts:
                 " as Retry-After says.",
                 retry_after=wait_s,
             )
+        self._note_use(record)
         purse = None if record.max_cost_usd_per_day is None else record.purse
         return Principal(account_id, record.id, frozenset(record.scopes), purse)
+
+    def _note_use(self, key: ApiKey) -> None:
+        """Write down that a key was used, seldom enough to cost nothing; nobody waits for it."""
+        at = now()
+        known = key.last_used_at
+        # A clock that was set back must not keep it from being written.
+        if known is not None and 0 <= (at - known).total_seconds() < NOTED_S:
+            return
+        if not self._uses.wait_s(key.id):
+            used = Patch("api_keys", key.id, {"last_used_at": rfc3339(at)})
+            self._store.write([used], eager=False)
 
     async def is_valid(self, caller: Principal) -> bool:
         """Tell if a key that was good when it was sent still is, whoever revoked it."""
         if caller in self._session.values():
             return True
         row = await self._store.get("api_keys", caller.key_id, "doc")
-        return row is not None and not has_ended(ApiKey.model_validate_json(str(row["doc"])))
+        if row is None or has_ended(ApiKey.model_validate_json(str(row["doc"]))):
+            return False
+        return not await is_disabled(self._store, caller.account_id)
 
     async def local(self) -> tuple[Account, str]:
         """The account of whoever runs the engine in their own process, and a key for it."""
@@ -156,16 +173,10 @@ class Accounts:
             RequestError: `NOT_FOUND`, `INVALID_REQUEST` for what is no amount.
         """
         _check_amount(max_cost_usd_per_day)
-        row = await self._store.get("accounts", named)
-        if row is None:
-            rows = await self._store.find("accounts", email=named.casefold())
-            if not rows:
-                raise not_found("account", named)
-            row = rows[0]
-        account = Account.model_validate_json(str(row["doc"]))
+        account = Account.model_validate_json(str((await find_account(self._store, named))["doc"]))
         account.max_cost_usd_per_day = max_cost_usd_per_day
-        changed = Update("accounts", account.id, {"doc": account.model_dump_json()})
-        await self._store.write([changed])
+        limited = {"max_cost_usd_per_day": max_cost_usd_per_day}
+        await self._store.write([Patch("accounts", account.id, limited)])
         return account
 
     async def me(self, caller: Principal) -> CallerAccount:
@@ -185,6 +196,23 @@ class Accounts:
             key = CallerKey.model_validate_json(str(kept["doc"]))
         account = Account.model_validate_json(str(row["doc"]))
         return CallerAccount(**dict(account), key=key)
+
+
+async def find_account(store: Store, named: str) -> Row:
+    """The row of an account, by its id or its address.
+
+    Raises:
+        RequestError: `NOT_FOUND`.
+    """
+    rows = [await store.get("accounts", named)]
+    rows += await store.find("accounts", email=named.casefold())
+    for row in rows:
+        if row is not None:
+            return row
+    raise RequestError(
+        ErrorCode.NOT_FOUND,
+        f"There is no account `{excerpt(named, 100)}` here: see `toolkit account list`.",
+    )
 
 
 def _check_amount(usd: float | None) -> None:

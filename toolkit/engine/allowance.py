@@ -121,6 +121,11 @@ class Allowances:
         ]
         return min(rooms, default=None)
 
+    async def left_today(self, limit: Limit) -> float:
+        """Tell what may yet be spent today of one allowance, in US dollars; at least 0."""
+        spent, _ = await self._standing(limit)
+        return float(max(Decimal(0), limit.usd - dollars(spent)))
+
     async def refuse(self, account_id: str, key_id: str | None) -> None:
         """Refuse what today's allowances do not cover.
 
@@ -278,15 +283,25 @@ class Allowances:
         account = await self._store.get("accounts", account_id, "doc")
         a_day = None if account is None else json.loads(account["doc"]).get("max_cost_usd_per_day")
         if a_day is not None:
-            found.append(Limit(account_id, Decimal(str(a_day)), "The account"))
+            found.append(limit_of_account(account_id, a_day))
         # The key of a notebook on its own process is never written down.
         row = None if key_id is None else await self._store.get("api_keys", key_id, "doc")
         if row is not None:
-            key = ApiKey.model_validate_json(str(row["doc"]))
-            if key.max_cost_usd_per_day is not None:
-                usd = Decimal(str(key.max_cost_usd_per_day))
-                found.append(Limit(key.purse, usd, "The key"))
+            limit = limit_of_key(ApiKey.model_validate_json(str(row["doc"])))
+            found += [] if limit is None else [limit]
         return found
+
+
+def limit_of_account(account_id: str, usd: float) -> Limit:
+    """The limit of an account that may spend so many US dollars in a day."""
+    return Limit(account_id, Decimal(str(usd)), "The account")
+
+
+def limit_of_key(key: ApiKey) -> Limit | None:
+    """The limit that a key's allowance sets; none where it has none."""
+    if key.max_cost_usd_per_day is None:
+        return None
+    return Limit(key.purse, Decimal(str(key.max_cost_usd_per_day)), "The key")
 
 
 async def _wait(event: asyncio.Event, longest_s: float) -> None:

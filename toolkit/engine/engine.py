@@ -95,7 +95,7 @@ class Engine:
         runner = JobRunner(core, self.artifacts)
         admission = Admission(core, self.artifacts)
         self.accounts = Accounts(core.store, core.settings)
-        self.keys = Keys(core.store, core.quotas)
+        self.keys = Keys(core.store, core.quotas, core.allowances)
         self.connections = Connections(core)
         self.providers = Providers(core)
         self.capabilities = Capabilities(core.registry)

@@ -11,8 +11,10 @@ from toolkit.contract.account import ApiKey, KeyCreate, KeyCreated, KeyRotate, S
 from toolkit.contract.base import now, rfc3339
 from toolkit.contract.errors import ErrorCode, RequestError, not_found
 from toolkit.contract.ids import Prefix, new_id
+from toolkit.engine.allowance import Allowances, limit_of_key
 from toolkit.engine.quota import Quotas
-from toolkit.store import Insert, Store, Update
+from toolkit.engine.standing import check_enabled
+from toolkit.store import Change, Insert, Patch, Row, Store, Update
 
 KEY_PREFIX = "sk_live_"
 ALL_SCOPES: tuple[Scope, ...] = ("read", "write", "admin")
@@ -46,7 +48,8 @@ async def find_key(store: Store, digest: str) -> tuple[str, ApiKey]:
     """The account and record of the key that has a digest.
 
     Raises:
-        RequestError: `UNAUTHENTICATED` for an unknown, revoked or expired one, all alike.
+        RequestError: `UNAUTHENTICATED` for an unknown, revoked or expired one, all alike, and for
+            one of a disabled account.
     """
     rows = await store.find("api_keys", digest=digest)
     if not rows or not hmac.compare_digest(str(rows[0]["digest"]), digest):
@@ -54,7 +57,26 @@ async def find_key(store: Store, digest: str) -> tuple[str, ApiKey]:
     key = ApiKey.model_validate_json(str(rows[0]["doc"]))
     if has_ended(key):
         raise RequestError(ErrorCode.UNAUTHENTICATED)
-    return str(rows[0]["account_id"]), key
+    account_id = str(rows[0]["account_id"])
+    await check_enabled(store, account_id)
+    return account_id, key
+
+
+async def complete_key(allowances: Allowances, row: Row) -> ApiKey:
+    """Read a key's record from its row, and add what is left of its day's allowance."""
+    key = ApiKey.model_validate_json(str(row["doc"]))
+    limit = limit_of_key(key)
+    if limit is not None:
+        key.left_usd_today = await allowances.left_today(limit)
+    return key
+
+
+def revoke_key(key: ApiKey) -> list[Change]:
+    """Make a key invalid: on its record, and as changes that undo nothing of others'."""
+    key.revoked_at = now()
+    at = rfc3339(key.revoked_at)
+    changed = Update("api_keys", key.id, {"revoked_at": at})
+    return [changed, Patch("api_keys", key.id, {"revoked_at": at})]
 
 
 def new_key(
@@ -79,14 +101,15 @@ def new_key(
 class Keys:
     """`/v1/account/keys`."""
 
-    def __init__(self, store: Store, quotas: Quotas) -> None:
+    def __init__(self, store: Store, quotas: Quotas, allowances: Allowances) -> None:
         self._store = store
         self._quotas = quotas
+        self._allowances = allowances
 
     async def list(self, account_id: str, limit: int, before: str | None) -> list[ApiKey]:
         """A page of the account's keys, newest first: never the keys themselves."""
         rows = await self._store.page("api_keys", account_id, limit=limit, before=before)
-        return [ApiKey.model_validate_json(str(row["doc"])) for row in rows]
+        return [await complete_key(self._allowances, row) for row in rows]
 
     async def get(self, account_id: str, key_id: str) -> ApiKey:
         """One key, but not the key itself.
@@ -97,7 +120,7 @@ class Keys:
         row = await self._store.get("api_keys", key_id)
         if row is None or row["account_id"] != account_id:
             raise not_found("key", key_id)
-        return ApiKey.model_validate_json(str(row["doc"]))
+        return await complete_key(self._allowances, row)
 
     async def create(self, maker: Principal, request: KeyCreate) -> KeyCreated:
         """Make another key for the maker's account; it is shown this once.
@@ -117,6 +140,7 @@ class Keys:
             maker.account_id, scopes, request.max_cost_usd_per_day, request.name
         )
         await self._store.write([inserted])
+        record.left_usd_today = record.max_cost_usd_per_day
         return KeyCreated(**dict(record), api_key=key)
 
     async def rotate(self, maker: Principal, key_id: str, request: KeyRotate) -> KeyCreated:
@@ -153,8 +177,10 @@ class Keys:
         )
         old.rotated_to = record.id
         old.expires_at = record.created_at + timedelta(seconds=request.overlap_s)
-        changed = Update("api_keys", old.id, {"doc": old.model_dump_json()})
+        ends = {"rotated_to": record.id, "expires_at": rfc3339(old.expires_at)}
+        changed = Patch("api_keys", old.id, ends)
         await self._store.write([_inserted(maker.account_id, key, record), changed])
+        record.left_usd_today = old.left_usd_today
         return KeyCreated(**dict(record), api_key=key)
 
     async def revoke(self, account_id: str, key_id: str) -> ApiKey:
@@ -165,9 +191,7 @@ class Keys:
         """
         key = await self.get(account_id, key_id)
         if key.revoked_at is None:
-            key.revoked_at = now()
-            values = {"revoked_at": rfc3339(key.revoked_at), "doc": key.model_dump_json()}
-            await self._store.write([Update("api_keys", key_id, values)])
+            await self._store.write(revoke_key(key))
         return key
 
 
@@ -191,6 +215,6 @@ def _inserted(account_id: str, key: str, record: ApiKey) -> Insert:
         "digest": digest_of(key),
         "revoked_at": None,
         "created_at": rfc3339(record.created_at),
-        "doc": record.model_dump_json(),
+        "doc": record.model_dump_json(exclude={"left_usd_today"}),
     }
     return Insert("api_keys", row)

@@ -3,6 +3,7 @@
 from collections import Counter
 
 from toolkit.contract.errors import ErrorCode, RequestError, ServiceError
+from toolkit.engine.standing import check_enabled
 from toolkit.settings import Settings
 from toolkit.store import Store
 
@@ -28,8 +29,10 @@ class Quotas:
 
         Raises:
             ServiceError: `RATE_LIMITED`.
-            RequestError: `PAYLOAD_TOO_LARGE`.
+            RequestError: `PAYLOAD_TOO_LARGE`; `UNAUTHENTICATED` for an account that was disabled
+                after the request was let in.
         """
+        await check_enabled(self._store, account_id)
         most = self._settings.max_queued
         if await self._store.queued(account_id, most) >= most:
             raise ServiceError(

@@ -7,7 +7,18 @@ from dataclasses import dataclass, field
 
 from pydantic import BaseModel
 
-from toolkit.store.changes import Change, Count, Delete, Emit, Insert, Lease, Put, Spend, Update
+from toolkit.store.changes import (
+    Change,
+    Count,
+    Delete,
+    Emit,
+    Insert,
+    Lease,
+    Patch,
+    Put,
+    Spend,
+    Update,
+)
 
 Values = dict[str, object]
 Rows = dict[str, dict[str, Values]]
@@ -33,6 +44,7 @@ class Batch:
 
     inserts: Rows = field(default_factory=dict)
     updates: Rows = field(default_factory=dict)
+    patches: list[Patch] = field(default_factory=list)
     puts: Rows = field(default_factory=dict)
     deletes: dict[str, list[str]] = field(default_factory=dict)
     spends: list[Spend] = field(default_factory=list)
@@ -49,6 +61,8 @@ class Batch:
                 if row_id not in rows:
                     rows = self.updates.setdefault(table, {})
                 rows.setdefault(row_id, {}).update(values)
+            case Patch():
+                self.patches.append(change)
             case Put(table, values):
                 self.puts.setdefault(table, {})[str(values["id"])] = dict(values)
             case Delete(table, row_id):
@@ -75,7 +89,7 @@ class Group:
         self._docs: dict[str, object] = {}
         for submission in submissions:
             for change in submission.changes:
-                if isinstance(change, Emit | Delete | Put | Spend | Count):
+                if not isinstance(change, Insert | Update):
                     continue
                 record = change.values.get("doc")
                 if isinstance(record, BaseModel) and (row_id := _row_id(change)) not in self._docs:

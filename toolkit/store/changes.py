@@ -23,6 +23,18 @@ class Update:
 
 
 @dataclass(frozen=True, slots=True)
+class Patch:
+    """New values for some members of a row's `doc`, whatever others have made of the rest.
+
+    The database itself sets them, so nothing that another process wrote meanwhile is undone.
+    """
+
+    table: str
+    id: str
+    values: Mapping[str, str | float | None]
+
+
+@dataclass(frozen=True, slots=True)
 class Put:
     """A row that takes the place of one with the same id, if there is one."""
 
@@ -78,7 +90,7 @@ class Emit:
     job_id: str | None = None
 
 
-Change: TypeAlias = Insert | Update | Put | Delete | Spend | Count | Emit
+Change: TypeAlias = Insert | Update | Patch | Put | Delete | Spend | Count | Emit
 
 
 @dataclass(frozen=True, slots=True)

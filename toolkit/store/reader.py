@@ -103,6 +103,10 @@ class Reader:
         """How many roots of an account are open, counted up to `most`."""
         return int(self._rows(_QUEUED, {"account_id": account_id, "most": most})[0]["n"])
 
+    def count(self, table: str, account_id: str) -> int:
+        """How many rows of a table are an account's."""
+        return int(self._rows(_count(table), {"account_id": account_id})[0]["n"])
+
     def stored_bytes(self, account_id: str) -> tuple[int, int]:
         """How many bytes an account keeps, of artifacts and of records."""
         row = self.get("stored_bytes", account_id)
@@ -156,6 +160,13 @@ def _page(table: str, columns: tuple[str, ...], by: str, below: bool, without: b
     wanted += [of.c.status != bindparam("without")] if without else []
     newest_first = select(of).where(*wanted).order_by(of.c[by].desc())
     return compiled(newest_first.limit(bindparam("limit")).offset(NONE))
+
+
+@cache
+def _count(table: str) -> str:
+    of = metadata.tables[table]
+    number = select(func.count().label("n")).select_from(of)
+    return compiled(number.where(of.c.account_id == bindparam("account_id")))
 
 
 @cache

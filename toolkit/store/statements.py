@@ -38,6 +38,13 @@ def update(table: str, columns: tuple[str, ...]) -> str:
 
 
 @cache
+def patch(table: str, members: tuple[str, ...]) -> str:
+    """The text of an UPDATE by id of some members of the `doc`."""
+    named = ", ".join(f"'$.{name}', :{name}" for name in members)
+    return f"UPDATE {metadata.tables[table].name} SET doc = json_set(doc, {named}) WHERE id = :id_"  # noqa: S608 - our names
+
+
+@cache
 def put(table: str, columns: tuple[str, ...]) -> str:
     """The text of an INSERT that replaces, compiled once."""
     into = metadata.tables[table].insert().prefix_with("OR REPLACE")

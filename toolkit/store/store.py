@@ -227,6 +227,10 @@ class Store:
         """How many roots of an account are open, counted up to `most`."""
         return self._reader.queued(account_id, most)
 
+    async def count(self, table: str, account_id: str) -> int:
+        """How many rows of a table are an account's."""
+        return self._reader.count(table, account_id)
+
     async def stored_bytes(self, account_id: str) -> tuple[int, int]:
         """How many bytes an account keeps, of artifacts and of records."""
         return self._reader.stored_bytes(account_id)

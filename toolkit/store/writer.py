@@ -287,6 +287,9 @@ class Writer:
         for table, rows in batch.updates.items():
             for columns, values in statements.by_columns(rows).items():
                 many(statements.update(table, columns), values)
+        for each in batch.patches:
+            statement = statements.patch(each.table, tuple(each.values))
+            self._connection.execute(statement, {**each.values, "id_": each.id})
         for table, rows in batch.puts.items():
             put = list(rows.values())
             many(statements.put(table, tuple(put[0])), put)

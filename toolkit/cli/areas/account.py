@@ -5,17 +5,24 @@ from typing import Annotated
 import typer
 
 from toolkit import upkeep
-from toolkit.cli.options import looking, on_service
+from toolkit.cli import operator
+from toolkit.cli.options import looking_unless, on_service
 from toolkit.cli.output import Shell
 from toolkit.cli.verbs import group
 
-app = group("The account that a key belongs to.")
+app = group("The account that a key belongs to; and those of a data directory, for its operator.")
 
 
 @app.command()
-@looking
-def show(shell: Shell) -> None:
-    """Show the account."""
+@looking_unless(operator.show_account)
+def show(
+    shell: Shell,
+    account: Annotated[  # noqa: ARG001 - `show_account` sees to it
+        str | None,
+        typer.Argument(help="One of a data directory, by id or address; that of the key if none."),
+    ] = None,
+) -> None:
+    """Show the account that the key belongs to, or one of a data directory with all it has."""
     shell.show(shell.read("/account"))
 
 
@@ -28,5 +35,10 @@ def sign_up(
     shell.show(shell.client.account.create(email))
 
 
+app.command("list")(operator.list_accounts)
 app.command("create")(upkeep.create_account)
 app.command("limit")(upkeep.limit_account)
+app.command("keys")(operator.list_keys)
+app.command("disable")(operator.disable)
+app.command("enable")(operator.enable)
+app.command("recover")(operator.recover)

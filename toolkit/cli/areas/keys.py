@@ -14,8 +14,11 @@ app = group("The keys of the account; a key itself is shown once, when it is mad
 @app.command("list")
 @looking
 def list_them(shell: Shell) -> None:
-    """List them by their last four characters."""
-    columns = ("id", "name", "last4", "scopes", "max_cost_usd_per_day", "created_at", "expires_at")
+    """List them by their last four characters, those that have ended too."""
+    columns = (
+        "id", "name", "last4", "scopes", "max_cost_usd_per_day", "left_usd_today", "last_used_at",
+        "expires_at", "revoked_at", "created_at",
+    )  # fmt: skip
     shell.table(shell.items("/account/keys", MOST), columns)
 
 
