@@ -1,6 +1,7 @@
 """What every test may use: engines and servers on data directories of their own."""
 
 import asyncio
+import gc
 import os
 import socket
 from collections.abc import Callable, Iterator
@@ -11,9 +12,10 @@ from pathlib import Path
 import pytest
 import uvicorn
 
+from tests.kept_workers import KeptWorker, end_all
 from tests.waiting import PATIENCE_S
 from toolkit import capabilities, vendors
-from toolkit.engine import Registry
+from toolkit.engine import Registry, executor
 from toolkit.local import EngineThread
 from toolkit.sandbox import Faults
 from toolkit.settings import Settings
@@ -36,6 +38,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.nodeid.startswith(SLOW):
             item.add_marker("slow")
     items.sort(key=lambda item: not item.nodeid.startswith(FIRST))
+
+
+def pytest_collection_finish() -> None:
+    """Have the garbage collector pass over the thousands of tests themselves, each time it looks."""
+    gc.collect()
+    gc.freeze()
 
 
 def clear_environment(patch: pytest.MonkeyPatch) -> None:
@@ -66,6 +74,15 @@ def _installed_once() -> Iterator[None]:
         for module in (capabilities, vendors):
             patch.setattr(module, "entry_points", installed)
         yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _workers_are_kept() -> Iterator[None]:
+    """Given an engine that closes, its worker processes are the next one's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(executor, "WorkerProcess", KeptWorker)
+        yield
+    end_all()
 
 
 @pytest.fixture

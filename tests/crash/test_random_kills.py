@@ -18,7 +18,7 @@ from tests.crash.findings import examined, sound
 from tests.crash.outside import asked
 from tests.crash.processes import Cloud, Killing, Nursery, opened_cloud
 
-KILLS = int(asked("TOOLKIT_CRASH_KILLS") or 20)
+KILLS = int(asked("TOOLKIT_CRASH_KILLS") or 12)
 MOST_OPEN = 6
 MOST_PEOPLE = 4
 

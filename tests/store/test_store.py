@@ -347,6 +347,7 @@ async def test_a_locked_database_is_unavailable_and_then_works_again(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given a database that another process keeps locked, then writes fail clearly, reads go on."""
+    monkeypatch.setattr("toolkit.store.writer.REQUEST_WAIT_S", 0.1)
     store._writer._connection.execute("PRAGMA busy_timeout=50")
     blocker = sqlite3.connect(tmp_path / "state.db", isolation_level=None)
     blocker.execute("BEGIN IMMEDIATE")
@@ -361,8 +362,11 @@ async def test_a_locked_database_is_unavailable_and_then_works_again(
     assert len(await store.find("jobs")) == 1
 
 
-async def test_what_is_written_under_a_lease_has_no_gaps(store: Store, tmp_path: Path) -> None:
+async def test_what_is_written_under_a_lease_has_no_gaps(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Given a write that failed, then nothing more is written until the lease is taken anew."""
+    monkeypatch.setattr("toolkit.store.writer.WORK_WAIT_S", 0.1)
     store._writer._connection.execute("PRAGMA busy_timeout=50")
     held, elsewhere = await rooted(store), await rooted(store, "run_s")
     blocker = sqlite3.connect(tmp_path / "state.db", isolation_level=None)

@@ -42,7 +42,7 @@ class WorkerProcess:
     """
 
     def __init__(self, memory_bytes: int) -> None:
-        self._memory_bytes = memory_bytes
+        self.memory_bytes = memory_bytes
         self._process: subprocess.Popen[bytes] | None = None
         self._lifeline: FileIO | None = None
         self._lock = threading.Lock()
@@ -89,7 +89,7 @@ class WorkerProcess:
         self._lifeline = FileIO(ours, "w")
         try:
             process = subprocess.Popen(  # noqa: S603 - our own program
-                [sys.executable, "-P", str(PROGRAM), str(self._memory_bytes), str(lifeline), *path],
+                [sys.executable, "-P", str(PROGRAM), str(self.memory_bytes), str(lifeline), *path],
                 pass_fds=() if os.name == "nt" else (lifeline,),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

@@ -1,0 +1,11 @@
+"""What is tried of worker processes here has its own, which end when their engine does."""
+
+import pytest
+
+from toolkit.engine import executor
+from toolkit.workers.process import WorkerProcess
+
+
+@pytest.fixture(autouse=True)
+def _workers_are_nobody_elses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executor, "WorkerProcess", WorkerProcess)
