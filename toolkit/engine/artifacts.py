@@ -1,7 +1,6 @@
 """Artifacts: bytes in the content-addressed store, a record of each in the database."""
 
 import asyncio
-import hashlib
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,13 +11,19 @@ from toolkit.contract.base import now, rfc3339
 from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError, not_found
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.engine.core import Core
+from toolkit.engine.limiter import FairLimiter
+from toolkit.engine.media_types import find_media_type
 from toolkit.engine.once import accept
+from toolkit.engine.threads import start_thread
 from toolkit.plugins import Blob
-from toolkit.store import Insert, Update
+from toolkit.store import Content, Insert, Update, sha256_of
 
 # SQLite reads and writes what is this small faster than a file system does, and in the same
 # transaction as the record.
 SMALL_BYTES = 4096
+HASHED_HERE_BYTES = 256 * 1024
+# Uploads that may be JSON and are parsed to see: all others are never there whole.
+MAX_IN_MEMORY = 2
 # So long a record may take from its bytes to itself; those of a deleted one wait as long, at most.
 ON_ITS_WAY_S = 5.0
 AT_ONCE_S = 0.2
@@ -43,6 +48,7 @@ class Artifacts:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._dropping: set[asyncio.Task[None]] = set()
+        self._in_memory = FairLimiter(MAX_IN_MEMORY)
 
     @staticmethod
     def new_id() -> str:
@@ -59,29 +65,45 @@ class Artifacts:
         Raises:
             RequestError: `PAYLOAD_TOO_LARGE` for what the account may not keep any more.
         """
-        artifact_id = artifact_id or self.new_id()
         media_type = blob.media_type.partition(";")[0].strip().lower()
         if media_type not in MEDIA_TYPES:
             media_type = "application/octet-stream"
-        await self._core.quotas.check_room(account_id, len(blob.data))
-        self._core.quotas.expect(account_id, artifact_id, len(blob.data))
-        small = blob.data if len(blob.data) <= SMALL_BYTES else None
-        sha256 = hashlib.sha256(blob.data).hexdigest()
-        if small is None:
-            try:
-                await self._core.store.put_blob(sha256, blob.data)
-            except BaseException:
-                self._core.quotas.arrive(artifact_id)
-                raise
+        artifact_id = artifact_id or self.new_id()
+        return await self._keep(
+            account_id, artifact_id, blob.data, media_type, blob.metadata, job_id
+        )
+
+    async def _keep(
+        self,
+        account_id: str,
+        artifact_id: str,
+        content: Content,
+        media_type: str,
+        metadata: Mapping[str, object],
+        job_id: str | None,
+    ) -> tuple[Kept, Insert]:
+        size_bytes = len(content)
+        await self._core.quotas.check_room(account_id, size_bytes)
+        self._core.quotas.expect(account_id, artifact_id, size_bytes)
+        small = None
+        try:
+            sha256 = await _sha256_of(content)
+            if size_bytes > SMALL_BYTES:
+                await self._core.store.put_blob(sha256, content)
+            else:
+                small = content if isinstance(content, bytes) else content.read()
+        except BaseException:
+            self._core.quotas.arrive(artifact_id)
+            raise
         artifact = Artifact(
             id=artifact_id,
             media_type=media_type,
-            size_bytes=len(blob.data),
+            size_bytes=size_bytes,
             sha256=sha256,
             job_id=job_id,
             filename=f"{artifact_id}.{MEDIA_TYPES[media_type]}",
             created_at=now(),
-            metadata=dict(blob.metadata),
+            metadata=dict(metadata),
         )
         return Kept(artifact, small), _inserted(account_id, artifact, small)
 
@@ -106,19 +128,20 @@ class Artifacts:
         return kept
 
     async def create(
-        self, account_id: str, data: bytes, media_type: str, metadata: Mapping[str, object]
+        self, account_id: str, content: Content, metadata: Mapping[str, object]
     ) -> Artifact:
-        """Keep an uploaded artifact.
+        """Keep an uploaded artifact; its media type is told from its bytes.
 
         Raises:
-            RequestError: `UNSUPPORTED_MEDIA_TYPE` outside the closed list, `PAYLOAD_TOO_LARGE`.
+            RequestError: `PAYLOAD_TOO_LARGE`.
         """
-        if media_type not in MEDIA_TYPES:
-            raise RequestError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, "This media type is not stored.")
-        if len(data) > self._core.settings.upload_limit_bytes:
+        if len(content) > self._core.settings.upload_limit_bytes:
             raise RequestError(ErrorCode.PAYLOAD_TOO_LARGE)
-        blob = Blob(data, media_type, metadata)
-        kept, inserted = await self.keep(account_id, blob, job_id=None)
+        media_type = await find_media_type(content, self._core.driver, self._in_memory, account_id)
+        artifact_id = self.new_id()
+        kept, inserted = await self._keep(
+            account_id, artifact_id, content, media_type, metadata, None
+        )
         try:
             await accept(self._core, [inserted], kept.artifact)
         finally:
@@ -204,11 +227,18 @@ class Artifacts:
         artifact, data = kept.artifact, kept.content
         if data is None:
             data = await self._core.store.get_blob(artifact.sha256)
-        if hashlib.sha256(data).hexdigest() != artifact.sha256:
+        if await _sha256_of(data) != artifact.sha256:
             raise RequestError(
                 ErrorCode.NOT_FOUND, f"The bytes of `{artifact.id}` are damaged in the store."
             )
         return Blob(data, artifact.media_type, artifact.metadata)
+
+
+async def _sha256_of(content: Content) -> str:
+    """The SHA-256 of bytes, beside the loop where they are many."""
+    if len(content) <= HASHED_HERE_BYTES:
+        return sha256_of(content)
+    return await start_thread(lambda: sha256_of(content))
 
 
 def _inserted(account_id: str, artifact: Artifact, content: bytes | None) -> Insert:

@@ -7,7 +7,6 @@ part of it, so a notebook that is run again finds what it made before.
 
 import hashlib
 import json
-from collections.abc import Mapping
 from typing import Any
 
 from toolkit.contract.base import now, rfc3339
@@ -41,9 +40,9 @@ class Cache:
         known = {
             "account": work.account_id,
             "capability": work.capability.name,
-            "input": _input(call),
+            "input": {**call.input.model_dump(mode="json"), **work.digests},
             "upstream": [
-                [up.node_id, hashlib.sha256(up.blob.data).hexdigest()] for up in call.upstream
+                [up.node_id, work.upstream[up.node_id].artifact.sha256] for up in call.upstream
             ],
             "provider": provider,
             "model": model,
@@ -80,11 +79,3 @@ class Cache:
         ranked = route(capability, work.job.options, operation, backends).candidates
         first = next((c for c in ranked if not c.excluded), None)
         return (first.provider, first.model) if first else (None, None)
-
-
-def _input(call: Call[Any]) -> Mapping[str, object]:
-    """The input, with the bytes of the artifacts it names in place of their ids."""
-    given: dict[str, object] = call.input.model_dump(mode="json")
-    for field, blob in call.blobs.items():
-        given[field] = hashlib.sha256(blob.data).hexdigest()
-    return given

@@ -22,19 +22,21 @@ from toolkit.engine.allowance import Limit
 from toolkit.engine.bill import Bill, find_cost, may_be_billed
 from toolkit.engine.budget import NoRoomError, Reservation, reserve
 from toolkit.engine.core import Core
-from toolkit.engine.driver import Hooks, OutcomeUnknown
+from toolkit.engine.driver import LARGE_BYTES, Hooks, OutcomeUnknown, weigh
 from toolkit.engine.health import Pass
 from toolkit.engine.lanes import CoolingDown, Lane
 from toolkit.engine.offers import find_model, model_billed
 from toolkit.engine.redaction import redact_reply
 from toolkit.engine.router import route, soonest
 from toolkit.engine.work import Work
-from toolkit.plugins import Operation, Reply, Submitted, TextRequest, VendorFault
+from toolkit.plugins import Operation, Reply, Submitted, TextReply, TextRequest, VendorFault
 from toolkit.settings import Settings, Timeouts
 from toolkit.store import Update
 
 BACKOFF_CAP_S = 8.0
 NOTHING = Decimal(0)
+# No model writes as much in one answer; it would stand in the run's record, too.
+MAX_REPLY_CHARACTERS = 4 * 1024 * 1024
 
 
 class Calls:
@@ -308,7 +310,12 @@ class Calls:
         )
         try:
             reply: Reply = await core.driver.run(
-                flow, hooks, timeouts=timeouts, via=vendor.id, account_id=work.account_id
+                flow,
+                hooks,
+                timeouts=timeouts,
+                via=vendor.id,
+                account_id=work.account_id,
+                is_large=weigh(operation) > LARGE_BYTES,
             )
         except VendorFault as fault:
             if fault.code is ErrorCode.PROVIDER_AUTH_FAILED:
@@ -320,7 +327,17 @@ class Calls:
                     ending = core.driver.send(cancel[0], Timeouts(total_s=1.0), vendor.id)
                     await asyncio.shield(ending)
             raise
-        return redact_reply(reply, access.secret)
+        if isinstance(reply, TextReply) and len(reply.text) > MAX_REPLY_CHARACTERS:
+            raise VendorFault(
+                ErrorCode.PROVIDER_BAD_RESPONSE,
+                f"The text that {vendor.id} answered with is longer than {MAX_REPLY_CHARACTERS}"
+                " characters.",
+                retryable=False,
+            )
+        if weigh(reply) <= LARGE_BYTES:
+            return redact_reply(reply, access.secret)
+        redact = partial(redact_reply, reply, access.secret)
+        return await core.driver.in_thread(redact, work.account_id)
 
     async def _rotated(self, connection: Connection, refused: str) -> bool:
         """Whether the pointer leads to another secret by now than the one that was refused."""

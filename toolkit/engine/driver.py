@@ -1,9 +1,11 @@
 """The one driver of flows: it alone sends, waits, reads, times out and redacts."""
 
 import asyncio
+import io
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import httpx
@@ -74,6 +76,7 @@ NO_TIMEOUTS = Timeouts()
 # Public services are nobody's vendor: the encyclopedia asks for three requests at once at most.
 PUBLIC_AT_ONCE = 3
 MAX_THREADS = 4  # of steps that are quick
+LARGE_BYTES = 256 * 1024  # what takes a flow longer to look through than others should wait
 
 
 class Driver:
@@ -122,6 +125,7 @@ class Driver:
         timeouts: Timeouts = NO_TIMEOUTS,
         via: str = "",
         account_id: str = "",
+        is_large: bool = False,
     ) -> T:
         """Drive a flow to its result, each step in its turn.
 
@@ -131,13 +135,19 @@ class Driver:
             timeouts: of each request.
             via: whose pool of connections to use: a vendor's id; none for a public service.
             account_id: whose turn it is when CPU work waits.
+            is_large: whether it is given so much that it goes on in threads from the first step;
+                from a large outcome on it does so anyway.
 
         Raises:
             VendorFault: whatever the flow raised or did not catch.
         """
+        advance: Callable[[], object] = partial(next, flow)
         try:
-            step = next(flow)
             while True:
+                step = await self._advance(advance, account_id, is_large=is_large)
+                if isinstance(step, _Ended):
+                    result: T = step.value
+                    return result
                 try:
                     outcome: object = None
                     match step:
@@ -152,7 +162,7 @@ class Driver:
                         case Operation():
                             outcome = await hooks.operation(step)
                         case RunInProcess():
-                            outcome = await self._executor.dispatch(step, account_id)
+                            outcome = await self.in_process(step, account_id)
                         case RunInThread():
                             outcome = await self.in_thread(step.run, account_id)
                         case Pause(seconds, detail):
@@ -164,14 +174,39 @@ class Driver:
                             raise TypeError(f"a flow yielded {type(step).__name__}, no step")
                 except Exception as error:
                     # The flow sees the failure where it asked, and may know better.
-                    step = flow.throw(error)
+                    advance = partial(flow.throw, error)
                 else:
-                    step = flow.send(outcome)
-        except StopIteration as stop:
-            result: T = stop.value
-            return result
+                    advance = partial(flow.send, outcome)
+                    is_large = is_large or weigh(outcome) > LARGE_BYTES
         finally:
             flow.close()
+
+    async def _advance(
+        self, advance: Callable[[], object], account_id: str, *, is_large: bool
+    ) -> object:
+        """Have a flow go on to its next step; in a thread where it has much to look through."""
+        if not is_large:
+            return _step_of(advance)
+        await self._threads.acquire(account_id)
+        done = start_thread(lambda: _step_of(advance))
+        done.add_done_callback(self._leave_thread)
+        cancelled: asyncio.CancelledError | None = None
+        while not done.done():  # until then, the flow cannot be closed
+            try:
+                await asyncio.wait([done])
+            except asyncio.CancelledError as error:
+                cancelled = error
+        if cancelled is not None:
+            raise cancelled
+        return done.result()
+
+    async def in_process(self, step: RunInProcess, account_id: str = "") -> object:
+        """Have a worker process do what may take long.
+
+        Raises:
+            VendorFault: it took too long, or what carried it out died.
+        """
+        return await self._executor.dispatch(step, account_id)
 
     async def in_thread(self, work: Callable[[], T], account_id: str = "") -> T:
         """Do quick work in a thread; nothing ends it, so it has its place until it is done."""
@@ -250,7 +285,8 @@ class Driver:
         )
 
     async def _read(self, response: httpx.Response) -> bytes:
-        chunks: list[bytes] = []
+        # It hands out what it holds; to join chunks would take that much again, at a stretch.
+        body = io.BytesIO()
         size = 0
         async for chunk in response.aiter_bytes():
             size += len(chunk)
@@ -261,8 +297,39 @@ class Driver:
                     retryable=False,
                     status=response.status_code,
                 )
-            chunks.append(chunk)
-        return b"".join(chunks)
+            body.write(chunk)
+        return body.getvalue()
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """The end of a flow, and its result."""
+
+    value: Any
+
+
+def _step_of(advance: Callable[[], object]) -> object:
+    """The next step of a flow, or its end."""
+    try:
+        return advance()
+    except StopIteration as stop:
+        return _Ended(stop.value)
+
+
+def weigh(value: object) -> int:
+    """How many bytes and characters there are in an answer, a reply or what a flow is given."""
+    match value:
+        case bytes() | str():
+            return len(value)
+        case httpx.Response():
+            return len(value.content)
+        case dict():
+            return sum(weigh(one) for one in value.values())
+        case tuple():
+            return sum(weigh(one) for one in value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return sum(weigh(getattr(value, field.name, None)) for field in fields(value))
+    return 0
 
 
 def _bare(error: Exception) -> Exception:

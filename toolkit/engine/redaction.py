@@ -44,12 +44,11 @@ def _clean(value: object, forms: list[str]) -> object:
         case str():
             return _clean_text(value, forms)
         case bytes():
-            if not _may_hold(value, forms):
-                return value
             try:
-                return _clean_text(value.decode("utf-8"), forms).encode()
+                text = value.decode("utf-8")
             except UnicodeDecodeError:
                 return value  # a picture or sound: to change it would break it
+            return _clean_text(text, forms).encode() if _may_hold(value, forms) else value
         case list():
             return [_clean(one, forms) for one in value]
         case tuple() if type(value) is tuple:

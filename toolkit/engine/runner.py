@@ -18,7 +18,7 @@ from toolkit.engine.artifacts import Artifacts, Kept
 from toolkit.engine.cache import Cache
 from toolkit.engine.calls import Calls
 from toolkit.engine.core import Core
-from toolkit.engine.driver import NO_HOOKS, Hooks
+from toolkit.engine.driver import LARGE_BYTES, NO_HOOKS, Hooks, weigh
 from toolkit.engine.registry import max_length_of, validate_input
 from toolkit.engine.router import servable
 from toolkit.engine.work import Ended, Work
@@ -162,7 +162,11 @@ class JobRunner:
         flow = capability.flow(call)
         timeouts = self._core.timeouts("", capability.id)
         result = await self._core.driver.run(
-            flow, hooks, timeouts=timeouts, account_id=work.account_id
+            flow,
+            hooks,
+            timeouts=timeouts,
+            account_id=work.account_id,
+            is_large=weigh((call.blobs, call.upstream)) > LARGE_BYTES,
         )
         artifact_id = self._artifacts.new_id()
         if "artifact_id" in capability.output_model.model_fields:
@@ -208,7 +212,11 @@ class JobRunner:
                     for node_id, kept in work.upstream.items()
                 ]
             )
-            _fill(capability, given, upstream)
+            fill = partial(_fill, capability, given, upstream)
+            if weigh(upstream) <= LARGE_BYTES:
+                fill()
+            else:
+                await self._core.driver.in_thread(fill, work.account_id)
         value = validate_input(capability, given, frozenset(), "input")
         operable = True
         if capability.operation is not None and not capability.operation_required:
@@ -234,6 +242,7 @@ class JobRunner:
             if take.form == "artifact" and isinstance(named, str):
                 kept = at_hand.get(named) or await self._artifacts.find(work.account_id, named)
                 blobs[field] = await self._artifacts.blob(kept)
+                work.digests[field] = kept.artifact.sha256
         return blobs
 
 

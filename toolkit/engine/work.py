@@ -54,6 +54,7 @@ class Work:
         backend: the provider and the model that were asked last, as the router names them.
         on_failure: says what else is to be written when it fails.
         earlier_attempts: how many attempts there were before the try that is under way.
+        digests: the SHA-256 of the artifact that each artifact field names.
     """
 
     job: Job
@@ -72,6 +73,7 @@ class Work:
     backend: tuple[str | None, str | None] = (None, None)
     on_failure: Callable[["Work"], list[Change]] | None = None
     earlier_attempts: int = 0
+    digests: dict[str, str] = field(default_factory=dict)
 
     def written(self, state: str | None = None, at: datetime | None = None) -> list[Change]:
         """The job as it stands, inserted if it is new, with an event for the state it came to.

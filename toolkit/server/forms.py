@@ -1,52 +1,127 @@
-"""The frame of a multipart body, looked at in linear time before a parser is let near it."""
+"""Multipart bodies, taken apart where they lie, in linear time: no part of one is in memory."""
 
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from python_multipart.multipart import parse_options_header
 
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
+from toolkit.store import FileSection, split
 
 MAX_PARTS = 4
 MAX_PART_HEAD = 4 * 1024
 MAX_NAME = 64
+MAX_FIELD = 64 * 1024
 _BOUNDARY = re.compile(r';\s*boundary=(?:"([^"]*)"|([^;\s]*))\s*(?:;|$)', re.I)
 # RFC 2046: up to 70 of these, and no blank at the end.
 _PROPER = re.compile(r"[0-9A-Za-z'()+_,./:=? -]{0,69}[0-9A-Za-z'()+_,./:=?-]")
-_NAME = re.compile(rb'[;\s]name="?([^";\r\n]*)', re.I)
+_DISPOSITION = re.compile(rb"\r\ncontent-disposition:[ \t]*([^\r\n]*)", re.I)
+_END_OF_HEAD = b"\r\n\r\n"
 
 
-def check_form(content_type: str, raw: bytes) -> None:
-    """Refuse a form that has more of anything than an upload needs.
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What an upload consists of.
+
+    Attributes:
+        file: the bytes of its field `file`.
+        metadata: its field `metadata` as it was sent; empty without one.
+    """
+
+    file: FileSection
+    metadata: bytes
+
+
+def read_form(content_type: str, body: FileSection) -> Form:
+    """Take an upload apart; blocks, so it belongs in a thread.
 
     Raises:
-        RequestError: `INVALID_REQUEST` for a boundary that is none, too many parts, or a part whose
-            head or name is too long or has no end.
+        RequestError: `INVALID_REQUEST` for a boundary that is none, for more of anything than an
+            upload needs, for a part whose head or name is too long or has no end, and without a
+            file.
     """
+    delimiter = b"--" + _boundary_of(content_type).encode()
+    files: list[tuple[str, FileSection]] = []
+    fields: list[tuple[str, bytes]] = []
+    for head, content in _parts(body, delimiter):
+        name, is_file = _name_of(head)
+        if is_file:
+            files.append((name, content))
+        elif content.size > MAX_FIELD:
+            raise refused(name, f"is larger than {MAX_FIELD} bytes")
+        else:
+            fields.append((name, content.read()))
+        if len(files) > 1 or len(fields) > 1:
+            raise refused("", "it has more than one file and one field")
+    file = dict(files).get("file")
+    if file is None:
+        raise refused("file", "is missing, or is not a file")
+    if not file.size:
+        raise refused("file", "is empty")
+    return Form(file, dict(fields).get("metadata", b""))
+
+
+def _boundary_of(content_type: str) -> str:
     found = _BOUNDARY.search(content_type)
     boundary = (found.group(1) or found.group(2) or "") if found else ""
     if not _PROPER.fullmatch(boundary):
         raise refused("", "it has no boundary of 1 to 70 proper characters")
-    delimiter = b"--" + boundary.encode()
-    if not raw.startswith(delimiter):
+    return boundary
+
+
+def _parts(body: FileSection, delimiter: bytes) -> Iterator[tuple[bytes, FileSection]]:
+    """The head of each part, and where its content lies."""
+    if _peek(body, 0, len(delimiter)) != delimiter:
         raise refused("", "it does not begin with its boundary")
     delimiter, at = b"\r\n" + delimiter, len(delimiter)
     for _ in range(MAX_PARTS):
-        if raw.startswith(b"--", at):
-            if raw[at + 2 :].strip(b"\r\n \t"):
+        if _peek(body, at, 2) == b"--":
+            rest = FileSection(body.file, body.start + at + 2, body.size - at - 2)
+            if any(bytes(piece).strip(b"\r\n \t") for piece in split(rest)):
                 raise refused("", "something follows its end")
             return
-        _check_head(raw, at)
-        at = raw.find(delimiter, at) + len(delimiter)
-        if at < len(delimiter):
+        head, _, rest_of_it = _peek(body, at, MAX_PART_HEAD).partition(_END_OF_HEAD)
+        if not rest_of_it and _peek(body, at + len(head), 4) != _END_OF_HEAD:
+            raise refused("", f"a part has no head of at most {MAX_PART_HEAD} bytes")
+        begin = at + len(head) + len(_END_OF_HEAD)
+        # The line break before a delimiter may be the one that ends a head.
+        end = _find(body, delimiter, begin - 2)
+        if end < 0:
             raise refused("", "it has no end")
+        yield head, FileSection(body.file, body.start + begin, max(0, end - begin))
+        at = end + len(delimiter)
     raise refused("", f"it has {MAX_PARTS} parts or more")
 
 
-def _check_head(raw: bytes, at: int) -> None:
-    end = raw.find(b"\r\n\r\n", at, at + MAX_PART_HEAD)
-    if end < 0:
-        raise refused("", f"a part has no head of at most {MAX_PART_HEAD} bytes")
-    name = _NAME.search(raw, at, end)
-    if name is not None and len(name.group(1)) > MAX_NAME:
+def _name_of(head: bytes) -> tuple[str, bool]:
+    """The name of a part, and whether it is a file."""
+    found = _DISPOSITION.search(head)
+    _, options = parse_options_header(found.group(1) if found else b"")
+    name = options.get(b"name")
+    if name is None:
+        raise refused("", "a part has no name")
+    if len(name) > MAX_NAME:
         raise refused("", f"the name of a part is longer than {MAX_NAME} bytes")
+    return name.decode("utf-8", "replace"), b"filename" in options
+
+
+def _peek(body: FileSection, at: int, size: int) -> bytes:
+    size = min(size, body.size - at)
+    return FileSection(body.file, body.start + at, size).read() if size > 0 else b""
+
+
+def _find(body: FileSection, sought: bytes, at: int) -> int:
+    """The offset of the first place from `at` on where something stands; -1 for none."""
+    before = b""
+    for piece in FileSection(body.file, body.start + at, body.size - at).pieces():
+        window = before + piece
+        found = window.find(sought)
+        if found >= 0:
+            return at - len(before) + found
+        at += len(piece)
+        before = window[1 - len(sought) :]
+    return -1
 
 
 def refused(path: str, why: str) -> RequestError:

@@ -18,7 +18,7 @@ from toolkit.engine.turns import Turns
 from toolkit.server.auth import caller_of, check_scope
 from toolkit.server.envelope import one
 from toolkit.server.errors import error_response
-from toolkit.server.uploads import FORM_OVERHEAD
+from toolkit.store import Content, split
 
 HEADER = "idempotency-key"
 # What is posted there changes nothing, so a key that may only read may ask for it.
@@ -67,40 +67,37 @@ class Idempotency:
         caller = await caller_of(scope, self._engine)
         # Else a kept answer would be shown to a key that could not have asked for it.
         check_scope(caller, "read" if scope["path"] in READING else "write")
-        body = await _body(receive, self._longest(scope["path"]))
+        body = scope["state"].get("body")
+        if body is None:
+            body = await _body(receive, self._engine.settings.body_limit_bytes)
         claim = Claim(
             id=f"{caller.account_id}:{hashlib.sha256(key.encode()).hexdigest()}",
             account_id=caller.account_id,
-            fingerprint=_fingerprint(scope, body),
+            fingerprint=await _fingerprint(scope, body),
             answered=_spelled,
         )
         async with self._turns.of(claim.id):
             known = await self._engine.once.find(claim)
             if known is None:
-                response = await self._first(claim, scope, body)
+                response = await self._first(claim, scope, receive, body)
                 if not claim.lost:
                     return response
                 known = await self._engine.once.find(claim)
         return _again(claim, known)
 
-    async def _first(self, claim: Claim, scope: Scope, body: bytes) -> Response:
+    async def _first(self, claim: Claim, scope: Scope, receive: Receive, body: Content) -> Response:
         """Have the request answered, and keep the answer unless it is a refusal."""
         token = CLAIM.set(claim)
         try:
             answer = _Captured()
-            await self._app(scope, _replayed(body), answer)
+            again = _replayed(body) if isinstance(body, bytes) else receive
+            await self._app(scope, again, answer)
         finally:
             CLAIM.reset(token)
         response = answer.response()
         if 200 <= response.status_code < 300 and not claim.lost:
             await self._engine.once.keep(claim, response.status_code, bytes(response.body).decode())
         return response
-
-    def _longest(self, path: str) -> int:
-        settings = self._engine.settings
-        if path == "/v1/artifacts":
-            return settings.upload_limit_bytes + FORM_OVERHEAD
-        return settings.body_limit_bytes
 
 
 class _Captured:
@@ -171,14 +168,31 @@ def _replayed(body: bytes) -> Receive:
     return receive
 
 
-def _fingerprint(scope: Scope, body: bytes) -> str:
+async def _fingerprint(scope: Scope, body: Content) -> str:
     """What a request asks for; the boundary of a form is drawn anew each time, and left out."""
-    kind = Headers(scope=scope).get("content-type", "")
+    kind, left_out = Headers(scope=scope).get("content-type", ""), b""
     boundary = _BOUNDARY.search(kind)
     if boundary is not None:
-        kind, body = "form", body.replace(boundary.group(1).encode("latin-1"), b"")
-    head = f"{scope['path']}?{scope['query_string'].decode('latin-1')} {kind}\n"
-    return hashlib.sha256(head.encode() + body).hexdigest()
+        kind, left_out = "form", boundary.group(1).encode("latin-1")
+    head = f"{scope['path']}?{scope['query_string'].decode('latin-1')} {kind}\n".encode()
+    if isinstance(body, bytes):
+        return _sha256(head, body, left_out)
+    return await asyncio.to_thread(_sha256, head, body, left_out)
+
+
+def _sha256(head: bytes, body: Content, left_out: bytes) -> str:
+    """The SHA-256 of a head and of a body, without a word wherever that stands in the body."""
+    digest, before = hashlib.sha256(head), b""
+    for piece in split(body):
+        *whole, last = (before + piece).split(left_out) if left_out else (bytes(piece),)
+        for part in whole:
+            digest.update(part)
+        # Its end may be the beginning of that word.
+        cut = max(0, len(last) - max(0, len(left_out) - 1))
+        digest.update(last[:cut])
+        before = last[cut:]
+    digest.update(before)
+    return digest.hexdigest()
 
 
 def _spelled(record: BaseModel) -> tuple[int, str]:

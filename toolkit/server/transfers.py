@@ -16,11 +16,10 @@ from toolkit.engine import Engine
 from toolkit.server.auth import caller_of, check_scope
 from toolkit.server.errors import error_response
 from toolkit.server.uploads import FORM_OVERHEAD
+from toolkit.store import FileSection
 
 PATH = "/v1/artifacts"
 CHUNK_BYTES = 256 * 1024
-# Whole uploads that are looked at at once; until then they take no memory.
-MAX_IN_MEMORY = 2
 # What one key may have on its way here, in uploads of the largest size.
 MAX_UPLOADS_OF_KEY = 4
 RETRY_AFTER_S = 5.0
@@ -34,7 +33,6 @@ class Uploads:
         self._engine = engine
         self._limit = engine.settings.upload_limit_bytes + FORM_OVERHEAD
         self._coming: Counter[str] = Counter()
-        self._in_memory = asyncio.Semaphore(MAX_IN_MEMORY)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -45,9 +43,9 @@ class Uploads:
             caller = await caller_of(scope, self._engine)
             check_scope(caller, "write")
             with self._place(caller.key_id, self._announced(scope)), self._temporary_file() as file:
-                await self._take_in(receive, file)
-                async with self._in_memory:
-                    await self._app(scope, _replay(file), send)
+                size = await self._take_in(receive, file)
+                scope["state"]["body"] = FileSection(file, 0, size)
+                await self._app(scope, _listen, send)
         except ToolkitError as error:
             await error_response(error, scope["state"]["request_id"])(scope, receive, send)
 
@@ -99,8 +97,8 @@ class Uploads:
                 retry_after=RETRY_AFTER_S,
             ) from error
 
-    async def _take_in(self, receive: Receive, file: IO[bytes]) -> None:
-        """Write a body to a file.
+    async def _take_in(self, receive: Receive, file: IO[bytes]) -> int:
+        """Write a body to a file, and tell its size.
 
         Raises:
             RequestError: `PAYLOAD_TOO_LARGE`, `INVALID_REQUEST` for one that breaks off.
@@ -118,24 +116,13 @@ class Uploads:
                 size += len(waiting)
                 await asyncio.to_thread(file.write, bytes(waiting))
                 waiting.clear()
+        return size
 
 
-def _replay(file: IO[bytes]) -> Receive:
-    """The body once more, from a file; what comes after it is that the caller listens."""
-    left = file.tell()
-    file.seek(0)
-    whole = False
-
-    async def receive() -> Message:
-        nonlocal left, whole
-        if whole:
-            await asyncio.Event().wait()  # until whoever asks is cancelled
-        chunk = file.read(CHUNK_BYTES)
-        left -= len(chunk)
-        whole = left <= 0
-        return {"type": "http.request", "body": chunk, "more_body": not whole}
-
-    return receive
+async def _listen() -> Message:
+    """What a caller sends behind a body: nothing."""
+    await asyncio.Event().wait()  # until whoever asks is cancelled
+    raise AssertionError("unreachable")
 
 
 async def read_on(

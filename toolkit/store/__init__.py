@@ -18,15 +18,18 @@ from toolkit.store.changes import (
 from toolkit.store.heartbeat import Heartbeat
 from toolkit.store.read_only import EVERYONE, ReadOnlyStore
 from toolkit.store.reader import Row
+from toolkit.store.sections import Content, FileSection, sha256_of, split
 from toolkit.store.store import Store
 
 __all__ = [
     "EVERYONE",
     "Change",
     "Conflict",
+    "Content",
     "Count",
     "Delete",
     "Emit",
+    "FileSection",
     "Heartbeat",
     "Insert",
     "Lease",
@@ -39,4 +42,6 @@ __all__ = [
     "Spend",
     "Store",
     "Update",
+    "sha256_of",
+    "split",
 ]

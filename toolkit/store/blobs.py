@@ -11,6 +11,7 @@ from typing import Any
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.crashpoints import planted
 from toolkit.store.database import unavailable
+from toolkit.store.sections import Content, split
 
 IN_THREAD_BYTES = 256 * 1024
 REMEMBERED = 4096
@@ -26,7 +27,7 @@ class Blobs:
         self._known: OrderedDict[str, None] = OrderedDict()
         self._crash = planted("blob")
 
-    async def put(self, digest: str, data: bytes) -> None:
+    async def put(self, digest: str, data: Content) -> None:
         """Store bytes under their SHA-256; what is there already is not written again.
 
         Raises:
@@ -75,7 +76,7 @@ class Blobs:
         except OSError as error:
             raise unavailable(error) from error
 
-    def _write(self, digest: str, data: bytes) -> None:
+    def _write(self, digest: str, data: Content) -> None:
         # Under a name of its own first, then renamed: a crash leaves all of it or nothing.
         if self._local is not None:
             target = self._local / place_of(digest)
@@ -102,7 +103,9 @@ class Blobs:
         target_url = f"{self._url}/{digest[:2]}/{digest[2:]}"
         partial_url = f"{self._url}/.{secrets.token_hex(8)}"
         files.makedirs(f"{self._url}/{digest[:2]}", exist_ok=True)
-        files.pipe_file(partial_url, data)
+        with files.open(partial_url, "wb") as file:
+            for piece in split(data):
+                file.write(bytes(piece))
         files.mv(partial_url, target_url)
 
     def _drop(self, digest: str, stored_before_s: float) -> bool:
@@ -124,9 +127,10 @@ class Blobs:
         aside.unlink()
         return True
 
-    def _fill(self, path: Path, data: bytes) -> None:
+    def _fill(self, path: Path, data: Content) -> None:
         with path.open("wb") as file:
-            file.write(data)
+            for piece in split(data):
+                file.write(piece)
             if self._synced:
                 file.flush()
                 os.fsync(file.fileno())

@@ -16,6 +16,7 @@ from toolkit.store.database import read_only, translated
 from toolkit.store.directory import find_database, is_copy
 from toolkit.store.owner import living
 from toolkit.store.reader import Reader, Row
+from toolkit.store.sections import Content
 from toolkit.store.store import Store, Waiter
 
 EVERYONE: Final = f"acc_{'0' * 26}"  # the account of whoever owns the directory, and sees all
@@ -77,7 +78,7 @@ class ReadOnlyStore(Store):
     def _change(self, statement: Update | Delete, timeout_ms: int = 0) -> int:  # noqa: ARG002
         raise _refused()
 
-    async def put_blob(self, sha256: str, data: bytes) -> None:  # noqa: ARG002 - a store's
+    async def put_blob(self, sha256: str, data: Content) -> None:  # noqa: ARG002 - a store's
         """Refuse to store anything."""
         raise _refused()
 

@@ -25,6 +25,7 @@ from toolkit.store.kind import claim_kind
 from toolkit.store.owner import Owner
 from toolkit.store.reader import Reader, Row
 from toolkit.store.schema import migrate
+from toolkit.store.sections import Content
 from toolkit.store.tables import metadata, roots
 from toolkit.store.writer import Writer
 
@@ -477,7 +478,7 @@ class Store:
         mine = of.update().where(of.c.id == row_id, of.c.spec == spec).values(spec=new)
         return await self._change_in_thread(mine) > 0
 
-    async def put_blob(self, sha256: str, data: bytes) -> None:
+    async def put_blob(self, sha256: str, data: Content) -> None:
         """Store bytes under their SHA-256."""
         await self._blobs.put(sha256, data)
 

@@ -1,6 +1,5 @@
 """Reading vendors' answers: JSON that is JSON, failures as our codes, and no key ever quoted."""
 
-import json
 import math
 import re
 import time
@@ -15,6 +14,7 @@ import httpx
 
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import Access, Flow, VendorFault, send
+from toolkit.plugins.json_reader import read_json
 
 Json: TypeAlias = dict[str, Any]
 # Our code for a failure, and whether it is worth a retry where that is not what the code says.
@@ -272,10 +272,6 @@ def _verdict(status: int) -> Verdict:
 
 def _parsed(content: bytes) -> object:
     try:
-        return json.loads(content, parse_constant=_no_constant)
+        return read_json(content)
     except (ValueError, RecursionError):
         return None
-
-
-def _no_constant(name: str) -> object:
-    raise ValueError(f"{name} is not JSON")

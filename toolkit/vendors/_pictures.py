@@ -1,9 +1,9 @@
 """Pictures in the outputs of image workers: found in whichever shape they come, and decoded."""
 
-import base64
-import binascii
 import re
 from collections.abc import Iterable, Iterator
+
+from toolkit.vendors._encodings import decode_base64
 
 _DATA_URI = re.compile(r"\Adata:image/[\w.+-]+;base64,", re.I)
 _LINK = re.compile(r"\A[a-z][a-z0-9+.-]*://", re.I)
@@ -15,8 +15,8 @@ def embedded(output: object) -> bytes | None:
         if _LINK.match(text):
             continue
         try:
-            data = base64.b64decode(_DATA_URI.sub("", text, count=1), validate=True)
-        except (binascii.Error, ValueError):
+            data = decode_base64(_DATA_URI.sub("", text, count=1))
+        except ValueError:
             continue
         if media_type(data) is not None:
             return data

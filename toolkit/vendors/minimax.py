@@ -25,6 +25,7 @@ from toolkit.plugins import (
     send,
 )
 from toolkit.vendors import _chat
+from toolkit.vendors._encodings import decode_hex
 from toolkit.vendors._http import (
     KEY_REFUSED,
     OUT_OF_CREDIT,
@@ -227,7 +228,7 @@ def _number(said: Json) -> int:
 
 def _decoded(audio: object) -> bytes:
     try:
-        return bytes.fromhex(audio) if isinstance(audio, str) else b""
+        return decode_hex(audio) if isinstance(audio, str) else b""
     except ValueError:
         return b""
 

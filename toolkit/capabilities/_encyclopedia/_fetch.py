@@ -1,6 +1,5 @@
 """One polite GET as a flow: redirects on the same host, waiting when told to, two retries."""
 
-import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -9,6 +8,7 @@ import httpx
 
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import Flow, VendorFault, pause, send
+from toolkit.plugins.json_reader import read_json
 
 RETRIES = 2
 MOST_REDIRECTS = 3
@@ -114,7 +114,7 @@ def _api_error(response: httpx.Response) -> str | None:
     if response.request.url.path.rpartition("/")[2] != "api.php":
         return None
     try:
-        body = json.loads(response.content)
+        body = read_json(response.content)
     except (ValueError, RecursionError):
         return None
     error = body.get("error") if isinstance(body, dict) else None

@@ -1,6 +1,5 @@
 """The encyclopedia over its public HTTP API (vendor page, "Wikipedia"), as sans-IO flows."""
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from toolkit.capabilities._encyclopedia._source import Hit, Page, Section
 from toolkit.capabilities._text import clean
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import Flow, VendorFault
+from toolkit.plugins.json_reader import read_json
 
 _PUBLIC_HOST = re.compile(r"[a-z-]+\.(wikipedia\.org)")
 PUBLIC_LICENSE = "CC BY-SA 4.0"
@@ -116,7 +116,7 @@ class HttpSource:
         if response.status_code == 404:
             return None
         try:
-            value = json.loads(response.content)
+            value = read_json(response.content)
         except (ValueError, RecursionError):
             value = None
         if not isinstance(value, dict):

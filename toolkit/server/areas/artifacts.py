@@ -16,7 +16,7 @@ from toolkit.server.forms import refused
 from toolkit.server.openapi import PAGED, described
 from toolkit.server.paging import no_query, page_query
 from toolkit.server.transfers import CHUNK_BYTES, read_on
-from toolkit.server.uploads import byte_range, media_type_of, read_upload
+from toolkit.server.uploads import byte_range, read_upload
 
 router = APIRouter(prefix="/v1/artifacts", tags=["artifacts"])
 
@@ -69,14 +69,14 @@ _content["openapi_extra"]["parameters"] = [RANGE]
 @router.post("", dependencies=[Depends(no_query)], **_create)
 async def create(request: Request, engine: TheEngine, caller: Writer) -> Response:
     """Upload one as multipart, in the field `file`; its type is told from its bytes."""
-    data, described_by = await read_upload(request, engine.settings.upload_limit_bytes)
+    form = await read_upload(request, engine.settings.upload_limit_bytes)
     try:
         async with Pacer() as pacer:
             sizes = Sizes.of(engine.settings)
-            metadata = await check_json((described_by or "{}").encode(), sizes, pacer)
-    except (RequestError, UnicodeEncodeError):
+            metadata = await check_json(form.metadata or b"{}", sizes, pacer)
+    except RequestError:
         raise refused("metadata", "is not a JSON object that can be kept") from None
-    artifact = await engine.artifacts.create(caller.account_id, data, media_type_of(data), metadata)
+    artifact = await engine.artifacts.create(caller.account_id, form.file, metadata)
     return one(artifact, 201)
 
 

@@ -1,0 +1,67 @@
+"""Large answers are read by another way than small ones, to the same end."""
+
+import base64
+import json
+from random import Random
+
+import pytest
+
+from toolkit.plugins import json_reader
+from toolkit.vendors._encodings import PIECE, decode_base64, decode_hex
+
+LETTERS = ["a", '"', "\\", "\n", "\u00e9", "\u6f6e", "\U0001f375", "\ud83d", "\x00", "/"]
+DAMAGE = [b"", b'"', b"\\", b"N", b"NaN", b"\xff", b"\x01"]
+
+
+def any_text(chance: Random) -> str:
+    """A text of letters that are hard to cut between."""
+    return "".join(chance.choices(LETTERS, k=chance.choice([0, 3, 50])))
+
+
+def any_value(chance: Random, depth: int = 0) -> object:
+    """Something that JSON can hold."""
+    drawn = chance.random() if depth < 3 else 1
+    if drawn < 0.3:
+        return [any_value(chance, depth + 1) for _ in range(chance.randrange(4))]
+    if drawn < 0.6:
+        return {any_text(chance): any_value(chance, depth + 1) for _ in range(chance.randrange(4))}
+    return chance.choice([None, True, 1.5e9, -3, any_text(chance), any_text(chance)])
+
+
+def read_or_refused(read: object, raw: bytes) -> object:
+    """A document, or that it is none."""
+    try:
+        return read(raw)  # type: ignore[operator]
+    except ValueError:
+        return ValueError
+
+
+def strict(raw: bytes) -> object:
+    """The standard reader, without what only Python takes for JSON."""
+    return json.loads(raw, parse_constant=json_reader._refuse_constant)
+
+
+def test_large_answers_are_read_as_small_ones_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given documents, whole and damaged, cut into pieces anywhere, then both readers agree."""
+    for name, size in (("SMALL_BYTES", 0), ("LONG_TEXT_BYTES", 20), ("PIECE_BYTES", 13)):
+        monkeypatch.setattr(json_reader, name, size)
+    chance = Random(1)
+    for _ in range(1_500):
+        value, indent = any_value(chance), chance.choice([None, 2])
+        text = json.dumps(value, ensure_ascii=chance.random() < 0.5, indent=indent)
+        raw = text.encode("utf-8", "surrogatepass")
+        if chance.random() < 0.3:
+            at = chance.randrange(len(raw) + 1)
+            raw = raw[:at] + chance.choice(DAMAGE) + raw[at + chance.randrange(2) :]
+        assert read_or_refused(json_reader.read_json, raw) == read_or_refused(strict, raw), raw
+
+
+def test_large_bytes_are_decoded_whole() -> None:
+    """Given more than one piece of digits, with line breaks or without, then all of it is there."""
+    data = bytes(range(256)) * (PIECE // 200)
+    assert decode_hex(data.hex()) == decode_hex(data.hex("\n", 32)) == data
+    for padding in range(3):
+        whole = data + b"x" * padding
+        assert decode_base64(base64.b64encode(whole).decode()) == whole
+    with pytest.raises(ValueError, match="behind its end"):
+        decode_base64("QQ==QQ==")

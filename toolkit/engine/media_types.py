@@ -1,0 +1,91 @@
+"""The media type that bytes have, whatever anybody says of them."""
+
+import codecs
+import re
+
+from toolkit.engine.driver import Driver
+from toolkit.engine.limiter import FairLimiter
+from toolkit.engine.threads import start_thread
+from toolkit.plugins import RunInProcess, VendorFault
+from toolkit.store import Content, split
+from toolkit.workers.documents import is_json
+
+# What takes so little time to look through is looked through here and now.
+SMALL_BYTES = 64 * 1024
+_HEAD_BYTES = 16
+_SIGNATURES = (
+    (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
+    (re.compile(rb"\xff\xd8\xff"), "image/jpeg"),
+    (re.compile(rb"RIFF....WEBP", re.S), "image/webp"),
+    (re.compile(rb"RIFF....WAVE", re.S), "audio/wav"),
+    (re.compile(rb"ID3|\xff[\xe2-\xe7\xf2-\xf7\xfa-\xff]"), "audio/mpeg"),
+    (re.compile(rb"....ftyp", re.S), "audio/mp4"),
+)
+_JSON_BEGINS = frozenset(b'{["-0123456789tfn')
+_JSON_ENDS = frozenset(b'}]"0123456789el')
+_BLANK = b" \t\r\n"
+
+
+async def find_media_type(
+    content: Content, driver: Driver, in_memory: FairLimiter, account_id: str
+) -> str:
+    """The media type that bytes have; what is large is looked through beside the loop.
+
+    Args:
+        content: what was sent.
+        driver: has worker processes, where a document is parsed that may be slow to.
+        in_memory: bounds how many documents are there whole.
+        account_id: whose turn there it is.
+    """
+    if len(content) <= SMALL_BYTES:
+        found = media_type_of(content)
+        return found or _json_or_text(is_json(_whole(content)))
+    found = await start_thread(lambda: media_type_of(content))
+    if found is not None:
+        return found
+    await in_memory.acquire(account_id)
+    try:
+        step = RunInProcess(is_json, (await start_thread(lambda: _whole(content)),))
+        return _json_or_text(bool(await driver.in_process(step, account_id)))
+    except VendorFault:  # nobody else will read it either, where a worker could not
+        return "text/plain"
+    finally:
+        in_memory.release()
+
+
+def media_type_of(content: Content) -> str | None:
+    """The media type that bytes have; none for a text that may be JSON.
+
+    >>> media_type_of(b"hello")
+    'text/plain'
+    """
+    decode = codecs.getincrementaldecoder("utf-8")().decode
+    first, last, is_text = 0, 0, True
+    for n, piece in enumerate(split(content)):
+        data = bytes(piece)
+        if n == 0:
+            for signature, media_type in _SIGNATURES:
+                if signature.match(data[:_HEAD_BYTES]):
+                    return media_type
+        try:
+            decode(data)
+        except UnicodeDecodeError:
+            is_text = False
+        if not is_text or b"\0" in data:
+            return "application/octet-stream"
+        seen = data.strip(_BLANK)
+        if seen:
+            first, last = first or seen[0], seen[-1]
+    try:
+        decode(b"", True)
+    except UnicodeDecodeError:
+        return "application/octet-stream"
+    return None if first in _JSON_BEGINS and last in _JSON_ENDS else "text/plain"
+
+
+def _whole(content: Content) -> bytes:
+    return content if isinstance(content, bytes) else content.read()
+
+
+def _json_or_text(found: bool) -> str:
+    return "application/json" if found else "text/plain"

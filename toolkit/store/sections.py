@@ -1,0 +1,70 @@
+"""Bytes that are taken in pieces: a section of an open file, or what is in memory anyway."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO, TypeAlias
+
+PIECE_BYTES = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class FileSection:
+    """A section of a file, to be read as long as that stays open, by one reader at a time.
+
+    Attributes:
+        file: open to be read, in bytes.
+        start: the offset of the first byte.
+        size: how many bytes there are.
+    """
+
+    file: IO[bytes]
+    start: int
+    size: int
+
+    def __len__(self) -> int:
+        return self.size
+
+    def read(self) -> bytes:
+        """Read all of it."""
+        return b"".join(self.pieces())
+
+    def pieces(self, size: int = PIECE_BYTES) -> Iterator[bytes]:
+        """Read it piece by piece.
+
+        Raises:
+            EOFError: the file has become shorter.
+        """
+        at, end = self.start, self.start + self.size
+        while at < end:
+            self.file.seek(at)
+            piece = self.file.read(min(size, end - at))
+            if not piece:
+                raise EOFError
+            yield piece
+            at += len(piece)
+
+
+Content: TypeAlias = bytes | FileSection
+
+
+def split(content: Content, size: int = PIECE_BYTES) -> Iterator[bytes | memoryview]:
+    """Go through bytes piece by piece.
+
+    >>> [bytes(piece) for piece in split(b"abcde", 2)]
+    [b'ab', b'cd', b'e']
+    """
+    if isinstance(content, FileSection):
+        yield from content.pieces(size)
+        return
+    view = memoryview(content)
+    for at in range(0, len(view), size):
+        yield view[at : at + size]
+
+
+def sha256_of(content: Content) -> str:
+    """Compute the SHA-256 of bytes; it belongs in a thread where they are many."""
+    digest = hashlib.sha256()
+    for piece in split(content):
+        digest.update(piece)
+    return digest.hexdigest()

@@ -1,0 +1,38 @@
+"""Bytes that came as text, decoded piece by piece: other threads run in between."""
+
+import base64
+
+PIECE = 1024 * 1024  # characters; a multiple of what one step of either decoder takes
+_BLANKS = " \t\r\n"
+
+
+def decode_hex(text: str) -> bytes:
+    """Decode hexadecimal digits.
+
+    >>> decode_hex("746561")
+    b'tea'
+
+    Raises:
+        ValueError: they are none.
+    """
+    if any(blank in text for blank in _BLANKS):
+        text = "".join(text.split())
+    return b"".join(bytes.fromhex(piece) for piece in _pieces(text))
+
+
+def decode_base64(text: str) -> bytes:
+    """Decode Base64, and nothing that is not quite that.
+
+    >>> decode_base64("dGVh")
+    b'tea'
+
+    Raises:
+        ValueError: it is none.
+    """
+    if 0 <= text.find("=") < len(text) - 2:
+        raise ValueError("it goes on behind its end")
+    return b"".join(base64.b64decode(piece, validate=True) for piece in _pieces(text))
+
+
+def _pieces(text: str) -> list[str]:
+    return [text[at : at + PIECE] for at in range(0, len(text), PIECE)]
