@@ -255,11 +255,12 @@ def is_property(name: str, value: object) -> bool:
 
 def spelled(parameter: Any) -> str:
     """An argument or an option as one types it."""
+    choices = "|".join(map(str, getattr(parameter.type, "choices", ())))
     if parameter.param_type_name == "argument":
-        name = (parameter.metavar or parameter.name).upper()
+        name = choices or (parameter.metavar or parameter.name).upper()
         return name if parameter.required else f"[{name}]"
     names = "/".join([*parameter.opts, *parameter.secondary_opts])
-    return names if parameter.is_flag else f"{names} …"
+    return names if parameter.is_flag else f"{names} {choices or '…'}"
 
 
 def described(name: str, command: Any) -> Iterator[str]:

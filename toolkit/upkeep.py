@@ -185,8 +185,23 @@ def create_account(
         typer.echo(f"✓ {account.id} {account.email}\n{account.api_key}")
 
 
+def known_accounts(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """The addresses of a directory's accounts, for a shell that completes one."""
+    import sqlite3
+
+    from toolkit.store.glance import newest_ids
+
+    try:
+        known = newest_ids(Path(ctx.params.get("data_dir") or ".toolkit"), "accounts", 50)
+    except sqlite3.Error:  # who types is not to be disturbed
+        return []
+    return [(email, said) for email, said in known if email.startswith(incomplete)]
+
+
 def limit_account(
-    account: Annotated[str, typer.Argument(help="Its address or id.")],
+    account: Annotated[
+        str, typer.Argument(help="Its address or id.", autocompletion=known_accounts)
+    ],
     max_cost_usd_per_day: Annotated[
         float | None, typer.Option(min=0, help="What all its work may cost in a day, by UTC.")
     ] = None,

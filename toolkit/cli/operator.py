@@ -9,7 +9,7 @@ import typer
 
 from toolkit.cli.options import WhereToLook
 from toolkit.cli.output import Printer
-from toolkit.upkeep import AsJson, DataDir
+from toolkit.upkeep import AsJson, DataDir, known_accounts
 
 if TYPE_CHECKING:
     from toolkit.engine.account_admin import AccountAdmin, Rented
@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-Named = Annotated[str, typer.Argument(metavar="ACCOUNT", help="Its id or its address.")]
+Named = Annotated[
+    str,
+    typer.Argument(metavar="ACCOUNT", help="Its id or its address.", autocompletion=known_accounts),
+]
 ACCOUNTS = (
     "id", "email", "created_at", "disabled_at", "spent_usd_today", "max_cost_usd_per_day",
     "records", "stored_bytes",

@@ -5,15 +5,17 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields
+from enum import StrEnum
 from functools import partial, wraps
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args
 
 import typer
 
 from toolkit.cli import complete
 from toolkit.cli.output import Shell
+from toolkit.contract.choices import OptimizeFor, Scope, UsageGroup
 
 if TYPE_CHECKING:
     from toolkit.client import Client
@@ -22,13 +24,26 @@ WHERE = "Where, and how it is shown"
 KEY_VARIABLE = "TOOLKIT_API_KEY"
 Makes = Literal["any", "default", "none"]
 
+# Options that may be repeated take an enumeration, where typer takes no `Literal`.
+if TYPE_CHECKING:
+    ScopeWord: TypeAlias = str
+    UsageWord: TypeAlias = str
+else:
+    ScopeWord = StrEnum("ScopeWord", [(word, word) for word in get_args(Scope)])
+    UsageWord = StrEnum("UsageWord", [(word, word) for word in get_args(UsageGroup)])
+
 Name = Annotated[
     str,
     typer.Argument(
         help="A capability, such as llm.generate.", autocompletion=complete.capabilities
     ),
 ]
-Fields = Annotated[list[str] | None, typer.Argument(help="Its input: name=value, or name:=JSON.")]
+Fields = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help="Its input: name=value, or name:=JSON.", autocompletion=complete.fields_of_input
+    ),
+]
 Given = Annotated[
     Path | None,
     typer.Option("--input", help="A JSON or YAML file with its input; - is stdin."),
@@ -37,15 +52,20 @@ Provider = Annotated[
     str | None,
     typer.Option(help="Pin this vendor, or this prv_ id.", autocompletion=complete.providers),
 ]
-Optimize = Annotated[
+Optimize = Annotated[OptimizeFor | None, typer.Option(help="What to favour.")]
+MaxCost = Annotated[float | None, typer.Option(min=0, help="Spend at most this, in US dollars.")]
+OnEndpoint = Annotated[
     str | None,
     typer.Option(
-        help="What to favour: cost, latency, quality or balanced.", autocompletion=complete.aims
+        help="The ep_ id that GPU work runs on.", autocompletion=complete.ids_of("endpoints")
     ),
 ]
-MaxCost = Annotated[float | None, typer.Option(min=0, help="Spend at most this, in US dollars.")]
-OnEndpoint = Annotated[str | None, typer.Option(help="The ep_ id that GPU work runs on.")]
-OnCompute = Annotated[str | None, typer.Option(help="The cmp_ id that GPU work runs on.")]
+OnCompute = Annotated[
+    str | None,
+    typer.Option(
+        help="The cmp_ id that GPU work runs on.", autocompletion=complete.ids_of("compute")
+    ),
+]
 Deadline = Annotated[
     float | None, typer.Option(min=0, help="Fail rather than take longer, in seconds.")
 ]
@@ -102,7 +122,11 @@ class Where:
     ] = None
     api_key_env: Annotated[
         str,
-        typer.Option(help="The variable that holds the server's key.", rich_help_panel=WHERE),
+        typer.Option(
+            help="The variable that holds the server's key.",
+            autocompletion=complete.variables,
+            rich_help_panel=WHERE,
+        ),
     ] = KEY_VARIABLE
     max_wait_s: Annotated[
         float | None,
@@ -153,7 +177,7 @@ def connected(where: Where, makes: Makes = "any") -> "Iterator[Client]":
         ServiceError: `UNAVAILABLE` when the data directory cannot be used.
     """
     read_only = isinstance(where, WhereToLook) and where.read_only
-    local = where.data_dir is not None or where.sandbox or read_only
+    local = is_local(where)
     if local and (where.base_url or where.profile):
         hint = "--base-url" if where.base_url else "--profile"
         raise typer.BadParameter("name a server, or an engine right here", param_hint=hint)
@@ -161,7 +185,7 @@ def connected(where: Where, makes: Makes = "any") -> "Iterator[Client]":
     if key is None and where.api_key_env != KEY_VARIABLE:
         raise typer.BadParameter(f"{where.api_key_env} is not set", param_hint="--api-key-env")
     with ExitStack() as opened:
-        if not local and _names_server(where):
+        if not local and names_server(where):
             from toolkit.client import Client
 
             # The usual variable is the client's to read: a profile's address has another key.
@@ -191,10 +215,17 @@ def connected(where: Where, makes: Makes = "any") -> "Iterator[Client]":
         yield opened.enter_context(local_client)
 
 
-def _names_server(where: Where) -> bool:
-    from toolkit.profiles.resolution import names_server
+def is_local(where: Where) -> bool:
+    """Tell whether the options name an engine right here."""
+    read_only = isinstance(where, WhereToLook) and where.read_only
+    return where.data_dir is not None or where.sandbox or read_only
 
-    return names_server(where.base_url, where.profile)
+
+def names_server(where: Where) -> bool:
+    """Tell whether a server is spoken to, unless the options name an engine right here."""
+    from toolkit.profiles import resolution
+
+    return resolution.names_server(where.base_url, where.profile)
 
 
 def _existing(where: Where, opened: ExitStack, *, read_only: bool) -> Path:

@@ -7,12 +7,16 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from toolkit.cli import complete
 from toolkit.cli.options import Quiet, looking, on_existing
 from toolkit.cli.output import MOST, Shell, tame
 from toolkit.cli.work import take_up, waited
 from toolkit.contract.errors import ServiceError
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="The id that it was given.")]
+Id = Annotated[
+    str,
+    typer.Argument(metavar="ID", help="The id that it was given.", autocompletion=complete.own_ids),
+]
 Limit = Annotated[int, typer.Option(min=1, help="How many to show, the newest first.")]
 All = Annotated[bool, typer.Option("--all", help="Show all there are.")]
 
@@ -21,10 +25,21 @@ class _Area(TyperGroup):
     """A group whose name alone does what its first command does, which is to list or to show."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the command there where none is named."""
-        if not args or (args[0].startswith("-") and args[0] != "--help"):
+        """Put the command there where none is named, and none can follow."""
+        is_typed = bool(ctx.resilient_parsing) and not args  # and may go on with any command
+        if not is_typed and (not args or (args[0].startswith("-") and args[0] != "--help")):
             args = [next(iter(self.commands)), *args]
         return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """Offer the commands, and the options of the one that the name alone stands for."""
+        found = super().shell_complete(ctx, incomplete)
+        first = next(iter(self.commands.values()))
+        if incomplete.startswith("-"):
+            known = {item.value for item in found}
+            more = first.shell_complete(ctx.__class__(first, parent=ctx), incomplete)
+            found += [item for item in more if item.value not in known]
+        return found
 
 
 def group(help: str) -> typer.Typer:  # noqa: A002 - typer's word

@@ -1,13 +1,13 @@
 """Accounts and API keys (specification, "Account" and "Authentication")."""
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
 from toolkit.contract.base import Record, Request, Timestamp, Usd
+from toolkit.contract.choices import Scope
 
-Scope = Literal["read", "write", "admin"]
 OVERLAP_S, LONGEST_OVERLAP_S = 24 * 3600, 7 * 24 * 3600
 _TELLS_A_KEY = re.compile(r"/account(/keys(/[^/]+/rotate)?)?")
 

@@ -1,13 +1,12 @@
 """Provider connections: pointers to secrets that the caller keeps."""
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import AfterValidator, Field, model_validator
 
 from toolkit.contract.base import ErrorInfo, Record, Request, Timestamp
-
-ConnectionType = Literal["environment", "aws_secrets_manager"]
+from toolkit.contract.choices import ConnectionType
 
 _VARIABLE = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")
 _KEY_SHAPES = re.compile(

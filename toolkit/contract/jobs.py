@@ -5,13 +5,13 @@ from typing import Literal
 from pydantic import Field, PrivateAttr
 
 from toolkit.contract.base import ErrorInfo, JsonObject, Record, Request, Timestamp, Usd
+from toolkit.contract.choices import OptimizeFor
 
 JobStatus = Literal["queued", "running", "completed", "failed", "cancelled"]
 FinalStatus = Literal["completed", "failed", "cancelled"]
 FROM_ARTIFACTS = "from_artifacts"  # the member of a job's input that the service itself sets
 FINAL_STATUSES: frozenset[str] = frozenset({"completed", "failed", "cancelled"})
 CostSource = Literal["reported", "metered", "estimated", "unknown"]
-OptimizeFor = Literal["cost", "latency", "quality", "balanced"]
 BreakerState = Literal["closed", "open", "half_open"]
 AttemptStatus = Literal["running", "completed", "failed", "cancelled", "interrupted"]
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from toolkit.contract.base import JsonObject, Record, Request, Timestamp, Usd
-from toolkit.contract.jobs import OptimizeFor
+from toolkit.contract.choices import OptimizeFor
 
 CapabilityName = Annotated[str, Field(min_length=1, max_length=128)]
 

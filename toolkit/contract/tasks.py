@@ -5,13 +5,13 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from toolkit.contract.base import ErrorInfo, JsonObject, Record, Request, Timestamp, Usd
+from toolkit.contract.choices import Decision
 from toolkit.contract.jobs import Options
 from toolkit.contract.plans import Constraints, Missing, PlanCreate
 from toolkit.contract.workflows import NodeId
 
 TaskStatus = Literal["planning", "blocked", "executing", "reviewing", "completed", "failed"]
 FINAL_TASK_STATUSES: frozenset[str] = frozenset({"completed", "failed"})
-Decision = Literal["pass", "retry", "fail"]
 Issue = Annotated[str, Field(min_length=1, max_length=1_000)]
 PERSON = "person"  # who reviews where it is not the checks
 

@@ -1,13 +1,13 @@
 """Usage: what was done on which day, by whom, and what it cost."""
 
 from datetime import date
-from typing import Literal, get_args
+from typing import get_args
 
 from pydantic import Field
 
 from toolkit.contract.base import Record, Usd
+from toolkit.contract.choices import UsageGroup
 
-UsageGroup = Literal["day", "capability", "provider", "connection", "agent", "key"]
 USAGE_GROUPS: tuple[UsageGroup, ...] = get_args(UsageGroup)
 DEFAULT_GROUPS: tuple[UsageGroup, ...] = ("day", "capability", "provider")
 

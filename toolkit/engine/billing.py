@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 from toolkit.contract.base import now
 from toolkit.contract.billing import PLATFORM, Billing, BillingLine
+from toolkit.contract.choices import UsageGroup
 from toolkit.contract.compute import Compute
-from toolkit.contract.usage import UsageGroup
 from toolkit.engine.core import Core
 from toolkit.engine.usage import Usage
 

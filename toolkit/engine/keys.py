@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from toolkit.contract.account import ApiKey, KeyCreate, KeyCreated, KeyRotate, Scope
+from toolkit.contract.account import ApiKey, KeyCreate, KeyCreated, KeyRotate
 from toolkit.contract.base import now, rfc3339
+from toolkit.contract.choices import Scope
 from toolkit.contract.errors import ErrorCode, RequestError, not_found
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.engine.allowance import Allowances, limit_of_key

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from toolkit.contract.base import JsonObject
+from toolkit.contract.choices import Decision
 from toolkit.contract.plans import PlanNode
-from toolkit.contract.tasks import Criteria, Decision, RecommendedAction, Review
+from toolkit.contract.tasks import Criteria, RecommendedAction, Review
 from toolkit.engine._chains import Chains, role_of
 from toolkit.engine._findings import Criterion, Cure, Finding, fits, inspect
 from toolkit.engine._wording import read

@@ -5,9 +5,10 @@ from datetime import date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 
 from toolkit.contract.base import now, rfc3339
+from toolkit.contract.choices import UsageGroup
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.jobs import Attempt, Job
-from toolkit.contract.usage import DEFAULT_GROUPS, UsageGroup, UsageLine
+from toolkit.contract.usage import DEFAULT_GROUPS, UsageLine
 from toolkit.engine.core import Core
 from toolkit.engine.nanos import dollars, nanos
 from toolkit.store import Count, Lease

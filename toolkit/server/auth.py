@@ -7,7 +7,7 @@ from fastapi import Depends, Request
 from starlette.datastructures import Headers
 from starlette.types import Scope as Connection
 
-from toolkit.contract.account import Scope
+from toolkit.contract.choices import Scope
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.engine import Engine
 from toolkit.engine.keys import Principal

@@ -9,9 +9,10 @@ from datetime import date
 from fastapi import Request
 
 from toolkit.contract.billing import MONTH_PATTERN
+from toolkit.contract.choices import UsageGroup
 from toolkit.contract.errors import Detail, ErrorCode, RequestError, not_found
 from toolkit.contract.ids import Prefix, is_id
-from toolkit.contract.usage import DEFAULT_GROUPS, USAGE_GROUPS, UsageGroup
+from toolkit.contract.usage import DEFAULT_GROUPS, USAGE_GROUPS
 
 DEFAULT_LIMIT, MAX_LIMIT = 50, 200
 LONGEST_POLL_S, LONGEST_WAIT_S = 30, 60

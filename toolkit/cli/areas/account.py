@@ -19,7 +19,10 @@ def show(
     shell: Shell,
     account: Annotated[  # noqa: ARG001 - `show_account` sees to it
         str | None,
-        typer.Argument(help="One of a data directory, by id or address; that of the key if none."),
+        typer.Argument(
+            help="One of a data directory, by id or address; that of the key if none.",
+            autocompletion=upkeep.known_accounts,
+        ),
     ] = None,
 ) -> None:
     """Show the account that the key belongs to, or one of a data directory with all it has."""

@@ -57,7 +57,13 @@ def create(
 @on_service
 def run(
     shell: Shell,
-    name: Annotated[str, typer.Argument(help="An agent, as name or name@version.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="An agent, as name or name@version.",
+            autocompletion=complete.ids_of("agents", "name"),
+        ),
+    ],
     fields: Annotated[list[str] | None, typer.Argument(help="Its parameters: name=value.")] = None,
     max_cost_usd: options.MaxCost = None,
     no_wait: options.NoWait = False,

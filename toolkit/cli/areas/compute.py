@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from toolkit.cli import complete
 from toolkit.cli.options import on_service
 from toolkit.cli.output import Shell
 from toolkit.cli.verbs import deletes, group, reads
@@ -18,10 +19,18 @@ deletes(app, "compute")
 def create(
     shell: Shell,
     name: Annotated[str, typer.Argument(help="What to call it.")],
-    gpu_type: Annotated[str, typer.Argument(help="Such as `NVIDIA GeForce RTX 4090`.")],
+    gpu_type: Annotated[
+        str, typer.Argument(help="Such as `NVIDIA GeForce RTX 4090`.", autocompletion=complete.gpus)
+    ],
     image: Annotated[str | None, typer.Option(help="The container to run.")] = None,
-    storage_id: Annotated[str | None, typer.Option(help="A volume to mount.")] = None,
-    template_id: Annotated[str | None, typer.Option(help="A template for pods.")] = None,
+    storage_id: Annotated[
+        str | None,
+        typer.Option(help="A volume to mount.", autocompletion=complete.ids_of("storage")),
+    ] = None,
+    template_id: Annotated[
+        str | None,
+        typer.Option(help="A template for pods.", autocompletion=complete.ids_of("templates")),
+    ] = None,
 ) -> None:
     """Rent a GPU pod."""
     made = shell.client.compute.create(

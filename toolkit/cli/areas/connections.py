@@ -8,6 +8,7 @@ from toolkit.cli import complete
 from toolkit.cli.options import on_existing, on_service
 from toolkit.cli.output import Shell
 from toolkit.cli.verbs import deletes, group, reads
+from toolkit.contract.choices import ConnectionType
 from toolkit.contract.errors import ErrorCode, RequestError
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def create(
     provider: Vendor,
     secret_ref: Annotated[str, typer.Argument(help="The name of the variable, or of the secret.")],
     connection_type: Annotated[
-        str, typer.Option("--type", help="environment or aws_secrets_manager.")
+        ConnectionType, typer.Option("--type", help="Where the secret is.")
     ] = "environment",
 ) -> None:
     """Register a pointer to a secret: its name, never its value."""
@@ -60,7 +61,8 @@ def discover(
     connect: Annotated[
         list[str] | None,
         typer.Option(
-            help="Connect this vendor; repeatable, or `all`.", autocompletion=complete.providers
+            help="Connect this vendor; repeatable, or `all`.",
+            autocompletion=complete.vendors_to_connect,
         ),
     ] = None,
 ) -> None:
@@ -89,7 +91,9 @@ def test(
     shell: Shell,
     connection: Annotated[
         str,
-        typer.Argument(help="A connected vendor, or an id.", autocompletion=complete.providers),
+        typer.Argument(
+            help="A connected vendor, or an id.", autocompletion=complete.connected_vendors
+        ),
     ],
 ) -> None:
     """Say whether a pointer resolves and the vendor takes the key; costs nothing."""
@@ -108,7 +112,9 @@ def trust(
     shell: Shell,
     connection: Annotated[
         str,
-        typer.Argument(help="A connected vendor, or an id.", autocompletion=complete.providers),
+        typer.Argument(
+            help="A connected vendor, or an id.", autocompletion=complete.connected_vendors
+        ),
     ],
 ) -> None:
     """Use models under budgets again that billed more than was reserved for them."""

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from toolkit.cli import complete
 from toolkit.cli.options import on_service
 from toolkit.cli.output import Shell
 from toolkit.cli.verbs import deletes, group, reads
@@ -18,12 +19,21 @@ deletes(app, "endpoints")
 def create(
     shell: Shell,
     name: Annotated[str | None, typer.Argument(help="What to call it.")] = None,
-    gpu_ids: Annotated[str | None, typer.Option(help="The pool of GPUs, such as ADA_24.")] = None,
+    gpu_ids: Annotated[
+        str | None,
+        typer.Option(help="The pool of GPUs, such as ADA_24.", autocompletion=complete.pools),
+    ] = None,
     workers_min: Annotated[int | None, typer.Option(min=0, help="Kept ready.")] = None,
     workers_max: Annotated[int | None, typer.Option(min=1, help="At most.")] = None,
     image: Annotated[str | None, typer.Option(help="The container to run.")] = None,
-    storage_id: Annotated[str | None, typer.Option(help="A volume to attach.")] = None,
-    template_id: Annotated[str | None, typer.Option(help="A shared template.")] = None,
+    storage_id: Annotated[
+        str | None,
+        typer.Option(help="A volume to attach.", autocompletion=complete.ids_of("storage")),
+    ] = None,
+    template_id: Annotated[
+        str | None,
+        typer.Option(help="A shared template.", autocompletion=complete.ids_of("templates")),
+    ] = None,
 ) -> None:
     """Create a serverless endpoint."""
     made = shell.client.endpoints.create(

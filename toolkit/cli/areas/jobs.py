@@ -4,12 +4,17 @@ from typing import Annotated
 
 import typer
 
-from toolkit.cli import options
+from toolkit.cli import complete, options
 from toolkit.cli.options import on_service
 from toolkit.cli.output import Shell
 from toolkit.cli.verbs import executions, group
 from toolkit.cli.work import started, waited
 from toolkit.given import parsed
+
+Kind = Annotated[
+    str,
+    typer.Argument(help="What to do, such as image.", autocompletion=complete.kinds_of_job),
+]
 
 app = group("What executes a capability: for a run, for a workflow's node, or on your own compute.")
 executions(app, "jobs")
@@ -19,8 +24,11 @@ executions(app, "jobs")
 @on_service
 def create(
     shell: Shell,
-    type: Annotated[str, typer.Argument(help="What to do, such as image.")],  # noqa: A002
-    compute_id: Annotated[str, typer.Argument(help="The cmp_ id to do it on.")],
+    type: Kind,  # noqa: A002 - the contract's word
+    compute_id: Annotated[
+        str,
+        typer.Argument(help="The cmp_ id to do it on.", autocompletion=complete.ids_of("compute")),
+    ],
     fields: options.Fields = None,
     given: options.Given = None,
     optimize_for: options.Optimize = None,

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from toolkit.cli import options
 from toolkit.cli.options import looking, on_existing, on_named
 from toolkit.cli.output import MOST, Shell
 from toolkit.cli.verbs import Id, group
@@ -35,8 +36,8 @@ def create(
     shell: Shell,
     name: Annotated[str | None, typer.Option(help="What it is for.")] = None,
     scope: Annotated[
-        list[str] | None,
-        typer.Option(help="read, write or admin; repeatable, the first two by default."),
+        list[options.ScopeWord] | None,
+        typer.Option(help="What it allows; repeatable, read and write by default."),
     ] = None,
     max_cost_usd_per_day: Annotated[
         float | None, typer.Option(min=0, help="What may be spent with it in a day, by UTC.")

@@ -11,6 +11,7 @@ from toolkit.cli.options import on_existing, on_service
 from toolkit.cli.output import Shell
 from toolkit.cli.verbs import Id, follows, group, reads
 from toolkit.cli.work import make_folder, saved, started, waited
+from toolkit.contract.choices import Decision
 from toolkit.given import parsed
 
 REVIEWS = ("decision", "score", "issues", "reviewer")
@@ -83,7 +84,7 @@ def resume(shell: Shell, id: Id) -> None:  # noqa: A002 - the contract's word
 def review(
     shell: Shell,
     id: Id,  # noqa: A002
-    decision: Annotated[str, typer.Argument(help="pass, retry or fail.")],
+    decision: Annotated[Decision, typer.Argument(help="The verdict.")],
     issue: Annotated[list[str] | None, typer.Option(help="What is wrong; repeatable.")] = None,
     score: Annotated[float | None, typer.Option(min=0, max=1, help="Overall.")] = None,
     node_id: Annotated[

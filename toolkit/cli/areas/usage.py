@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from toolkit.cli import options
 from toolkit.cli.options import looking
 from toolkit.cli.output import Shell
 from toolkit.cli.verbs import group
@@ -19,8 +20,8 @@ app = group("What was used, and what it cost.")
 def list_them(
     shell: Shell,
     by: Annotated[
-        list[str] | None,
-        typer.Option(help="Of day, capability, provider, connection, agent, key; repeatable."),
+        list[options.UsageWord] | None,
+        typer.Option(help="What lines are summed up by; repeatable."),
     ] = None,
     first: Annotated[str | None, typer.Option(help="The first day, such as 2026-11-01.")] = None,
     last: Annotated[str | None, typer.Option(help="The last day.")] = None,

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from toolkit.cli import options
+from toolkit.cli import complete, options
 from toolkit.cli.options import on_existing, on_service
 from toolkit.cli.output import Shell
 from toolkit.cli.verbs import Id, follows, group, reads
@@ -58,7 +58,9 @@ def retry(
 def fork(
     shell: Shell,
     id: Id,  # noqa: A002
-    from_node: Annotated[str, typer.Argument(help="The node to run again.")],
+    from_node: Annotated[
+        str, typer.Argument(help="The node to run again.", autocompletion=complete.nodes)
+    ],
     fields: Annotated[
         list[str] | None,
         typer.Argument(help="Input of that node that differs: name=value, or name:=JSON."),

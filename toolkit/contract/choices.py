@@ -1,0 +1,12 @@
+"""Closed sets of words: of the wire's models, and of what a command's options take.
+
+They need no pydantic, so that a command has them without it.
+"""
+
+from typing import Literal
+
+ConnectionType = Literal["environment", "aws_secrets_manager"]
+Decision = Literal["pass", "retry", "fail"]
+OptimizeFor = Literal["cost", "latency", "quality", "balanced"]
+Scope = Literal["read", "write", "admin"]
+UsageGroup = Literal["day", "capability", "provider", "connection", "agent", "key"]

@@ -1,0 +1,48 @@
+"""A glance at a data directory: the newest ids in it, for a shell that completes them."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import quote
+
+PATIENCE_S = 0.2  # for a database that others have locked
+# By area: the table, its column of ids, and the one that says more of each.
+_TABLES = {
+    "account/keys": ("api_keys", "id", "''"),
+    "accounts": ("accounts", "email", "id"),
+    "agents": ("agents", "id", "json_extract(doc, '$.name')"),
+    "agents by name": ("agents", "json_extract(doc, '$.name')", "id"),
+    "artifacts": ("artifacts", "id", "''"),
+    "compute": ("compute", "id", "status"),
+    "endpoints": ("endpoints", "id", "status"),
+    "jobs": ("jobs", "id", "capability || ' ' || status"),
+    "plans": ("plans", "id", "''"),
+    "providers/connections": ("connections", "id", "provider"),
+    "runs": ("jobs", "run_id", "capability || ' ' || status"),
+    "storage": ("storage", "id", "status"),
+    "tasks": ("tasks", "id", "status"),
+    "templates": ("templates", "id", "status"),
+    "workflows": ("workflows", "id", "status"),
+}
+
+
+def newest_ids(data_dir: Path, area: str, most: int) -> list[tuple[str, str]]:
+    """Read the newest ids of an area, and a word on each; nothing is written or waited for.
+
+    Args:
+        data_dir: where everything is kept.
+        area: the path of the area below `/v1`; `accounts`, and `agents by name`.
+        most: how many.
+
+    Raises:
+        sqlite3.Error: there is no database, or none that can be read now.
+    """
+    table, ids, more = _TABLES[area]
+    uri = f"file:{quote(str((data_dir / 'state.db').absolute()))}?mode=ro"
+    with closing(sqlite3.connect(uri, uri=True, timeout=PATIENCE_S)) as connection:
+        found = connection.execute(
+            f"SELECT {ids}, {more} FROM {table} WHERE {ids} IS NOT NULL"  # noqa: S608 - our names
+            " ORDER BY created_at DESC LIMIT ?",
+            (most,),
+        )
+        return [(str(one), str(said)) for one, said in found]
