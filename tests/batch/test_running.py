@@ -151,25 +151,36 @@ def test_a_batch_takes_up_where_it_ended(
     assert at(notebook(*cells, check + "  # changed"), [1])[1] != first[1]
 
 
-def test_the_exit_code_is_the_number_of_failures(tmp_path: Path, notebook: Write) -> None:
-    """Given a grid of which two rows fail, then the exit code is 2, and the summary says so."""
-    path = notebook("x = 1", "assert x < 3")
+def test_a_batch_of_which_some_failed(tmp_path: Path, notebook: Write) -> None:
+    """Given a grid of which two rows fail, then the exit code is 1, and how many is said."""
+    path = notebook("x = 1", "from toolkit.batch import record\nrecord('y', x)\nassert x < 3")
     grid = tmp_path / "grid.yaml"
     grid.write_text("x: [1, 2, 3, 4]\n")
     given = ["batch", str(path), "--grid", str(grid), "--out", str(tmp_path / "out")]
     shown = runner.invoke(app, [*given, "--workers", "2"])
-    assert shown.exit_code == 2
+    assert shown.exit_code == 1
     assert "2 completed, 2 failed" in shown.stdout
     assert "AssertionError" in shown.stderr
+    grid.write_text("x: [1, 2]\n")
+    again = runner.invoke(app, [*given, "--json"])  # they are kept: nothing runs
+    assert again.exit_code == 0
+    told = json.loads(again.stdout)
+    assert told["counts"] == {"completed": 2, "failed": 0, "not run": 0}
+    assert [row["recorded"] for row in told["rows"]] == [{"y": 1}, {"y": 2}]
+    assert told["out"] == str(tmp_path / "out")
 
 
-def test_the_exit_code_has_a_cap(
-    tmp_path: Path, notebook: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Given more failures than an exit code can count, then it is 100."""
-    failed = [Outcome({"x": x}, f"{x}.ipynb", "failed", "E") for x in range(300)]
-    monkeypatch.setattr("toolkit.batch.running.run_all", lambda *_: failed)
-    assert runner.invoke(app, ["batch", "n.ipynb", "--grid", "g.csv"]).exit_code == 100
+def test_a_batch_as_json(tmp_path: Path, notebook: Write) -> None:
+    """Given `--json` and a failure, then stdout is one document, and stderr tells how far."""
+    path = notebook("x = 1", "assert x > 3")
+    grid = tmp_path / "grid.yaml"
+    grid.write_text("x: [1]\n")
+    given = ["batch", str(path), "--grid", str(grid), "--out", str(tmp_path / "out"), "--json"]
+    shown = runner.invoke(app, given)
+    assert shown.exit_code == 1
+    (row,) = json.loads(shown.stdout)["rows"]
+    assert (row["status"], row["parameters"]) == ("failed", {"x": 1})
+    assert "1/1, 1 failed" in shown.stderr
 
 
 @pytest.mark.parametrize(
@@ -177,12 +188,13 @@ def test_the_exit_code_has_a_cap(
     [("y: [1]", "no parameter `y`"), ("x: sk-abcdefghijklmnop", "looks like a key")],
 )
 def test_a_refused_grid_runs_nothing(tmp_path: Path, notebook: Write, grid: str, says: str) -> None:
-    """Given a grid that cannot be used, then the exit code is 101, in a line, and nothing ran."""
+    """Given a grid that cannot be used, then it is refused in a line, and nothing ran."""
     (tmp_path / "grid.yaml").write_text(grid)
     given = [str(notebook(*SQUARE)), "--grid", str(tmp_path / "grid.yaml")]
     shown = runner.invoke(app, ["batch", *given, "--out", str(tmp_path / "out")])
-    assert (shown.exit_code, says in shown.stderr) == (101, True)
-    assert "sk-abc" not in shown.stderr
+    assert isinstance(shown.exception, RequestError)  # which ends a command by 3
+    assert says in str(shown.exception)
+    assert "sk-abc" not in str(shown.exception)
     assert not (tmp_path / "out").exists()
 
 

@@ -1,5 +1,6 @@
 """How commands end: exit codes, errors on stderr, and what a shell is told."""
 
+import ast
 import json
 import os
 import re
@@ -11,8 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.conftest import Server
+from toolkit import RequestError, ServiceError, WorkError, cli, upkeep
 from toolkit.cli import app, main
-from toolkit.cli.errors import EXIT_CODES
+from toolkit.cli.errors import EXIT_CODES, exit_code
+from toolkit.contract.errors import ErrorCode
 
 CARD = ["composition.layout", "title=Tea", "width:=300", "height:=200", "--sandbox", "-q"]
 
@@ -69,6 +72,19 @@ def test_an_exit_code_tells_why(
     assert says in shown.err
     assert "Traceback" not in shown.err
     assert code in EXIT_CODES
+
+
+def test_commands_end_by_the_codes_of_the_table() -> None:
+    """Given the commands' source, then each exit code in it is one of the one table."""
+    found = set()
+    for path in [*Path(cli.__file__).parent.rglob("*.py"), Path(upkeep.__file__)]:
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(call, ast.Call) and ast.unparse(call.func) in ("typer.Exit", "sys.exit"):
+                found |= {each.value for each in call.args if isinstance(each, ast.Constant)}
+    assert found == {1}
+    kinds = (RequestError, ServiceError, WorkError)
+    found |= {exit_code(kind(ErrorCode.INTERNAL)) for kind in kinds}
+    assert found | {0, 2, 130} == set(EXIT_CODES)  # those are typer's own
 
 
 def test_an_error_is_json_where_results_are(

@@ -22,7 +22,7 @@ class Commands(LazyGroup):
         "run": Home("toolkit.cli.areas.runs", "run", WORK),
         "task": Home("toolkit.cli.areas.tasks", "task", WORK),
         "route": Home("toolkit.cli.alone", "route", WORK),
-        "batch": Home("toolkit.batch.cli", "batch", HERE),
+        "batch": Home("toolkit.cli.batch", "batch", HERE),
         "demo": Home("toolkit.cli.demo", "demo", HERE),
         "serve": Home("toolkit.cli.serve", "serve", HERE),
         "verify": Home("toolkit.cli.verify", "verify", HERE),

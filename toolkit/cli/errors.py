@@ -8,11 +8,11 @@ from toolkit.contract.errors import ErrorCode, RequestError, ServiceError, Toolk
 
 EXIT_CODES = {
     0: "done",
-    1: "the work failed",
+    1: "the work failed, or what was examined is not sound",
     2: "the command was not understood",
     3: "the request was refused: change it first",
     4: "the service is away, or cannot serve now; what it has accepted goes on",
-    130: "interrupted; the work goes on",
+    130: "interrupted; what was accepted goes on, and what is done is kept",
 }
 
 

@@ -1,16 +1,14 @@
-"""The command `toolkit batch`."""
+"""`toolkit batch`."""
 
+import json
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from toolkit.contract.errors import ToolkitError
-
-MOST_FAILURES = 100
-REFUSED = 101
-STOPPED = 130
+from toolkit.cli.options import AsJson
+from toolkit.cli.output import print_json, tame
 
 
 def batch(
@@ -36,27 +34,30 @@ def batch(
     renew_after: Annotated[
         int, typer.Option(min=1, help="Replace what kernels are forked from after so many.")
     ] = 500,
+    as_json: AsJson = False,
 ) -> None:
     """Run a notebook once for each row of a grid, side by side in warm kernels.
 
-    The exit code is the number of failures, at most 100; 101 if the notebook or the grid was
-    refused and nothing ran; 130 if it was stopped by Ctrl-C. A second run takes up where this one
-    ended.
+    Progress is told on stderr. A second run takes up where this one ended.
     """
     from toolkit.batch.running import Batch, run_all
 
     modules = None if preload is None else tuple(name for name in preload if name != "none")
     given = Batch(notebook, out, workers, timeout, resume, modules, fork, renew_after)
+    table = out / "results.csv"
     try:
         outcomes = run_all(given, grid)
-    except ToolkitError as refused:
-        print(refused, file=sys.stderr)
-        raise typer.Exit(REFUSED) from None
     except KeyboardInterrupt:
-        print(f"Stopped; what is done is in {out / 'results.csv'}.", file=sys.stderr)
-        raise typer.Exit(STOPPED) from None
+        print(tame(f"Stopped; what is done is in {table}."), file=sys.stderr)
+        raise
     failures = sum(one.status == "failed" for one in outcomes)
-    kept = sum(one.kept for one in outcomes)
-    before = f", {kept} of them before" if kept else ""
-    print(f"{len(outcomes) - failures} completed{before}, {failures} failed: {out / 'results.csv'}")
-    raise typer.Exit(min(failures, MOST_FAILURES))
+    if as_json:
+        report = json.loads((out / "report.json").read_text(encoding="utf-8"))
+        print_json({**report, "out": str(out)})
+    else:
+        kept = sum(one.kept for one in outcomes)
+        before = f", {kept} of them before" if kept else ""
+        completed = f"{len(outcomes) - failures} completed{before}, {failures} failed"
+        print(tame(f"{completed}: {table}"))
+    if failures:
+        raise typer.Exit(1)
