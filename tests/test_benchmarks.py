@@ -13,6 +13,7 @@ from benchmarks import (
     many_clients,
     many_workflows,
     store_growth,
+    transfers,
 )
 
 
@@ -74,6 +75,13 @@ def test_many_clients(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mo
     assert set(found) == {f"many_clients.{name}" for name in names}
     assert found["many_clients.lost"]["runs"] > 0  # type: ignore[operator]
     assert found["many_clients.doubled"]["sent_twice"] > 0  # type: ignore[operator]
+
+
+def test_transfers(capsys: pytest.CaptureFixture[str]) -> None:
+    """Given small artifacts, then what a server grows by is told of all ways to send them."""
+    asyncio.run(transfers.main(1_000_000, 0.1, 1))
+    names = ("slow_readers", "half_uploads", "uploads", "large_inputs")
+    assert set(figures(capsys)) == {f"transfers.{name}" for name in names}
 
 
 def test_store_growth(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ import logging
 import os
 import threading
 import weakref
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -230,7 +230,8 @@ class LoopTransport(httpx.BaseTransport):
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Have the app answer, and wait for it."""
-        request.read()
+        if not _is_handed_on(request):
+            request.read()
         return _detached(self._thread.call(self._thread.answer(_copied(request))), request)
 
 
@@ -244,13 +245,36 @@ class AsyncLoopTransport(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Have the app answer on its own loop."""
-        await request.aread()
+        if not _is_handed_on(request):
+            await request.aread()
         future = self._thread.submit(self._thread.answer(_copied(request)))
         return _detached(await asyncio.wrap_future(future), request)
 
 
+class _HandedOn(httpx.AsyncByteStream):
+    """A body that is read as the engine takes it, such as a file's."""
+
+    def __init__(self, stream: httpx.SyncByteStream) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        """Read it a piece at a time, in a thread."""
+        pieces = iter(self._stream)
+        while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
+            yield piece
+
+
+def _is_handed_on(request: httpx.Request) -> bool:
+    """Whether a body need not be there whole: what is in memory anyway, is."""
+    stream = request.stream
+    return isinstance(stream, httpx.SyncByteStream) and not isinstance(stream, httpx.ByteStream)
+
+
 def _copied(request: httpx.Request) -> httpx.Request:
     """The request with a body that another loop can read."""
+    if isinstance(request.stream, httpx.SyncByteStream) and _is_handed_on(request):
+        stream = _HandedOn(request.stream)
+        return httpx.Request(request.method, request.url, headers=request.headers, stream=stream)
     return httpx.Request(
         request.method, request.url, headers=request.headers, content=request.content
     )

@@ -1,11 +1,13 @@
 """Artifacts: where they came from, and how they go."""
 
+import asyncio
 import os
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
-from toolkit import Client, RequestError, Workflow
+from toolkit import AsyncClient, Client, RequestError, ServiceError, Workflow
 
 LARGE = b"tea leaves " * 1000
 
@@ -90,3 +92,54 @@ def test_what_goes_on_is_not_deleted(client: Client) -> None:
     assert refused.value.code.name == "CONFLICT"
     run.cancel()
     assert client.artifacts.delete(first).record.deleted
+
+
+def test_files_come_and_go_in_pieces(client: Client, tmp_path: Path) -> None:
+    """Given a file of 32 MB, then it is uploaded and saved whole, and nobody has it in memory."""
+    source, folder = tmp_path / "leaves.bin", tmp_path / "saved"
+    folder.mkdir()
+    piece = os.urandom(2**20)
+    with source.open("wb") as file:
+        for _ in range(32):
+            file.write(piece)
+    tracemalloc.start()
+    try:
+        kept = client.artifacts.upload(source)
+        saved = kept.save(folder)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept.size_bytes == 2**25
+    assert saved == folder / kept.filename
+    assert saved.read_bytes() == source.read_bytes()
+    assert peak < 2**24
+
+
+def test_what_is_not_whole_is_not_saved(client: Client, data_dir: Path, tmp_path: Path) -> None:
+    """Given bytes that were damaged in the store, when they are saved, then no file is there."""
+    kept = client.artifacts.upload(LARGE * 200)
+    (path,) = files(data_dir)
+    with path.open("r+b") as file:
+        file.seek(1_500_000)
+        file.write(b"dust")
+    folder = tmp_path / "saved"
+    folder.mkdir()
+    (folder / kept.filename).write_text("what was there before")
+    with pytest.raises(ServiceError, match="nothing was saved"):
+        kept.save(folder)
+    assert [one.read_text() for one in folder.iterdir()] == ["what was there before"]
+
+
+def test_async_clients_take_files_in_pieces(client: Client, tmp_path: Path) -> None:
+    """Given the client to be awaited, then it uploads and saves as the other does."""
+    source = tmp_path / "leaves.bin"
+    source.write_bytes(LARGE * 200)
+
+    async def there_and_back() -> Path:
+        api_key = client.account.create_key(scopes=["read", "write"]).api_key
+        async with AsyncClient(str(client._http.url), api_key) as other:
+            kept = await other.artifacts.upload(source)
+            return await kept.save(tmp_path / "saved.bin")
+
+    if "engine.invalid" not in client._http.url:
+        assert asyncio.run(there_and_back()).read_bytes() == source.read_bytes()

@@ -7,10 +7,11 @@ from typing import Any
 
 import httpx
 import pytest
+from fastapi import FastAPI
 
 from tests.server.conftest import Wire
 from toolkit.server import create_app
-from toolkit.server.transfers import CHUNK_BYTES, MAX_UPLOADS_OF_KEY
+from toolkit.server.transfers import CHUNK_BYTES, MAX_DOWNLOADS_OF_KEY, MAX_UPLOADS_OF_KEY
 
 B = b"frontier"
 KIND = "multipart/form-data; boundary=frontier"
@@ -116,17 +117,50 @@ async def test_a_download_is_read_as_it_is_taken(wire: Wire) -> None:
     async def send(message: dict[str, Any]) -> None:
         sizes.append(len(message.get("body", b"")))
 
+    await get(create_app(wire.engine), path, wire.headers, send)
+    assert max(sizes) == CHUNK_BYTES
+    assert sum(sizes) == len(LARGE)
+
+
+async def get(app: FastAPI, path: str, headers: dict[str, str], send: Any) -> None:
+    """Ask an app for something as a server does, which sends as fast as it is taken."""
+
     async def receive() -> dict[str, Any]:
         await asyncio.Event().wait()
         return {}
 
-    request = httpx.Request("GET", f"http://service.test{path}", headers=wire.headers)
-    headers = [(name.lower(), value) for name, value in request.headers.raw]
+    request = httpx.Request("GET", f"http://service.test{path}", headers=headers)
     scope = {
         "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "GET",
         "scheme": "http", "path": path, "raw_path": path.encode(), "query_string": b"",
-        "root_path": "", "headers": headers, "server": None, "client": None,
+        "root_path": "", "headers": [(name.lower(), value) for name, value in request.headers.raw],
+        "server": None, "client": None,
     }  # fmt: skip
-    await create_app(wire.engine)(scope, receive, send)  # type: ignore[arg-type]
-    assert max(sizes) == CHUNK_BYTES
-    assert sum(sizes) == len(LARGE)
+    await app(scope, receive, send)
+
+
+async def test_downloads_are_bounded_by_key(wire: Wire) -> None:
+    """Given as many downloads that are not taken as a key may have, then it waits for the next."""
+    made = await wire.send("POST", "/v1/artifacts", files={"file": ("a.bin", LARGE)})
+    path = f"/v1/artifacts/{made.json()['id']}/content"
+    app, release, going = create_app(wire.engine), asyncio.Event(), asyncio.Semaphore(0)
+    statuses: list[int] = []
+
+    async def send(message: dict[str, Any]) -> None:
+        if "status" in message:
+            statuses.append(message["status"])
+        elif len(message.get("body", b"")) == CHUNK_BYTES:
+            going.release()
+            await release.wait()
+
+    taking = [
+        asyncio.create_task(get(app, path, wire.headers, send)) for _ in range(MAX_DOWNLOADS_OF_KEY)
+    ]
+    for _ in taking:
+        await going.acquire()
+    await get(app, path, wire.headers, send)
+    assert statuses == [200] * MAX_DOWNLOADS_OF_KEY + [429]
+    release.set()
+    await asyncio.gather(*taking)
+    await get(app, path, wire.headers, send)
+    assert statuses[-1] == 200

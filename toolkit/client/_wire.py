@@ -1,5 +1,6 @@
 """What both clients do with an answer: errors, envelopes, when to ask again."""
 
+import hashlib
 import logging
 import os
 import random
@@ -7,10 +8,12 @@ import secrets
 import socket
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Any, Self, TypeVar
 
 import httpx
 
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from toolkit.client._shown import Discovered
+    from toolkit.contract.artifacts import Artifact
     from toolkit.contract.health import Provider
 
 R = TypeVar("R", bound="BaseModel")
@@ -32,6 +36,7 @@ MAX_WAIT_S = 60.0
 AWAY = frozenset({502, 503, 504})
 RETRY_CAP_S = 5.0
 LONG_POLL_S = 20
+PIECE_BYTES = 1024 * 1024  # of an artifact that is saved, each asked for alone
 USER_AGENT = "capability-toolkit"
 
 
@@ -315,19 +320,98 @@ def without_none(**fields: object) -> dict[str, object]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def read(path: str | Path) -> bytes:
-    """A file to upload."""
-    return Path(path).read_bytes()
+@contextmanager
+def opened(source: bytes | str | Path) -> Iterator[bytes | IO[bytes]]:
+    """What is to be uploaded: a file is read as it is sent."""
+    if isinstance(source, bytes):
+        yield source
+        return
+    with Path(source).open("rb") as file:
+        yield file
 
 
-def write(path: str | Path, data: bytes, name: str) -> Path:
-    """Write a file whole or not at all; into a folder, under a name of its own."""
-    target = Path(path)
-    if target.is_dir():
-        target /= Path(name).name
-    partial = target.with_name(f".{target.name}.partial")
-    partial.write_bytes(data)
-    return partial.replace(target)
+class Saving:
+    """Writes an artifact to a file piece by piece, whole or not at all.
+
+    Args:
+        path: of the file, or of a folder that it goes into under its own name.
+        artifact: what is written.
+    """
+
+    def __init__(self, path: str | Path, artifact: "Artifact") -> None:
+        target = Path(path)
+        self._target = target / Path(artifact.filename).name if target.is_dir() else target
+        self._partial = self._target.with_name(f".{secrets.token_hex(8)}.partial")
+        self._artifact = artifact
+        self._size = 0
+        self._digest = hashlib.sha256()
+
+    def __enter__(self) -> Self:
+        """Begin the file, under a name of its own."""
+        self._file = self._partial.open("wb")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Leave nothing that is not whole."""
+        self._file.close()
+        self._partial.unlink(missing_ok=True)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all bytes are there."""
+        return self._size >= self._artifact.size_bytes
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers that ask for the next piece; none where one piece is all there is."""
+        if self._artifact.size_bytes <= PIECE_BYTES:
+            return {}
+        return {"Range": f"bytes={self._size}-{self._size + PIECE_BYTES - 1}"}
+
+    def answer(self, response: httpx.Response) -> None:
+        """Write the bytes that an answer consists of.
+
+        Raises:
+            ServiceError: as `add`.
+        """
+        self.add(response.content)
+        # It refers to its answer: both would stay until the garbage collector comes.
+        response.stream = httpx.ByteStream(b"")
+
+    def add(self, data: bytes) -> None:
+        """Write bytes.
+
+        Raises:
+            ServiceError: `UNAVAILABLE` for no bytes, or more than there are.
+        """
+        self._file.write(data)
+        self._digest.update(data)
+        self._size += len(data)
+        if not data or self._size > self._artifact.size_bytes:
+            raise self._broken()
+
+    def finish(self) -> Path:
+        """Give the file its name.
+
+        Raises:
+            ServiceError: `UNAVAILABLE` where these are not the bytes of the artifact.
+        """
+        if self._digest.hexdigest() != self._artifact.sha256:
+            raise self._broken()
+        self._file.close()
+        return self._partial.replace(self._target)
+
+    def _broken(self) -> ServiceError:
+        return ServiceError(
+            ErrorCode.UNAVAILABLE,
+            f"The bytes of `{self._artifact.id}` came otherwise than they were kept, so nothing was"
+            " saved: try again, and ask whoever runs the server for `toolkit doctor`.",
+        )
 
 
 def run_body(

@@ -20,7 +20,7 @@ from toolkit.server.middleware import Draining, RequestIds
 from toolkit.server.openapi import document_of
 from toolkit.server.origins import Origins
 from toolkit.server.telemetry import Observed, RequestObserver
-from toolkit.server.transfers import Uploads
+from toolkit.server.transfers import Downloads, Uploads
 
 
 @cache
@@ -70,6 +70,7 @@ def create_app(engine: Engine, observer: RequestObserver | None = None) -> FastA
         routes=[*area_routes(), Route("/openapi.json", _answer_document, methods=["GET"])],
     )
     app.state.engine = engine
+    app.state.downloads = Downloads(engine)
     install_errors(app)
     app.add_middleware(Idempotency, engine=engine)
     app.add_middleware(Uploads, engine=engine)

@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolkit.contract.errors import ErrorCode, RequestError, ServiceError, ToolkitError
 from toolkit.engine import Engine
+from toolkit.engine.keys import Principal
 from toolkit.server.auth import caller_of, check_scope
 from toolkit.server.errors import error_response
 from toolkit.server.uploads import FORM_OVERHEAD
@@ -22,6 +23,8 @@ PATH = "/v1/artifacts"
 CHUNK_BYTES = 256 * 1024
 # What one key may have on its way here, in uploads of the largest size.
 MAX_UPLOADS_OF_KEY = 4
+# Of what is larger than a chunk; each has a chunk or two in memory.
+MAX_DOWNLOADS_OF_KEY = 32
 RETRY_AFTER_S = 5.0
 
 
@@ -125,24 +128,57 @@ async def _listen() -> Message:
     raise AssertionError("unreachable")
 
 
-async def read_on(
-    engine: Engine, account_id: str, artifact_id: str, first: bytes, start: int, end: int
-) -> AsyncIterator[bytes]:
-    """Read an artifact's bytes, a chunk each time that whoever takes them has taken the last.
+class Downloads:
+    """Reads artifacts' bytes as they are taken, so many at once for each key.
 
     Args:
-        engine: that has it.
-        account_id: whose it is.
-        artifact_id: which.
-        first: the bytes that were read already.
-        start: where they end.
-        end: where all of them do.
+        engine: that has them.
     """
-    yield first
-    while start < end:
-        upto = min(end, start + CHUNK_BYTES)
-        chunk = await engine.artifacts.content(account_id, artifact_id, start, upto)
-        if not chunk:
-            raise ServiceError(ErrorCode.UNAVAILABLE, "The bytes of this artifact end too early.")
-        yield chunk
-        start += len(chunk)
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._going: Counter[str] = Counter()
+
+    def check(self, key_id: str) -> None:
+        """Refuse a download where the key has as many under way as it may.
+
+        Raises:
+            ServiceError: `RATE_LIMITED`.
+        """
+        if self._going[key_id] >= MAX_DOWNLOADS_OF_KEY:
+            raise ServiceError(
+                ErrorCode.RATE_LIMITED,
+                f"{MAX_DOWNLOADS_OF_KEY} downloads are under way with this key: ask again when one"
+                " of them is done.",
+                retry_after=RETRY_AFTER_S,
+            )
+
+    async def read_on(
+        self, caller: Principal, artifact_id: str, first: bytes, start: int, end: int
+    ) -> AsyncIterator[bytes]:
+        """Read on, a chunk each time that whoever takes them has taken the last.
+
+        Args:
+            caller: whose artifact it is, and by which key.
+            artifact_id: which.
+            first: the bytes that were read already.
+            start: where they end.
+            end: where all of them do.
+        """
+        self._going[caller.key_id] += 1
+        try:
+            yield first
+            while start < end:
+                upto = min(end, start + CHUNK_BYTES)
+                read = self._engine.artifacts.content
+                chunk = await read(caller.account_id, artifact_id, start, upto)
+                if not chunk:
+                    raise ServiceError(
+                        ErrorCode.UNAVAILABLE, "The bytes of this artifact end too early."
+                    )
+                yield chunk
+                start += len(chunk)
+        finally:
+            self._going[caller.key_id] -= 1
+            if not self._going[caller.key_id]:
+                del self._going[caller.key_id]

@@ -62,6 +62,7 @@ class AsyncHttp:
         json: object = None,
         params: Mapping[str, str | int] | None = None,
         files: Any = None,
+        headers: Mapping[str, str] | None = None,
         timeout_s: float | None = None,
         max_wait_s: float | None = None,
     ) -> httpx.Response:
@@ -79,7 +80,7 @@ class AsyncHttp:
             json=json,
             params=params,
             files=files,
-            headers=_wire.once(method, path, self._transport),
+            headers={**_wire.once(method, path, self._transport), **(headers or {})},
             timeout=timeout_s or httpx.USE_CLIENT_DEFAULT,
         )
         retries = _wire.Retries(request, self._wait_s(max_wait_s))

@@ -15,7 +15,7 @@ from toolkit.server.errors import error_response
 from toolkit.server.forms import refused
 from toolkit.server.openapi import PAGED, described
 from toolkit.server.paging import no_query, page_query
-from toolkit.server.transfers import CHUNK_BYTES, read_on
+from toolkit.server.transfers import CHUNK_BYTES, Downloads
 from toolkit.server.uploads import byte_range, read_upload
 
 router = APIRouter(prefix="/v1/artifacts", tags=["artifacts"])
@@ -140,10 +140,13 @@ async def content(id: str, request: Request, engine: TheEngine, caller: Reader) 
         headers["Content-Range"] = f"bytes {start}-{end - 1}/{artifact.size_bytes}"
     status = 200 if wanted is None else 206
     upto = min(end, start + CHUNK_BYTES)
+    downloads: Downloads = request.app.state.downloads
+    if upto < end:
+        downloads.check(caller.key_id)
     # Read before the answer begins, as one that has begun cannot say that bytes are missing.
     first = await engine.artifacts.content(caller.account_id, id, start, upto)
     if upto >= end:
         return Response(first, status, headers, media_type=artifact.media_type)
-    rest = read_on(engine, caller.account_id, id, first, upto, end)
+    rest = downloads.read_on(caller, id, first, upto, end)
     headers["Content-Length"] = str(end - start)
     return StreamingResponse(rest, status, headers, media_type=artifact.media_type)

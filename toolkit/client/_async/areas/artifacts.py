@@ -74,8 +74,21 @@ class AsyncArtifact(AsyncHandle[artifacts.Artifact]):
         return (await self.content()).decode("utf-8")
 
     async def save(self, path: str | Path) -> Path:
-        """Write it to a file, whole or not at all; into a folder, under its own name."""
-        return _wire.write(path, await self.content(), self.record.filename)
+        """Write it to a file, whole or not at all; into a folder, under its own name.
+
+        A large one comes piece by piece, so its size takes no memory.
+
+        Raises:
+            RequestError: `NOT_FOUND`.
+            ServiceError: `UNAVAILABLE` where what came is not what was kept.
+        """
+        with _wire.Saving(path, self.record) as saving:
+            if self._kept is not None:
+                saving.add(self._kept)
+            while not saving.is_complete:
+                place = f"{self.path}/content"
+                saving.answer(await self._http.send("GET", place, headers=saving.headers))
+            return saving.finish()
 
     def _repr_mimebundle_(self, **_: object) -> Any:
         if self._kept is None:
@@ -121,9 +134,12 @@ class AsyncArtifacts(AsyncArea[AsyncArtifact]):
     async def upload(
         self, source: bytes | str | Path, *, filename: str = "upload"
     ) -> AsyncArtifact:
-        """Keep a file, such as reference audio; its type is told from its bytes."""
-        data = source if isinstance(source, bytes) else _wire.read(source)
-        files = {"file": (filename, data)}
-        return self._made(
-            await self._http.data(artifacts.Artifact, "POST", "/artifacts", files=files)
-        )
+        """Keep a file, such as reference audio; its type is told from its bytes.
+
+        What is named by its path is read as it is sent, so its size takes no memory.
+        """
+        with _wire.opened(source) as data:
+            files = {"file": (filename, data)}
+            return self._made(
+                await self._http.data(artifacts.Artifact, "POST", "/artifacts", files=files)
+            )

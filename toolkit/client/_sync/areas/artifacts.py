@@ -75,8 +75,21 @@ class Artifact(Handle[artifacts.Artifact]):
         return (self.content()).decode("utf-8")
 
     def save(self, path: str | Path) -> Path:
-        """Write it to a file, whole or not at all; into a folder, under its own name."""
-        return _wire.write(path, self.content(), self.record.filename)
+        """Write it to a file, whole or not at all; into a folder, under its own name.
+
+        A large one comes piece by piece, so its size takes no memory.
+
+        Raises:
+            RequestError: `NOT_FOUND`.
+            ServiceError: `UNAVAILABLE` where what came is not what was kept.
+        """
+        with _wire.Saving(path, self.record) as saving:
+            if self._kept is not None:
+                saving.add(self._kept)
+            while not saving.is_complete:
+                place = f"{self.path}/content"
+                saving.answer(self._http.send("GET", place, headers=saving.headers))
+            return saving.finish()
 
     def _repr_mimebundle_(self, **_: object) -> Any:
         if self._kept is None:
@@ -118,7 +131,12 @@ class Artifacts(Area[Artifact]):
         return LineageView(self._http.data(artifacts.Lineage, "GET", f"/artifacts/{id}/lineage"))
 
     def upload(self, source: bytes | str | Path, *, filename: str = "upload") -> Artifact:
-        """Keep a file, such as reference audio; its type is told from its bytes."""
-        data = source if isinstance(source, bytes) else _wire.read(source)
-        files = {"file": (filename, data)}
-        return self._made(self._http.data(artifacts.Artifact, "POST", "/artifacts", files=files))
+        """Keep a file, such as reference audio; its type is told from its bytes.
+
+        What is named by its path is read as it is sent, so its size takes no memory.
+        """
+        with _wire.opened(source) as data:
+            files = {"file": (filename, data)}
+            return self._made(
+                self._http.data(artifacts.Artifact, "POST", "/artifacts", files=files)
+            )
