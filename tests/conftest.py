@@ -27,6 +27,8 @@ SLOW = (
     "tests/test_benchmarks", "tests/batch/", "tests/engine/test_planner_properties",
     "tests/engine/test_money", "tests/engine/test_clocks", "tests/server/test_turns",
 )  # fmt: skip
+# A connection that was accepted is the server's some turns of the loop later.
+ACCEPTING_TURNS = 5
 # Of two workers, one would else be busy with these at the end.
 FIRST = (*SLOW, "tests/engine/")
 
@@ -41,7 +43,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Have the garbage collector pass over the thousands of tests themselves, each time it looks."""
+    """Have the garbage collector leave out the thousands of tests themselves."""
     gc.collect()
     gc.freeze()
 
@@ -123,9 +125,11 @@ class PromptServer(uvicorn.Server):
         """Close what listens and what is connected."""
         for one in (*self.servers, *(sockets or ())):
             one.close()
-        for connection in list(self.server_state.connections):
-            connection.shutdown()
+        for _ in range(ACCEPTING_TURNS):
+            await asyncio.sleep(0)
         while self.server_state.connections or self.server_state.tasks:
+            for connection in list(self.server_state.connections):
+                connection.shutdown()
             await asyncio.sleep(0.001)
 
 

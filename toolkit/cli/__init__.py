@@ -19,27 +19,27 @@ class Commands(LazyGroup):
     """All commands, in the order in which the help shows them."""
 
     homes: ClassVar[Mapping[str, Home]] = {
-        "run": Home("toolkit.cli.areas.runs", "run", WORK),
-        "task": Home("toolkit.cli.areas.tasks", "task", WORK),
-        "route": Home("toolkit.cli.alone", "route", WORK),
-        "batch": Home("toolkit.cli.batch", "batch", HERE),
-        "demo": Home("toolkit.cli.demo", "demo", HERE),
-        "serve": Home("toolkit.cli.serve", "serve", HERE),
-        "verify": Home("toolkit.cli.verify", "verify", HERE),
-        "doctor": Home("toolkit.upkeep", "doctor", HERE),
-        "backup": Home("toolkit.upkeep", "backup", HERE),
-        "prune": Home("toolkit.upkeep", "prune", HERE),
-        "health": Home("toolkit.cli.alone", "health", SERVICE),
-        "whoami": Home("toolkit.cli.login", "whoami", SERVICE),
-        "login": Home("toolkit.cli.login", "login", PROFILES),
-        "logout": Home("toolkit.cli.login", "logout", PROFILES),
-        "profiles": Home("toolkit.cli.login", "profiles", PROFILES),
+        "run": Home("cli.areas.runs", "run", WORK),
+        "task": Home("cli.areas.tasks", "task", WORK),
+        "route": Home("cli.alone", "route", WORK),
+        "batch": Home("cli.batch", "batch", HERE),
+        "demo": Home("cli.demo", "demo", HERE),
+        "serve": Home("cli.serve", "serve", HERE),
+        "verify": Home("cli.verify", "verify", HERE),
+        "doctor": Home("upkeep", "doctor", HERE),
+        "backup": Home("upkeep", "backup", HERE),
+        "prune": Home("upkeep", "prune", HERE),
+        "health": Home("cli.alone", "health", SERVICE),
+        "whoami": Home("cli.login", "whoami", SERVICE),
+        "login": Home("cli.login", "login", PROFILES),
+        "logout": Home("cli.login", "logout", PROFILES),
+        "profiles": Home("cli.login", "profiles", PROFILES),
         **{
-            module.name: Home(f"{areas.__name__}.{module.name}", "app", SERVICE)
+            module.name: Home(f"cli.areas.{module.name}", "app", SERVICE)
             for module in pkgutil.iter_modules(areas.__path__)
         },
         # As one says it of a single one.
-        "workflow": Home("toolkit.cli.areas.workflows", "app", SERVICE, hidden=True),
+        "workflow": Home("cli.areas.workflows", "app", SERVICE, hidden=True),
     }
 
 

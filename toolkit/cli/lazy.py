@@ -9,6 +9,8 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
+import toolkit
+
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
 
@@ -20,7 +22,7 @@ class Home:
     """Where a command is.
 
     Attributes:
-        module: the full name of the module.
+        module: the name of the module below `toolkit`.
         member: the function, or the `typer.Typer` of a group, in it.
         panel: the heading that it stands under in the help.
         hidden: whether the help leaves it out.
@@ -33,7 +35,7 @@ class Home:
 
     def load(self, name: str) -> "TyperCommand | TyperGroup":
         """Import the module, and make the command, or the group, of its member."""
-        member = getattr(import_module(self.module), self.member)
+        member = getattr(import_module(f"{toolkit.__name__}.{self.module}"), self.member)
         root = typer.Typer(add_completion=False)
         root.callback()(_nothing)  # without one, a single command would be the root itself
         if isinstance(member, typer.Typer):
