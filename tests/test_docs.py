@@ -19,8 +19,9 @@ ELSEWHERE = {
     "docs/plugins.md": "tests/test_plugin_example.py installs the package that it shows",
     "docs/batch.md": "tests/batch/test_docs.py runs it with a notebook of its own",
     "docs/cassettes.md": "tests/test_cassettes.py looks at the file that it leaves, too",
+    "docs/self-hosting.md": "tests/test_self_hosting.py starts the servers that it tells to start",
 }
-SHOWN = {"nginx", "text"}  # to read: tests/test_self_hosting.py has the nginx
+SHOWN = {"text"}
 NAMES = {page: str(page.relative_to(ROOT)) for page in PAGES}
 
 

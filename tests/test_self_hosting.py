@@ -2,22 +2,34 @@
 
 import os
 import re
+import resource
+import secrets
 import shutil
+import signal
 import socket
+import sqlite3
 import ssl
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
 from pathlib import Path
 
 import httpx
 import pytest
 
 from tests.conftest import Server
+from tests.fenced import ROOT, blocks
 from tests.waiting import PATIENCE_S
+from tests.warm import warm_toolkit
 from toolkit.settings import Settings
+from toolkit.store.schema import HEAD, read_revision
 
-PAGE = (Path(__file__).parent.parent / "docs" / "self-hosting.md").read_text(encoding="utf-8")
+PAGE_FILE = ROOT / "docs" / "self-hosting.md"
+PAGE = PAGE_FILE.read_text(encoding="utf-8")
+EARLIER = ROOT / "tests" / "store" / "facts" / "data_0008.tar.xz"
+PIPS = {"--upgrade"}  # an option of pip's
+CALLERS = {"api_key", "base_url"}  # variables of whoever calls a server
 NGINX = shutil.which("nginx")
 CARD = {"target": "capability", "name": "composition.layout", "input": {"title": "Tea"}}
 
@@ -40,11 +52,95 @@ def test_every_setting_the_page_names_is_one() -> None:
         re.findall(r"TOOLKIT_([A-Z_]+)=", PAGE)
     )
     assert len(named) >= 3
-    assert {name.lower() for name in named} <= set(Settings.model_fields)
-    commands = get_command(app).commands  # type: ignore[attr-defined]
-    known = [commands["serve"], commands["run"], *commands["account"].commands.values()]
-    options = {option for command in known for param in command.params for option in param.opts}
-    assert set(re.findall(r"(--[a-z][a-z-]*)", PAGE)) <= options
+    assert {name.lower() for name in named} - CALLERS <= set(Settings.model_fields)
+    known = list(get_command(app).commands.values())  # type: ignore[attr-defined]
+    known += [below for each in known for below in getattr(each, "commands", {}).values()]
+    options = {
+        option
+        for command in known
+        for param in command.params
+        for option in (*param.opts, *param.secondary_opts)
+    }
+    assert set(re.findall(r"(--[a-z][a-z-]*)", PAGE)) - PIPS <= options
+
+
+def free_port() -> int:
+    """A port that nobody listens on, below those that the system hands out to callers."""
+    while True:
+        port = secrets.choice(range(20_000, 30_000))
+        with socket.socket() as tried:
+            if tried.connect_ex(("127.0.0.1", port)):
+                return port
+
+
+def rehearsal(folder: Path) -> str:
+    """The page's commands as one script; only paths and the port are others.
+
+    Before it is upgraded, the directory is put away for one of an earlier version.
+    """
+    typed = [block.code for block in blocks(PAGE_FILE, "bash") if block.reason is None]
+    (last,) = [code for code in typed if "/backup/before" in code]
+    earlier = "mv /srv/toolkit /srv/toolkit.now\nmkdir /srv/toolkit\n"
+    earlier += f"tar -xf {EARLIER} -C /srv/toolkit\n"
+    typed.insert(typed.index(last), earlier)
+    script = "\n".join(typed)
+    for said, here in (
+        ("/srv/", f"{folder}/srv/"),
+        ("/backup/", f"{folder}/backup/"),
+        ("8000", str(free_port())),
+    ):
+        assert said in script
+        script = script.replace(said, here)
+    return f"set -euo pipefail\nset -x\n{script}"
+
+
+def test_a_stranger_follows_the_guide(
+    tmp_path: Path, tell: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given the page's commands, when they are typed in their order, then each does its work."""
+    for name in ("srv", "backup", "here"):
+        (tmp_path / name).mkdir()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with (
+        warm_toolkit(tmp_path / "bin") as found,
+        (tmp_path / "typed").open("w+") as typed,
+        (tmp_path / "shown").open("w+") as shown,
+    ):
+        monkeypatch.setenv("PATH", f"{found}{os.pathsep}{os.environ['PATH']}")
+        shell = subprocess.Popen(
+            ["bash", "-c", rehearsal(tmp_path)],
+            cwd=tmp_path / "here",
+            stdout=shown,
+            stderr=typed,
+            start_new_session=True,
+        )
+        try:
+            ended = shell.wait(5 * PATIENCE_S)  # some thirty programs, one after the other
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(shell.pid, signal.SIGKILL)
+        typed.seek(0)
+        shown.seek(0)
+        said, answers = typed.read(), shown.read()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert ended == 0, f"{answers}\n{said}\n{(tmp_path / 'srv' / 'toolkit.log').read_text()}"
+    used_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    tell(f"the guide of docs/self-hosting.md: {used_s:.1f} s of CPU")
+    for line in (
+        "The analyst is refused.",
+        "The guest is refused.",
+        "guest@example.org is enabled",
+    ):
+        assert line in answers
+    ended_well = re.findall("^status +✓ completed", answers, re.M)
+    assert len(ended_well) == 2, "the task went through a restart and a restore"
+    with closing(sqlite3.connect(tmp_path / "srv" / "toolkit" / "state.db")) as upgraded:
+        assert read_revision(upgraded) == HEAD
+    assert "The account of this key is disabled" in said
+    assert "Traceback" not in said + answers
+    made = [file.read_text().strip() for file in (tmp_path / "here").glob("*.key")]
+    assert len(made) == 4
+    assert not any(key in answers for key in made)
 
 
 @pytest.fixture
