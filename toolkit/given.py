@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Sequence
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,8 @@ def document_of(text: str, where: str) -> dict[str, Any]:
     {'name': 'card', 'nodes': []}
 
     Raises:
-        RequestError: `INVALID_REQUEST` for a text that holds none; `where` is named in it.
+        RequestError: `INVALID_REQUEST` for a text that holds none, or more than JSON can say, such
+            as a date; `where` is named in it.
     """
     import yaml
 
@@ -71,7 +73,58 @@ def document_of(text: str, where: str) -> dict[str, Any]:
             ) from None
     if not isinstance(found, dict):
         raise _refused(f"{where} holds no object.")
+    try:
+        _check_json(found, where, "", [])
+    except RecursionError:
+        raise _refused(f"{where} is nested too deeply.") from None
     return found
+
+
+def workflow_of(body: dict[str, Any], where: str) -> dict[str, Any]:
+    """The body of a workflow, as YAML may hold it: its nodes' ids are texts.
+
+    Raises:
+        RequestError: `INVALID_WORKFLOW` for an id that YAML reads as something else, such as `yes`.
+    """
+    nodes = body.get("nodes")
+    for number, node in enumerate(nodes if isinstance(nodes, list) else ()):
+        named = node if isinstance(node, dict) else {}
+        upstream = named.get("depends_on")
+        ids = [named["id"]] if "id" in named else []
+        for each in ids + (upstream if isinstance(upstream, list) else []):
+            if not isinstance(each, str):
+                raise RequestError(
+                    ErrorCode.INVALID_WORKFLOW,
+                    f"{where} has an id that is read as {json.dumps(each)} and not as text, in node"
+                    f" {number + 1}: put it between quotes.",
+                )
+    return body
+
+
+def _check_json(value: object, where: str, path: str, above: list[int]) -> None:
+    """Refuse what YAML has and JSON has not; `above` are the lists and objects around a value."""
+    if value is None or isinstance(value, str | bool | int):
+        return
+    if isinstance(value, float) and isfinite(value):
+        return
+    if id(value) in above:
+        raise _refused(f"{where} holds itself, at `{path}`: write it out.")
+    if isinstance(value, list):
+        for number, each in enumerate(value):
+            _check_json(each, where, f"{path}.{number}".strip("."), [*above, id(value)])
+    elif isinstance(value, dict):
+        for name, each in value.items():
+            if not isinstance(name, str):
+                raise _refused(
+                    f"{where} has the name {name} that is not read as text, at `{path}`: put it"
+                    " between quotes."
+                )
+            _check_json(each, where, f"{path}.{name}".strip("."), [*above, id(value)])
+    else:
+        kind = type(value).__name__
+        raise _refused(
+            f"{where} has a {kind} at `{path}`, which JSON has not: put it between quotes."
+        )
 
 
 def _refused(message: str) -> RequestError:

@@ -1,5 +1,6 @@
 """The widgets without a browser: driven by their buttons and traits, as a front end does it."""
 
+import json
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -274,6 +275,58 @@ def test_a_workflow_is_built_by_forms(client: Client, kept: Callable[[Panel], An
     assert list(editor.table()["id"]) == ["facts"]
     changed = kept(WorkflowEditor(client, two_nodes()))
     assert changed.workflow().to_dict()["nodes"] == two_nodes().to_dict()["nodes"]
+
+
+@pytest.mark.parametrize(
+    "node_id",
+    [
+        " a b ",
+        "a.b.",
+        "Tee-für-茶-🍵",
+        ("a step of many " * 20)[:200],
+        "1",
+        "yes",
+        "null",
+        "__proto__",
+        "a'\"\\",
+        "<b>",
+    ],
+)
+def test_an_odd_id_is_kept_by_the_editor(
+    client: Client, kept: Callable[[Panel], Any], node_id: str
+) -> None:
+    """Given an id such as pipelines have, when it is typed, then it stays as it is."""
+    editor = kept(WorkflowEditor(client))
+    editor.capability.value = "composition.layout@1"
+    editor.new_id.set_state({"value": node_id})
+    editor.add.click()
+    assert editor.selected == node_id
+    editor.form.fill({"title": "Tea", "width": 300, "height": 200})
+    editor.new_id.set_state({"value": "after"})
+    editor.add.click()
+    editor.form.fill({"title": "Two", "width": 300, "height": 200})
+    assert [node["id"] for node in editor.nodes] == [node_id, "after"]
+    assert editor.depends_on.value == (node_id,)
+    assert editor.faults == []
+    assert json.loads(editor.to_json())["nodes"][1]["depends_on"] == [node_id]
+    built = editor.to_python().replace("client.workflows.submit(wf).wait()", "None")
+    made: dict[str, Any] = {}
+    exec(built.replace("Client.local(sandbox=True)", "None"), made)
+    assert made["wf"].to_dict()["nodes"] == editor.nodes
+    assert [node["id"] for node in editor.workflow().nodes] == [node_id, "after"]
+    editor.submit.click()
+    assert editor.settle()
+    run = editor.graph.workflow.wait(progress=False)
+    assert [(node.id, node.status) for node in run.nodes] == [
+        (node_id, "completed"), ("after", "completed"),
+    ]  # fmt: skip
+    assert editor.graph.settle()
+    editor.graph.view.selected = node_id
+    assert editor.graph.settle()
+    assert "completed" in editor.graph.details.value
+    editor.view.selected = node_id
+    editor.remove.click()
+    assert [(node["id"], node["depends_on"]) for node in editor.nodes] == [("after", [])]
 
 
 def test_a_key_stays_in_no_text(

@@ -94,6 +94,53 @@ def test_a_run_is_a_cell(shell: Shell) -> None:
     assert {line.record.capability for line in lines} >= {"llm.generate@1", "speech.generate@1"}
 
 
+@pytest.mark.parametrize(
+    ("written", "node_id"),
+    [
+        ('" a b "', " a b "),
+        ("a.b.", "a.b."),
+        ("Tee-für-茶-🍵", "Tee-für-茶-🍵"),
+        ("x" * 200, "x" * 200),
+        ('"1"', "1"),
+        ("'yes'", "yes"),
+        ('"null"', "null"),
+        ("__proto__", "__proto__"),
+        ("1", "is read as 1 and"),
+        ("1.5", "is read as 1.5 and"),
+        ("yes", "is read as true and"),
+        ("null", "is read as null and"),
+        ("", "is read as null and"),
+        ("[a]", "is read as"),
+        ("2026-11-20", "has a date at `nodes.0.id`"),
+        ('""', "id"),
+        ("x" * 300, "id"),
+    ],
+)
+@pytest.mark.parametrize("option", ["", "--draw"])
+def test_an_odd_id_is_kept_or_refused(
+    shell: Shell, written: str, node_id: str, option: str
+) -> None:
+    """Given an id as YAML may write it, then the node has it, or one line refuses it."""
+    shell.ip.user_ns["tokens"] = 40
+    cell = FLOW.replace("first", written)
+    is_refused = node_id in ("id", "") or " at " in node_id or "is read" in node_id
+    if is_refused:
+        if option and node_id == "id":
+            return  # what is only drawn is not asked of the service
+        with pytest.raises(ToolkitError) as refused:
+            shell(f"%%workflow -q {option}\n{cell}")
+        assert node_id in str(refused.value)
+        assert len(str(refused.value).splitlines()) == 1
+        return
+    made = shell(f"%%workflow -q {option}\n{cell}")
+    if option:
+        assert made.to_dict()["nodes"][1]["depends_on"] == [node_id]
+        assert made.picture().startswith("<svg")
+        return
+    assert [node.id for node in made.nodes] == [node_id, "second"]
+    assert {node.status for node in made.nodes} == {"completed"}
+
+
 def test_tasks_and_workflows_are_cells(shell: Shell) -> None:
     """Given an objective or a body in YAML, then it is planned, drawn, or run to its end."""
     plan = shell("%%task --plan-only\nA social card about {topic}")

@@ -96,9 +96,11 @@ class Workflow(Drawn):
             options: such as `{"provider": "openai"}`.
 
         Raises:
-            RequestError: `INVALID_WORKFLOW` for an id that is taken, or a dependency that has not
-                been added.
+            RequestError: `INVALID_WORKFLOW` for an id that is taken or no text, or a dependency
+                that has not been added.
         """
+        if not isinstance(id, str):
+            raise _fault(f"The id {id} is no text: put it between quotes.")
         known = {node["id"] for node in self.nodes}
         upstream = [node.id if isinstance(node, NodeRef) else node for node in depends_on]
         if id in known:

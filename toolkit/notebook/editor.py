@@ -135,7 +135,7 @@ class WorkflowEditor(Panel):
 
     def _add(self) -> None:
         """Add a node after the chosen one, and choose it."""
-        node_id = str(self.new_id.value).strip()
+        node_id = str(self.new_id.value)  # as typed: blanks are a part of it
         if not node_id or self._node(node_id) is not None:
             self.tell("Give the new node an id that no other node has.")
             return

@@ -20,7 +20,7 @@ from toolkit.client import Workflow
 from toolkit.contract.connections import looks_like_a_key
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.usage import DEFAULT_GROUPS, USAGE_GROUPS
-from toolkit.given import document_of, parsed
+from toolkit.given import document_of, parsed, workflow_of
 from toolkit.notebook.filling import filled, filled_all
 from toolkit.profiles.resolution import choose_profile, names_server
 
@@ -177,7 +177,9 @@ class ToolkitMagics(Magics):
     def workflow(self, line: str, cell: str) -> Any:
         """Run a workflow; the cell is its body as YAML or JSON, {variables} filled into texts."""
         given = _read(self.workflow, line)
-        body = filled_all(document_of(cell, "The cell"), self.shell.user_ns)
+        body = filled_all(
+            workflow_of(document_of(cell, "The cell"), "The cell"), self.shell.user_ns
+        )
         if given.draw:
             return self._kept(_drawn(body), given)
         return self._done(self._client().workflows.create(body), given)

@@ -10,7 +10,7 @@ from toolkit.cli.options import on_existing, on_service
 from toolkit.cli.output import Shell
 from toolkit.cli.verbs import Id, follows, group, reads
 from toolkit.cli.work import make_folder, saved, started, waited
-from toolkit.given import document, parsed
+from toolkit.given import document, parsed, workflow_of
 
 NODES = ("id", "capability", "status", "provider", "cost_usd", "retry_count", "artifact_id")
 
@@ -31,7 +31,7 @@ def run(
     quiet: options.Quiet = False,
 ) -> None:
     """Submit a workflow, wait for it and show its nodes; - reads it from stdin."""
-    body = document(file)
+    body = workflow_of(document(file), str(file))
     if out is not None and not no_wait:
         make_folder(out)  # before anything is paid for what could not be put there
     work = shell.client.workflows.create(body)
