@@ -34,6 +34,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "compute.create": ("easel", "NVIDIA GeForce RTX 4090"),
     "connections.connect": ("text",),
     "connections.create": ("openai", "environment", "OPENAI_API_KEY"),
+    "connections.share": ("prv_x", "all"),
     "events": (ID,),
     "jobs.create": ("image", "cmp_x", {}),
     "plans.create": ("a card",),
@@ -55,6 +56,7 @@ NAMED = {
     ("GET", "/v1/account/keys/{id}"): "account.key",
     ("POST", "/v1/account/keys/{id}/rotate"): "account.rotate_key",
     ("DELETE", "/v1/account/keys/{id}"): "account.revoke",
+    ("DELETE", "/v1/providers/connections/{id}/share"): "connections.unshare",
     ("POST", "/v1/artifacts"): "artifacts.upload",  # a file is not made of fields
     ("GET", "/v1/health"): "health",  # of the service itself
     ("POST", "/v1/route"): "route",
@@ -71,8 +73,10 @@ LINES: dict[str, list[str]] = {
     "compute create": ["easel", "NVIDIA GeForce RTX 4090"],
     "connections connect": ["text"],
     "connections create": ["openai", "OPENAI_API_KEY"],
+    "connections share": ["prv_x", "--all"],
     "connections test": ["prv_x"],
     "connections trust": ["prv_x"],
+    "connections unshare": ["prv_x"],
     "jobs create": ["image", "cmp_x"],
     "plans create": ["a card"],
     "route": ["llm.generate", "objective=x"],

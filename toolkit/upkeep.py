@@ -144,6 +144,9 @@ def create_account(
     max_cost_usd_per_day: Annotated[
         float | None, typer.Option(min=0, help="What all its work may cost in a day, by UTC.")
     ] = None,
+    operator: Annotated[
+        bool, typer.Option("--operator", help="An operator's, which may share its connections.")
+    ] = False,
     data_dir: DataDir = Path(".toolkit"),
     as_json: AsJson = False,
 ) -> None:
@@ -173,7 +176,10 @@ def create_account(
         )
         try:
             return await Accounts(store, settings).create(
-                request, allow_env=allow_env or (), max_cost_usd_per_day=max_cost_usd_per_day
+                request,
+                allow_env=allow_env or (),
+                max_cost_usd_per_day=max_cost_usd_per_day,
+                operator=operator,
             )
         finally:
             await store.close()

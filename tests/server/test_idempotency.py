@@ -54,6 +54,7 @@ POSTS: dict[str, Any] = {
     },
     "/v1/providers/connections/{connection}/test": None,
     "/v1/providers/connections/{connection}/trust": None,
+    "/v1/providers/connections/{connection}/share": {"accounts": "all"},
     "/v1/runs/{run}/cancel": None,
     "/v1/jobs/{job}/cancel": None,
     "/v1/workflows/{workflow}/cancel": None,
@@ -94,6 +95,9 @@ async def prepared(wire: Wire, path: str, body: Any) -> tuple[str, dict[str, Any
     if "{connection}" in text:
         listed = await wire.send("GET", "/v1/providers/connections")
         names["connection"] = listed.json()["data"]["items"][0]["id"]
+    if path.endswith("/share"):  # for operators
+        own = (await wire.send("GET", "/v1/account")).json()["id"]
+        await wire.engine._core.store.write([Update("accounts", own, {"operator": True})])
     if "{failed}" in text:
         made = await wire.send("POST", "/v1/workflows", json=LONG)
         names["failed"] = made.json()["id"]

@@ -19,13 +19,14 @@ from toolkit.contract.ids import new_id
 
 OPEN = {"account_create", "health_read"}
 ADMIN = "/v1/account/keys"
+SHARED = "/v1/providers/connections/{id}/share"
 # Posts that change nothing.
 READING = {"route_create"}
 
 
 def scope_of(route: Route) -> str:
     """The scope that a route asks for."""
-    if route.path.startswith(ADMIN):
+    if route.path.startswith(ADMIN) or route.path == SHARED:
         return "admin"
     return "read" if route.method == "GET" or route.name in READING else "write"
 

@@ -43,7 +43,8 @@ def test_a_directory_of_an_earlier_version(folder: Path, request: pytest.Fixture
     completed = dict(rows(folder, "SELECT id, doc FROM jobs WHERE status = 'completed'"))
     (workflow_id,) = rows(folder, "SELECT id FROM workflows WHERE task_id IS NULL")[0]
     faults = Faults()
-    with Client.local(folder, sandbox=True, faults=faults) as client:
+    # Unpacked, it is a copy, as the later ones of them know.
+    with Client.local(folder, sandbox=True, faults=faults, take_up=True) as client:
         done = client.workflows.get(str(workflow_id)).wait()
         assert (done.status, len(done.nodes)) == ("completed", 150)
         jobs = {node.job_id: node for node in done.nodes}
@@ -55,6 +56,8 @@ def test_a_directory_of_an_earlier_version(folder: Path, request: pytest.Fixture
         sizes = [len(client.artifacts.get(one.id).content()) for one in client.artifacts.list(200)]
         assert sizes == [one.record.size_bytes for one in client.artifacts.list(200)]
         assert len(client.connections.list()) == 7
+        first = client.connections.list()[0]
+        assert client.connections.share(first.id, "all").record.shared_with == "all"
         assert client.runs.create("llm.generate", {"objective": "Salt"}).wait().output
     assert rows(folder, "SELECT version_num FROM alembic_version") == [(HEAD,)]
     shown = CliRunner().invoke(app, ["doctor", "--data-dir", str(folder), "--deep"])

@@ -1,6 +1,6 @@
 """Billing: what each vendor bills its account holder for, and what the platform does."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
@@ -8,6 +8,8 @@ from toolkit.contract.base import Record, Usd
 
 PLATFORM = "platform"
 MONTH_PATTERN = r"^20[0-9]{2}-(0[1-9]|1[0-2])$"
+BillingGroup = Literal["key", "account"]
+BILLING_GROUPS: tuple[BillingGroup, ...] = get_args(BillingGroup)
 Month = Annotated[str, Field(pattern=MONTH_PATTERN, examples=["2026-11"])]
 
 
@@ -18,6 +20,8 @@ class BillingLine(Record):
         billed_by: a vendor, who bills you directly, or `platform`, which bills nothing where you
             host it yourself.
         key_id: of the key that the work was asked for with, where lines are told apart by it.
+        account_id: whose work it was, where what was done by the caller's own connections is told
+            apart by account.
         calls: of the vendor, of which so many have an unknown price (`unpriced_calls`).
         pod_hours: that GPU pods were kept, of which so many have an unknown price.
         cost_usd: by what the vendor reported, or by its list prices; volumes are not in it.
@@ -26,6 +30,7 @@ class BillingLine(Record):
     billed_by: str
     title: str
     key_id: str | None = None
+    account_id: str | None = None
     calls: int = 0
     unpriced_calls: int = 0
     pod_hours: float = 0.0

@@ -1,12 +1,18 @@
 """Provider connections: pointers to secrets that the caller keeps."""
 
 import re
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
 from toolkit.contract.base import ErrorInfo, Record, Request, Timestamp
 from toolkit.contract.choices import ConnectionType
+from toolkit.contract.ids import Prefix, pattern_of
+
+Everyone = Literal["all"]
+AccountId = Annotated[str, Field(pattern=pattern_of(Prefix.ACCOUNT))]
+# With whom a connection is shared: with these accounts, or with all.
+Members = Everyone | Annotated[list[AccountId], Field(min_length=1, max_length=100)]
 
 _VARIABLE = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")
 _KEY_SHAPES = re.compile(
@@ -40,11 +46,16 @@ def _no_key(text: str) -> str:
 
 
 class ConnectionCreate(Request):
-    """`POST /v1/providers/connections`."""
+    """`POST /v1/providers/connections`.
+
+    Attributes:
+        share: the accounts that may use it, too, where an operator makes it, or `all`.
+    """
 
     provider: str = Field(min_length=1, max_length=64)
     connection_type: ConnectionType
     secret_ref: Annotated[str, Field(min_length=1, max_length=600), AfterValidator(_no_key)]
+    share: Members | None = None
 
     @model_validator(mode="after")
     def _reference_has_its_form(self) -> "ConnectionCreate":
@@ -53,6 +64,16 @@ class ConnectionCreate(Request):
             # The value is not echoed: it may be a secret pasted in the wrong place.
             raise ValueError(f"secret_ref is not a name that `{self.connection_type}` can have")
         return self
+
+
+class ConnectionShare(Request):
+    """`POST /v1/providers/connections/{id}/share`: whose work may be done by it, too.
+
+    Attributes:
+        accounts: the ids of accounts, or `all`, those that are yet to be opened among them.
+    """
+
+    accounts: Members
 
 
 class ConnectionTest(Record):
@@ -81,10 +102,13 @@ class Connection(Record):
     """A registered connection.
 
     Attributes:
+        secret_ref: empty for one that another account shares.
         overbilled: its models that billed more than was reserved for them; none of them is used
             under a budget until somebody says so (`POST /v1/providers/connections/{id}/trust`).
         warning: what a free test found wrong when it was made, in the answer to that alone; it is
             kept all the same.
+        shared: whether it is another account's, which shares it.
+        shared_with: the accounts that it is shared with, or `all`, for its owner alone.
     """
 
     id: str
@@ -94,4 +118,6 @@ class Connection(Record):
     created_at: Timestamp
     overbilled: list[str] = []
     warning: ErrorInfo | None = None
+    shared: bool = False
+    shared_with: Everyone | list[str] | None = None
     deleted: bool = False

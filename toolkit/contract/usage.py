@@ -16,6 +16,7 @@ class UsageLine(Record):
     """What is alike in all that a line sums up; what was not grouped by is none.
 
     Attributes:
+        account_id: whose work it was that was done by one of the caller's own connections.
         jobs: that ended, of which so many `failed` (or were cancelled) and so many were `cached`.
         calls: of vendors, those that failed among them.
         unpriced_calls: whose price is not known, and which `cost_usd` is therefore without.
@@ -29,6 +30,7 @@ class UsageLine(Record):
     connection_id: str | None = None
     agent_id: str | None = None
     key_id: str | None = None
+    account_id: str | None = None
     jobs: int = 0
     failed: int = 0
     cached: int = 0

@@ -76,6 +76,7 @@ class Accounts:
         *,
         allow_env: Collection[str] | None = None,
         max_cost_usd_per_day: float | None = None,
+        operator: bool = False,
     ) -> AccountCreated:
         """Open an account; the key in the answer is shown this once.
 
@@ -84,11 +85,14 @@ class Accounts:
             allow_env: what its pointers may name beside vendors' conventional variables, for one
                 that the operator makes; none for one that was signed up.
             max_cost_usd_per_day: what all its work may cost in a day.
+            operator: whether it is an operator's, which may share its connections.
 
         Raises:
             RequestError: `CONFLICT` when the address has an account.
         """
-        account, changes = _new_account(request.email, allow_env, max_cost_usd_per_day)
+        account, changes = _new_account(
+            request.email, allow_env, max_cost_usd_per_day, operator=operator
+        )
         key, inserted, _ = new_key(account.id)
         try:
             await self._store.write([*changes, inserted])
@@ -144,7 +148,7 @@ class Accounts:
 
     async def local(self) -> tuple[Account, str]:
         """The account of whoever runs the engine in their own process, and a key for it."""
-        account, changes = _new_account(LOCAL_EMAIL, frozenset())
+        account, changes = _new_account(LOCAL_EMAIL, frozenset(), operator=True)
         try:
             await self._store.write(changes)
         except Conflict:
@@ -221,7 +225,11 @@ def _check_amount(usd: float | None) -> None:
 
 
 def _new_account(
-    email: str, allow_env: Collection[str] | None, max_cost_usd_per_day: float | None = None
+    email: str,
+    allow_env: Collection[str] | None,
+    max_cost_usd_per_day: float | None = None,
+    *,
+    operator: bool = False,
 ) -> tuple[Account, Sequence[Change]]:
     _check_amount(max_cost_usd_per_day)
     account = Account(
@@ -236,6 +244,7 @@ def _new_account(
         "created_at": rfc3339(account.created_at),
         "doc": account.model_dump_json(),
         "spec": None if allow_env is None else grants.spelled(allow_env),
+        "operator": operator,
     }
     return account, [Insert("accounts", row)]
 

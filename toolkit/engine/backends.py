@@ -21,7 +21,8 @@ class Backends:
     Attributes:
         vendors: those that can serve the capability, in catalogue order.
         models: what each vendor may be asked for, the one that is asked by default first.
-        pool: the connections by vendor, the newest first.
+        pool: the connections by vendor that the account may use: its own, the newest first, then
+            those that are shared with it.
         states: how each connection is doing, by its id.
         failed: the ids of the connections that this job has tried in vain.
         pinned: the id of the only connection that may be used; none where any may.
@@ -52,7 +53,8 @@ class Backends:
         """Return the connections to a vendor in the order in which they are used.
 
         One that is pinned comes first. Then what this job has tried in vain, or may not be called
-        now, comes after the rest; of these, the healthiest comes first, and the newest of equals.
+        now, comes after the rest; of these, the healthiest comes first. Of equals the account's own
+        come before those that are shared with it, and the newest first.
         """
         ranked = sorted(self.pool.get(provider, ()), key=self._rank)
         return ranked[:MAX_CONSIDERED]
@@ -60,8 +62,10 @@ class Backends:
     def explain_order(self, connection: Connection) -> str:
         """Say why another connection of the same vendor comes before this one."""
         first = self.considered(connection.provider)[0]
-        better, own = self._rank(first), self._rank(connection)
-        if better == own:
+        better, worse = self._rank(first), self._rank(connection)
+        if better[:-1] == worse[:-1] and connection.shared and not first.shared:
+            return f"connected; `{first.id}` is your own"
+        if better == worse:
             return f"connected; `{first.id}` is newer"
         return f"connected; `{first.id}` is doing better"
 
@@ -77,7 +81,7 @@ class Backends:
             for one in self.pool.get(connection.provider, ())
         )
 
-    def _rank(self, connection: Connection) -> tuple[bool, bool, bool, bool, bool, float]:
+    def _rank(self, connection: Connection) -> tuple[bool, bool, bool, bool, bool, float, bool]:
         state = self.state(connection)
         return (
             connection.id != self.pinned,
@@ -86,6 +90,7 @@ class Backends:
             state.unresolved,
             state.state != "closed",
             state.error_rate or 0.0,
+            connection.shared,
         )
 
 

@@ -7,14 +7,14 @@ from decimal import Decimal
 from typing import TypeAlias
 
 from toolkit.contract.base import now
-from toolkit.contract.billing import PLATFORM, Billing, BillingLine
+from toolkit.contract.billing import PLATFORM, Billing, BillingGroup, BillingLine
 from toolkit.contract.choices import UsageGroup
 from toolkit.contract.compute import Compute
 from toolkit.engine.core import Core
 from toolkit.engine.usage import Usage
 
 HOUR = timedelta(hours=1)
-# By who bills, and by the key where keys are told apart.
+# By who bills, and by the key or the account where these are told apart.
 Lines: TypeAlias = dict[tuple[str, str | None], BillingLine]
 
 
@@ -26,25 +26,26 @@ class Billings:
         self._usage = usage
 
     async def get(
-        self, account_id: str, month: date | None = None, *, by_key: bool = False
+        self, account_id: str, month: date | None = None, *, by: BillingGroup | None = None
     ) -> Billing:
         """What each vendor bills an account for a month; this one, by default.
 
         Args:
             account_id: whose.
             month: its first day.
-            by_key: tell apart what was asked for with each of the account's keys.
+            by: tell apart what was asked for with each of the account's keys; or, of all that was
+                done by its own connections, whose work it was.
         """
         first = (month or now().date()).replace(day=1)
         last = first.replace(day=monthrange(first.year, first.month)[1])
         lines = {
-            (line.billed_by, line.key_id): line
+            (line.billed_by, line.key_id or line.account_id): line
             for line in [
-                *await self._calls(account_id, first, last, by_key=by_key),
+                *await self._calls(account_id, first, last, by),
                 BillingLine(billed_by=PLATFORM, title="This service, self-hosted"),
             ]
         }
-        await self._add_pods(account_id, first, last, lines, by_key=by_key)
+        await self._add_pods(account_id, first, last, lines, by)
         costs = (Decimal(str(line.cost_usd)) for line in lines.values())
         return Billing(
             month=f"{first:%Y-%m}",
@@ -54,15 +55,16 @@ class Billings:
         )
 
     async def _calls(
-        self, account_id: str, first: date, last: date, *, by_key: bool
+        self, account_id: str, first: date, last: date, by: BillingGroup | None
     ) -> list[BillingLine]:
-        groups: list[UsageGroup] = ["provider", "key"] if by_key else ["provider"]
+        groups: list[UsageGroup] = ["provider"] if by is None else ["provider", by]
         used = await self._usage.list(account_id, first=first, last=last, groups=groups)
         return [
             BillingLine(
                 billed_by=line.provider,
                 title=self._title(line.provider),
                 key_id=line.key_id,
+                account_id=line.account_id,
                 calls=line.calls,
                 unpriced_calls=line.unpriced_calls,
                 cost_usd=line.cost_usd,
@@ -72,7 +74,7 @@ class Billings:
         ]
 
     async def _add_pods(
-        self, account_id: str, first: date, last: date, lines: Lines, *, by_key: bool
+        self, account_id: str, first: date, last: date, lines: Lines, by: BillingGroup | None
     ) -> None:
         """Add what pods were kept in those days: they are billed by the hour, whatever they do."""
         begins = datetime.combine(first, time(), UTC)
@@ -84,21 +86,26 @@ class Billings:
             kept = (min(ends, pod.deleted_at or ends) - max(begins, pod.created_at)) / HOUR
             if kept <= 0:
                 continue
-            key_id = json.loads(row["spec"]).get("key_id") if by_key else None
-            line = await self._line(str(row["connection_id"]), key_id, lines)
+            whose = json.loads(row["spec"]).get("key_id") if by == "key" else None
+            if by == "account":
+                whose = account_id  # nothing is rented by a connection that is shared
+            line = await self._line(str(row["connection_id"]), whose, lines, by)
             line.pod_hours += kept
             if pod.cost_per_hour_usd is None:
                 line.unpriced_pod_hours += kept
             else:
                 line.cost_usd += kept * pod.cost_per_hour_usd
 
-    async def _line(self, connection_id: str, key_id: str | None, lines: Lines) -> BillingLine:
+    async def _line(
+        self, connection_id: str, whose: str | None, lines: Lines, by: BillingGroup | None
+    ) -> BillingLine:
         """The line of the vendor that a connection is to."""
         row = await self._core.store.get("connections", connection_id, "provider")
         provider = str(row["provider"]) if row else "?"
+        named = {} if by is None else {f"{by}_id": whose}
         return lines.setdefault(
-            (provider, key_id),
-            BillingLine(billed_by=provider, title=self._title(provider), key_id=key_id),
+            (provider, whose),
+            BillingLine(billed_by=provider, title=self._title(provider), **named),
         )
 
     def _title(self, provider: str) -> str:
@@ -107,4 +114,4 @@ class Billings:
 
 
 def _order(line: BillingLine) -> tuple[bool, str, str]:
-    return line.billed_by == PLATFORM, line.title, line.key_id or ""
+    return line.billed_by == PLATFORM, line.title, line.key_id or line.account_id or ""

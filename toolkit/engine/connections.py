@@ -6,15 +6,21 @@ import time
 from collections.abc import Sequence
 
 from toolkit.contract.base import ErrorInfo, now, rfc3339
-from toolkit.contract.connections import Connection, ConnectionCreate, ConnectionTest
-from toolkit.contract.errors import Detail, ErrorCode, RequestError, ToolkitError, not_found
+from toolkit.contract.connections import (
+    Connection,
+    ConnectionCreate,
+    ConnectionTest,
+    Everyone,
+)
+from toolkit.contract.errors import Detail, ErrorCode, RequestError, ToolkitError
 from toolkit.contract.health import Provider
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.engine.core import Core
 from toolkit.engine.driver import NO_HOOKS
 from toolkit.engine.once import accept
+from toolkit.engine.shares import read_connection
 from toolkit.plugins import TextRequest, Vendor, VendorFault
-from toolkit.store import Insert, Row, Update
+from toolkit.store import Change, Insert, Update
 
 MAX_LISTED = 200  # models of a vendor, in an answer
 
@@ -37,7 +43,8 @@ class Connections:
                 those of the work alone.
 
         Raises:
-            RequestError: `INVALID_REQUEST` for a vendor that is not in the catalogue.
+            RequestError: `INVALID_REQUEST` for a vendor that is not in the catalogue; whatever
+                `share` refuses where it is to be shared.
         """
         known = self._core.registry.vendors
         if request.provider not in known:
@@ -47,7 +54,7 @@ class Connections:
                 details=[Detail("provider", "is not in the vendor catalogue")],
             )
         connection = Connection(
-            id=new_id(Prefix.CONNECTION), created_at=now(), **request.model_dump()
+            id=new_id(Prefix.CONNECTION), created_at=now(), **request.model_dump(exclude={"share"})
         )
         row: dict[str, object] = {
             "id": connection.id,
@@ -58,7 +65,12 @@ class Connections:
             "doc": connection.model_dump_json(),
         }
         await self._core.quotas.check_room(account_id, len(str(row["doc"])))
-        await accept(self._core, [Insert("connections", row)], connection)
+        changes: list[Change] = [Insert("connections", row)]
+        if request.share is not None:
+            shares = self._core.shares
+            changes += await shares.changes_to_share(account_id, connection.id, request.share)
+            connection.shared_with = request.share
+        await accept(self._core, changes, connection)
         patience_s = self._core.settings.connection_test_s
         if tested and patience_s and not self._core.reproducible:
             connection.warning = await self._find_fault(connection, patience_s)
@@ -77,25 +89,23 @@ class Connections:
             )
 
     async def get(self, account_id: str, connection_id: str) -> Connection:
-        """One connection.
+        """One connection, the account's own or one that is shared with it.
 
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        row = await self._core.store.get("connections", connection_id)
-        if row is None or row["account_id"] != account_id or row["deleted"]:
-            raise not_found("connection", connection_id)
-        return self._shown(row)
+        shares = self._core.shares
+        return await shares.show(await shares.find(account_id, connection_id))
 
     async def list(self, account_id: str, limit: int, before: str | None) -> list[Connection]:
-        """A page of connections, newest first."""
+        """A page of connections, the account's own and those that are shared with it, by age."""
+        shares = self._core.shares
         rows = await self._core.store.page(
             "connections", account_id, limit=limit, before=before, deleted=False
         )
-        return [self._shown(row) for row in rows]
-
-    def _shown(self, row: Row) -> Connection:
-        return Connection.model_validate_json(str(row["doc"]))
+        lent = [one for one, _ in await shares.lent(account_id) if not before or one.id < before]
+        found = sorted([*map(read_connection, rows), *lent], key=lambda one: one.id, reverse=True)
+        return [await shares.show(one) for one in found[:limit]]
 
     async def test(self, account_id: str, connection_id: str) -> ConnectionTest:
         """Find out whether a connection would work, by a call that costs nothing.
@@ -103,7 +113,11 @@ class Connections:
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        return await self._test(await self.get(account_id, connection_id))
+        found = await self._core.shares.find(account_id, connection_id)
+        result = await self._test(found)
+        if found.shared:  # what models its owner has, or should name, is the owner's business
+            result.models, result.next_step = [], ""
+        return result
 
     async def _test(self, connection: Connection) -> ConnectionTest:
         vendor = self._core.registry.vendors[connection.provider]
@@ -155,19 +169,60 @@ class Connections:
         """Use models under budgets again that billed more than was reserved for them.
 
         Raises:
-            RequestError: `NOT_FOUND`.
+            RequestError: `NOT_FOUND`; `FORBIDDEN` for one that is only shared with the account.
         """
-        connection = await self.get(account_id, connection_id)
+        connection = await self._core.shares.find_own(account_id, connection_id)
         connection.overbilled = []
         await self._core.save_connection(connection)
-        return connection
+        return await self._core.shares.show(connection)
+
+    async def share(
+        self, account_id: str, connection_id: str, accounts: Everyone | Sequence[str]
+    ) -> Connection:
+        """Have other accounts' work done by a connection, too, at their own expense.
+
+        Args:
+            account_id: whose it is: an operator's.
+            connection_id: which.
+            accounts: the ids of the accounts that it is shared with from now on, beside those that
+                it is shared with already, or `all`.
+
+        Raises:
+            RequestError: `NOT_FOUND`, for an account, too; `FORBIDDEN` for one that is only shared
+                with the account, and for an account that is no operator's; `CONFLICT` for some
+                accounts where it is shared with all; `INVALID_REQUEST` for the account itself.
+        """
+        shares = self._core.shares
+        connection = await shares.find_own(account_id, connection_id)
+        changes = await shares.changes_to_share(account_id, connection_id, accounts)
+        await self._core.store.write(changes)
+        return await shares.show(connection)
+
+    async def unshare(
+        self, account_id: str, connection_id: str, member_id: str | None = None
+    ) -> Connection:
+        """Share a connection no longer with an account; with nobody, by default.
+
+        Raises:
+            RequestError: `NOT_FOUND`; `FORBIDDEN` for one that is only shared with the account;
+                `CONFLICT` for one account where it is shared with all.
+        """
+        shares = self._core.shares
+        connection = await shares.find_own(account_id, connection_id)
+        await self._core.store.write(await shares.changes_to_end(connection_id, member_id))
+        return await shares.show(connection)
 
     async def delete(self, account_id: str, connection_id: str) -> Connection:
-        """Forget a connection; the answer is its last state."""
-        connection = await self.get(account_id, connection_id)
+        """Forget a connection, which is shared with nobody from then on; answer its last state.
+
+        Raises:
+            RequestError: `NOT_FOUND`; `FORBIDDEN` for one that is only shared with the account.
+        """
+        connection = await self._core.shares.find_own(account_id, connection_id)
         connection.deleted = True
         values = {"deleted": True, "doc": connection.model_dump_json()}
-        await self._core.store.write([Update("connections", connection_id, values)])
+        ended = await self._core.shares.changes_to_end(connection_id)
+        await self._core.store.write([Update("connections", connection_id, values), *ended])
         return connection
 
 

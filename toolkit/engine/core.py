@@ -18,6 +18,7 @@ from toolkit.engine.lanes import Lanes
 from toolkit.engine.offers import models_offered
 from toolkit.engine.quota import Quotas
 from toolkit.engine.reach import Reach
+from toolkit.engine.shares import Shares, read_connection
 from toolkit.engine.slots import Slots
 from toolkit.engine.telemetry import Observer, Unobserved
 from toolkit.plugins import Capability, Model, Vendor
@@ -39,6 +40,7 @@ class Core(Reach):
 
     store: Store
     grants: Grants
+    shares: Shares
     slots: Slots
     lanes: Lanes
     allowances: Allowances
@@ -52,11 +54,16 @@ class Core(Reach):
         """What the router weighs for a capability and an account, as of now.
 
         At an endpoint or a pod that the options name, its vendor is asked by the connection that
-        rented it, unless they pin another one.
+        rented it, unless they pin another one; never by one that is only shared with the account.
+
+        Raises:
+            RequestError: `PROVIDER_NOT_ALLOWED` for such a pin.
         """
         vendors = self.registry.backends(capability)
         kind = capability.operation.kind if capability.operation else ""
         pool = await self.connection_pool(account_id)
+        if options.endpoint_id is not None or options.compute_id is not None:
+            pool = self._without_lent(pool, options)
         place = await self._find_place(account_id, options)
         pinned = options.provider is not None and is_id(options.provider, Prefix.CONNECTION)
         if place is not None and not pinned:
@@ -81,18 +88,41 @@ class Core(Reach):
         return replace(condition, latency={}, error_rate=None) if self.reproducible else condition
 
     async def connections(self, account_id: str) -> dict[str, Connection]:
-        """The newest connection an account has at each vendor."""
+        """The connection of each vendor that an account may use; the newest of its own first."""
         return {p: pool[0] for p, pool in (await self.connection_pool(account_id)).items()}
 
     async def connection_pool(self, account_id: str) -> dict[str, list[Connection]]:
-        """The connections an account has at each vendor, the newest first."""
-        rows = await self.store.find("connections", account_id=account_id, deleted=False)
+        """The connections to each vendor that an account may use.
+
+        Its own come before those that are shared with it, and the newest of each first.
+        """
         found: dict[str, list[Connection]] = {}
-        for row in reversed(rows):
-            connection = Connection.model_validate_json(str(row["doc"]))
+        own, lent = await self.shares.own(account_id), await self.shares.lent(account_id)
+        for connection, row in (*own, *lent):
             self.lanes.of(connection, row["health"])
             found.setdefault(connection.provider, []).append(connection)
         return found
+
+    def _without_lent(
+        self, pool: dict[str, list[Connection]], options: Options
+    ) -> dict[str, list[Connection]]:
+        """Leave out what is shared of the clouds where a place to run is rented.
+
+        A place is at the account that rented it; the key of another one is none of its business.
+        """
+        kept = {}
+        for provider, some in pool.items():
+            lent = [one for one in some if one.shared and self._rents(provider)]
+            if any(one.id == options.provider for one in lent):
+                raise RequestError(
+                    ErrorCode.PROVIDER_NOT_ALLOWED,
+                    "A connection that is shared with you is not used at an endpoint or a pod of"
+                    " yours: pin one of your own, or none.",
+                )
+            own = [one for one in some if one not in lent]
+            if own:
+                kept[provider] = own
+        return kept
 
     async def _find_place(self, account_id: str, options: Options) -> Row | None:
         """The row of the endpoint or the pod that options name, if the account has it."""
@@ -114,14 +144,15 @@ class Core(Reach):
                 ErrorCode.CREDENTIALS_MISSING,
                 "Connect its vendor again, by the pointer it was made by.",
             )
-        connection = Connection.model_validate_json(str(made_by["doc"]))
+        connection = read_connection(made_by)
         if not made_by["deleted"]:
             self.lanes.of(connection, made_by["health"])
             return connection
         pointer = (connection.connection_type, connection.secret_ref)
-        pool = await self.connection_pool(str(place["account_id"]))
-        for other in pool.get(connection.provider, ()):
-            if (other.connection_type, other.secret_ref) == pointer:
+        for other, row in await self.shares.own(str(place["account_id"])):
+            same = (other.connection_type, other.secret_ref) == pointer
+            if same and other.provider == connection.provider:
+                self.lanes.of(other, row["health"])
                 return other
         raise RequestError(
             ErrorCode.CREDENTIALS_MISSING,
@@ -136,7 +167,7 @@ class Core(Reach):
         """Have a model that billed more than its bound used under no budget, in any process."""
         row = await self.store.get("connections", connection_id)
         if row is not None:
-            connection = Connection.model_validate_json(str(row["doc"]))
+            connection = read_connection(row)
             connection.overbilled = sorted({*connection.overbilled, model})
             log.warning("%s billed more for %s than its bound", connection.provider, model)
             await self.save_connection(connection)
@@ -149,15 +180,24 @@ class Core(Reach):
     async def cloud(self, account_id: str, kind: str) -> tuple[Vendor, Connection]:
         """The vendor that offers a kind of infrastructure, and the account's connection to it.
 
+        What is rented is billed by the hour to whoever has the key: it has to be the account's own.
+
         Raises:
-            RequestError: `CREDENTIALS_MISSING`.
+            RequestError: `CREDENTIALS_MISSING`; `FORBIDDEN` where one is only shared with it.
         """
         offering = [v for v in self.registry.vendors.values() if kind in v.infrastructure]
-        connections = await self.connections(account_id)
+        pool = await self.connection_pool(account_id)
         for vendor in offering:
-            if vendor.id in connections:
-                return vendor, connections[vendor.id]
+            first = next(iter(pool.get(vendor.id, ())), None)
+            if first is not None and not first.shared:
+                return vendor, first
         names = ", ".join(vendor.id for vendor in offering)
+        if any(vendor.id in pool for vendor in offering):
+            raise RequestError(
+                ErrorCode.FORBIDDEN,
+                "A connection that is shared with you is for runs alone; what is rented is billed"
+                f" by the hour: register {names} yourself.",
+            )
         raise RequestError(
             ErrorCode.CREDENTIALS_MISSING, f"This needs a connection: register {names}."
         )
@@ -181,8 +221,10 @@ class Core(Reach):
         """What a connection's pointer leads to, if its account may go there.
 
         Raises:
-            WorkError: `SECRET_UNRESOLVED`.
+            WorkError: `SECRET_UNRESOLVED`; `CREDENTIALS_MISSING` for one that was shared with the
+                account that works by it, and is no longer.
         """
+        await self.shares.check(connection)
         granted = await self.grants.of_connection(connection.id)
         return await self.resolver.resolve(
             connection.connection_type, connection.secret_ref, granted

@@ -40,6 +40,7 @@ from toolkit.engine.roots import Roots
 from toolkit.engine.runner import JobRunner
 from toolkit.engine.runs import Runs
 from toolkit.engine.settler import Settler
+from toolkit.engine.shares import Shares
 from toolkit.engine.slots import Slots
 from toolkit.engine.solo import Solo
 from toolkit.engine.storage import Storages
@@ -181,6 +182,7 @@ class Engine:
                 settings.reply_limit_bytes,
             ),
             resolver=resolver or EnvironmentResolver(None),
+            shares=Shares(store),
             grants=Grants(store, [vendor.variable for vendor in registry.vendors.values()]),
             slots=Slots(settings.max_concurrent_jobs, settings.max_concurrent_jobs_per_account),
             lanes=Lanes(settings, store),

@@ -184,6 +184,8 @@ class Health:
     def failed(self, fault: VendorFault, leave: Pass) -> bool:
         """A call failed; whether this changed when the next one may go out."""
         probing = self._probe is leave
+        if fault.code is ErrorCode.CREDENTIALS_MISSING:
+            return False  # it is not shared any more with whoever asked: nobody was called
         self._unresolved = fault.code is ErrorCode.SECRET_UNRESOLVED
         if fault.code in _SAYS_NOTHING:
             return False

@@ -23,7 +23,10 @@ _COLUMNS: dict[UsageGroup, str] = {
     "connection": "connection_id",
     "agent": "agent_id",
     "key": "key_id",
+    "account": "account_id",
 }
+# What may stand beside `account`: agents and keys are their own account's business.
+_OF_OTHERS = frozenset[UsageGroup]({"day", "capability", "provider", "connection", "account"})
 _SUMS = ("jobs", "failed", "cached", "calls", "unpriced", "nano", "latency_ms")
 
 
@@ -46,11 +49,20 @@ class Usage:
         Args:
             account_id: whose.
             first, last: the days from and up to which, by UTC; the last 30 days by default.
-            groups: what is told apart.
+            groups: what is told apart. With `account`, it is all that was done by the account's own
+                connections, whoever asked for it, instead of all that the account asked for.
 
         Raises:
-            RequestError: `INVALID_REQUEST` for more than a year, or for days in the wrong order.
+            RequestError: `INVALID_REQUEST` for more than a year, for days in the wrong order, or
+                for accounts together with agents or keys.
         """
+        through = "account" in groups
+        if through and not _OF_OTHERS.issuperset(groups):
+            raise RequestError(
+                ErrorCode.INVALID_REQUEST,
+                "Other accounts' agents and keys are not told.",
+                details=[Detail("group_by", "names account with agent or key")],
+            )
         last = last or now().date()
         # Days begin with the year 1: an earlier one is not to be named.
         first = first or date.fromordinal(max(1, last.toordinal() - DEFAULT_DAYS + 1))
@@ -62,10 +74,12 @@ class Usage:
             )
         columns = [_COLUMNS[group] for group in groups]
         days = (first.isoformat(), last.isoformat())
-        rows = await self._core.store.sums("usage", _SUMS, columns, account_id, "day", days)
+        rows = await self._core.store.sums(
+            "usage", _SUMS, columns, account_id, "day", days, through=through
+        )
         return [
             UsageLine(
-                **{column: row[column] for column in columns},
+                **{name: row["spender_id" if name == "account_id" else name] for name in columns},
                 **{name: row[name] for name in ("jobs", "failed", "cached", "calls", "latency_ms")},
                 unpriced_calls=row["unpriced"],
                 cost_usd=float(dollars(row["nano"])),

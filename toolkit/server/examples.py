@@ -29,7 +29,12 @@ from toolkit.contract.capabilities import (
 )
 from toolkit.contract.catalog import CatalogModel, Gpu
 from toolkit.contract.compute import Compute, ComputeCreate
-from toolkit.contract.connections import Connection, ConnectionCreate, ConnectionTest
+from toolkit.contract.connections import (
+    Connection,
+    ConnectionCreate,
+    ConnectionShare,
+    ConnectionTest,
+)
 from toolkit.contract.endpoints import Endpoint, EndpointCreate
 from toolkit.contract.events import Event
 from toolkit.contract.health import Health, Provider
@@ -119,6 +124,7 @@ _MODELS: tuple[BaseModel, ...] = (
         secret_ref=_VARIABLE,
         created_at=_THEN,
     ),
+    ConnectionShare(accounts=[_id(Prefix.ACCOUNT)]),
     ConnectionTest(
         connection_id=_id(Prefix.CONNECTION),
         provider="minimax",

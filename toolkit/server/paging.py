@@ -8,7 +8,7 @@ from datetime import date
 
 from fastapi import Request
 
-from toolkit.contract.billing import MONTH_PATTERN
+from toolkit.contract.billing import BILLING_GROUPS, MONTH_PATTERN, BillingGroup
 from toolkit.contract.choices import UsageGroup
 from toolkit.contract.errors import Detail, ErrorCode, RequestError, not_found
 from toolkit.contract.ids import Prefix, is_id
@@ -110,21 +110,22 @@ def usage_query(
     return _day(given, "from"), _day(given, "to"), groups
 
 
-def billing_query(request: Request) -> tuple[date | None, bool]:
-    """The first day of the `month` that is asked for, and whether it is told by key.
+def billing_query(request: Request) -> tuple[date | None, BillingGroup | None]:
+    """The first day of the `month` that is asked for, and what is told apart.
 
     Raises:
         RequestError: `INVALID_REQUEST`.
     """
     given = known(request, "month", "group_by")
-    if given.get("group_by", "key") != "key":
-        raise _refused("group_by", "is not key")
-    by_key, month = "group_by" in given, given.get("month")
+    asked, month = given.get("group_by"), given.get("month")
+    by = next((group for group in BILLING_GROUPS if group == asked), None)
+    if by is None and asked is not None:
+        raise _refused("group_by", f"is not {' or '.join(BILLING_GROUPS)}")
     if month is None:
-        return None, by_key
+        return None, by
     if not re.fullmatch(MONTH_PATTERN.strip("^$"), month):
         raise _refused("month", "is not a month from 2000-01 to 2099-12, such as 2026-11")
-    return date.fromisoformat(f"{month}-01"), by_key
+    return date.fromisoformat(f"{month}-01"), by
 
 
 def _day(given: dict[str, str], name: str) -> date | None:

@@ -17,11 +17,12 @@ from toolkit.store.changes import (
 )
 from toolkit.store.heartbeat import Heartbeat
 from toolkit.store.read_only import EVERYONE, ReadOnlyStore
-from toolkit.store.reader import Row
+from toolkit.store.reader import ALL_ACCOUNTS, Row
 from toolkit.store.sections import Content, FileSection, sha256_of, split
 from toolkit.store.store import Store
 
 __all__ = [
+    "ALL_ACCOUNTS",
     "EVERYONE",
     "Change",
     "Conflict",

@@ -3,13 +3,13 @@
 import json
 import sqlite3
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import ClauseElement, ColumnElement, bindparam, func, literal_column, select
 from sqlalchemy.dialects import sqlite
 
 from toolkit.store.database import translated
-from toolkit.store.tables import events, metadata, roots
+from toolkit.store.tables import connections, events, metadata, roots
 
 # Left out, the dialect makes a parameter of it that nobody has a value for.
 NONE: ColumnElement[int] = literal_column("0")
@@ -27,8 +27,19 @@ _SPENDING = (
 _NAMES_BLOB = (
     "SELECT 1 FROM artifacts WHERE sha256 = :sha256 AND content IS NULL AND deleted = 0 LIMIT 1"
 )
-# A table, the columns that are added up, those that tell apart, and the one that is bounded.
-Sums = tuple[str, tuple[str, ...], tuple[str, ...], str]
+ALL_ACCOUNTS: Final = "*"  # in the place of one, in a share
+_SPENDER: Final = "spender_id"  # of a row that may be another account's
+_LENT = (
+    "SELECT connections.*, owners.doc AS owner FROM shares"
+    " JOIN connections ON connections.id = shares.connection_id"
+    " JOIN accounts AS owners ON owners.id = connections.account_id"
+    " WHERE shares.shared_with IN (:account_id, :all) AND connections.account_id <> :account_id"
+    " AND connections.deleted = 0 AND owners.operator = 1"
+    " GROUP BY connections.id ORDER BY connections.id"
+)
+# A table, the columns that are added up, those that tell apart, the one that is bounded, and
+# whether the rows are all that came by an account's connections, rather than the account's own.
+Sums = tuple[str, tuple[str, ...], tuple[str, ...], str, bool]
 
 
 class Reader:
@@ -67,8 +78,15 @@ class Reader:
         statement = _page(table, columns, by, before is not None, without is not None)
         return self._rows(statement, given)
 
+    def lent(self, account_id: str) -> list[Row]:
+        """The connections of operators that are shared with an account, oldest first.
+
+        Each row has its owner's document, too, as `owner`.
+        """
+        return self._rows(_LENT, {"account_id": account_id, "all": ALL_ACCOUNTS})
+
     def sums(self, what: Sums, account_id: str, span: tuple[str, str]) -> list[Row]:
-        """Sums over an account's rows, by what is alike in some columns."""
+        """Sums over an account's rows, or those by its connections, by what some columns say."""
         given: dict[str, object] = {"account_id": account_id, "first": span[0], "last": span[1]}
         return self._rows(_sums(what), given)
 
@@ -171,13 +189,17 @@ def _count(table: str) -> str:
 
 @cache
 def _sums(what: Sums) -> str:
-    table, summed, columns, ranged = what
+    table, summed, columns, ranged, through = what
     of = metadata.tables[table]
     within = of.c[ranged].between(bindparam("first"), bindparam("last"))
     sums = [func.coalesce(func.sum(of.c[name]), literal_column("0")).label(name) for name in summed]
-    alike = [of.c[name] for name in columns]
+    alike = [of.c[name].label(_SPENDER if name == "account_id" else name) for name in columns]
     order = [of.c[name].desc() if name == ranged else of.c[name] for name in columns]
-    statement = select(*alike, *sums).where(of.c.account_id == bindparam("account_id"), within)
+    mine = of.c.account_id == bindparam("account_id")
+    if through:
+        owned = select(connections.c.id).where(connections.c.account_id == bindparam("account_id"))
+        mine = of.c.connection_id.in_(owned)
+    statement = select(*alike, *sums).where(mine, within)
     return compiled(statement.group_by(*alike).order_by(*order))
 
 

@@ -18,7 +18,7 @@ from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.accounting import TRIGGERS
 from toolkit.store.tables import metadata
 
-HEAD = "0009"
+HEAD = "0010"
 MIGRATIONS = Path(__file__).parent / "migrations"
 # As alembic makes it, which reads it once there is something to migrate.
 VERSION_TABLE = (

@@ -213,16 +213,27 @@ class Store:
         account_id: str,
         ranged: str,
         span: tuple[str, str],
+        *,
+        through: bool = False,
     ) -> list[Row]:
         """Sums over an account's rows, by what is alike in some columns.
 
         Args:
             summed: the columns that are added up.
-            columns: those that tell apart, and by which what comes back is ordered.
+            columns: those that tell apart, and by which what comes back is ordered; whose a row is
+                (`account_id`) comes back as `spender_id`.
             ranged: the column that must be within `span`, the greatest of which comes first.
+            through: of all accounts' rows those by the account's connections, instead of its own.
         """
-        key = (table, tuple(summed), tuple(columns), ranged)
+        key = (table, tuple(summed), tuple(columns), ranged, through)
         return self._reader.sums(key, account_id, span)
+
+    async def lent(self, account_id: str) -> list[Row]:
+        """The connections of operators that are shared with an account, oldest first.
+
+        Each row has its owner's document, too, as `owner`.
+        """
+        return self._reader.lent(account_id)
 
     async def queued(self, account_id: str, most: int) -> int:
         """How many roots of an account are open, counted up to `most`."""

@@ -58,6 +58,7 @@ accounts = Table(
     _text("created_at"),
     _doc(),
     Column("spec", Text, nullable=True),
+    Column("operator", Boolean, nullable=False, server_default=text("0")),
 )
 api_keys = Table(
     "api_keys",
@@ -81,6 +82,16 @@ connections = Table(
     _doc(),
     _text("health", optional=True),
     Index("ix_connections_account", "account_id", "id"),
+)
+shares = Table(
+    "shares",
+    metadata,
+    _id(),
+    _text("connection_id"),
+    _text("shared_with"),
+    _text("created_at"),
+    Index("ix_shares_with", "shared_with"),
+    Index("ix_shares_connection", "connection_id"),
 )
 jobs = Table(
     "jobs",
@@ -165,6 +176,7 @@ usage = Table(
         for name in ("jobs", "failed", "cached", "calls", "unpriced", "nano", "latency_ms")
     ),
     Index("ix_usage_account", "account_id", "day"),
+    Index("ix_usage_connection", "connection_id", "day"),
 )
 idempotency = Table(
     "idempotency",

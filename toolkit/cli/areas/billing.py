@@ -17,10 +17,17 @@ def show(
     shell: Shell,
     month: Annotated[str | None, typer.Option(help="Such as 2026-11; this one by default.")] = None,
     by_key: Annotated[bool, typer.Option("--by-key", help="A line for each key.")] = False,
+    by_account: Annotated[
+        bool,
+        typer.Option(
+            "--by-account", help="Whose work was done by your own connections, a line for each."
+        ),
+    ] = False,
 ) -> None:
     """Show what each vendor bills for a month."""
-    key = ("key_id",) if by_key else ()
-    columns = ("billed_by", "title", *key, "calls", "unpriced_calls", "pod_hours", "cost_usd")
-    shell.show(
-        shell.read("/billing", month=month, group_by="key" if by_key else None), "lines", columns
-    )
+    if by_key and by_account:
+        raise typer.BadParameter("give either --by-key or --by-account")
+    by = "key" if by_key else "account" if by_account else None
+    whose = () if by is None else (f"{by}_id",)
+    columns = ("billed_by", "title", *whose, "calls", "unpriced_calls", "pod_hours", "cost_usd")
+    shell.show(shell.read("/billing", month=month, group_by=by), "lines", columns)

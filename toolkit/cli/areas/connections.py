@@ -15,12 +15,15 @@ if TYPE_CHECKING:
     from toolkit.client._sync.areas.connections import Connection
 
 app = group("The vendors you have keys for; keys stay where they are.")
-reads(
-    app, "providers/connections", ("id", "provider", "connection_type", "secret_ref", "created_at")
-)
+COLUMNS = ("id", "provider", "connection_type", "secret_ref", "shared", "created_at")
+reads(app, "providers/connections", COLUMNS)
 deletes(app, "connections")
 
 Vendor = Annotated[str, typer.Argument(help="A vendor.", autocompletion=complete.providers)]
+Members = Annotated[
+    list[str] | None,
+    typer.Option("--with", help="The id of an account that may use it; repeatable."),
+]
 
 
 @app.command()
@@ -32,9 +35,16 @@ def create(
     connection_type: Annotated[
         ConnectionType, typer.Option("--type", help="Where the secret is.")
     ] = "environment",
+    share: Annotated[
+        bool, typer.Option("--share", help="Share it, as an operator: with all, or --with some.")
+    ] = False,
+    members: Members = None,
 ) -> None:
     """Register a pointer to a secret: its name, never its value."""
-    made = shell.client.connections.create(provider, connection_type, secret_ref)
+    if members and not share:
+        raise typer.BadParameter("--with goes with --share")
+    shared = (members or "all") if share else None
+    made = shell.client.connections.create(provider, connection_type, secret_ref, share=shared)
     shell.show(made)
     _warn(shell, made)
 
@@ -121,6 +131,42 @@ def trust(
     shell.show(shell.client.connections.trust(_id_of(shell, connection)))
 
 
+@app.command()
+@on_existing
+def share(
+    shell: Shell,
+    connection: Annotated[
+        str,
+        typer.Argument(help="A connected vendor, or an id.", autocompletion=complete.providers),
+    ],
+    members: Members = None,
+    everyone: Annotated[
+        bool,
+        typer.Option("--all", help="All accounts, also those that are yet to be opened."),
+    ] = False,
+) -> None:
+    """Have other accounts use an operator's connection, each billed and limited by itself."""
+    if everyone is bool(members):
+        raise typer.BadParameter("give either --all or --with an account")
+    shell.show(shell.client.connections.share(_id_of(shell, connection), members or "all"))
+
+
+@app.command()
+@on_existing
+def unshare(
+    shell: Shell,
+    connection: Annotated[
+        str,
+        typer.Argument(help="A connected vendor, or an id.", autocompletion=complete.providers),
+    ],
+    member: Annotated[
+        str | None, typer.Option("--with", help="The account that loses it; all by default.")
+    ] = None,
+) -> None:
+    """Share a connection no longer: with one account, or with nobody."""
+    shell.show(shell.client.connections.unshare(_id_of(shell, connection), member))
+
+
 def _warn(shell: Shell, connection: "Connection") -> None:
     """Tell on stderr what a test found wrong with a connection that was made."""
     warning = connection.record.warning
@@ -129,14 +175,14 @@ def _warn(shell: Shell, connection: "Connection") -> None:
 
 
 def _id_of(shell: Shell, name: str) -> str:
-    """The id of the newest connection to a vendor; an id is its own.
+    """The id of the newest connection to a vendor, an own one if there is any; an id is its own.
 
     Raises:
         RequestError: `NOT_FOUND`.
     """
     if name.startswith("prv_"):
         return name
-    for connection in shell.client.connections:
-        if connection.record.provider == name:
-            return connection.id
+    found = [each for each in shell.client.connections if each.provider == name]
+    if found:
+        return min(found, key=lambda each: each.shared).id
     raise RequestError(ErrorCode.NOT_FOUND, f"`{name}` is not connected.")

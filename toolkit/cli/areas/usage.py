@@ -10,7 +10,7 @@ from toolkit.cli.output import Shell
 from toolkit.cli.verbs import group
 
 FIGURES = ("jobs", "failed", "cached", "calls", "unpriced_calls", "cost_usd", "latency_ms")
-NAMED = {"connection": "connection_id", "agent": "agent_id", "key": "key_id"}
+NAMED = {name: f"{name}_id" for name in ("connection", "agent", "key", "account")}
 
 app = group("What was used, and what it cost.")
 
@@ -21,7 +21,10 @@ def list_them(
     shell: Shell,
     by: Annotated[
         list[options.UsageWord] | None,
-        typer.Option(help="What lines are summed up by; repeatable."),
+        typer.Option(
+            help="What lines are summed up by; repeatable. With account: whose work was done by"
+            " your own connections."
+        ),
     ] = None,
     first: Annotated[str | None, typer.Option(help="The first day, such as 2026-11-01.")] = None,
     last: Annotated[str | None, typer.Option(help="The last day.")] = None,

@@ -2,16 +2,18 @@
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from toolkit.contract.connections import Connection, ConnectionCreate, ConnectionTest
+from toolkit.contract.connections import (
+    Connection,
+    ConnectionCreate,
+    ConnectionShare,
+    ConnectionTest,
+)
 from toolkit.contract.errors import ErrorCode
-from toolkit.server.auth import Reader, TheEngine, Writer
+from toolkit.server.auth import Admin, Reader, TheEngine, Writer, check_scope
 from toolkit.server.body import read_model
 from toolkit.server.envelope import one, page
-from toolkit.server.openapi import PAGED, described
-from toolkit.server.paging import (
-    no_query,
-    page_query,
-)
+from toolkit.server.openapi import PAGED, Query, described
+from toolkit.server.paging import known, no_query, page_query
 
 router = APIRouter(prefix="/v1/providers/connections", tags=["connections"])
 
@@ -24,18 +26,20 @@ router = APIRouter(prefix="/v1/providers/connections", tags=["connections"])
         Connection,
         status=201,
         body=ConnectionCreate,
-        errors=[],
+        errors=[ErrorCode.NOT_FOUND],
     ),
 )
 async def create(request: Request, engine: TheEngine, caller: Writer) -> Response:
-    """Register a pointer to a secret."""
+    """Register a pointer to a secret; an operator may share it at once."""
     body = await read_model(request, ConnectionCreate)
+    if body.share is not None:
+        check_scope(caller, "admin")
     return one(await engine.connections.create(caller.account_id, body), 201)
 
 
 @router.get("", **described("providers_connections_list", Connection, listed=True, query=PAGED))
 async def list_page(request: Request, engine: TheEngine, caller: Reader) -> Response:
-    """List them, newest first."""
+    """List them, newest first, those that are shared with the account among them."""
     query = page_query(request)
     return await page(
         await engine.connections.list(caller.account_id, query.limit, query.before), query
@@ -70,6 +74,37 @@ async def test(id: str, engine: TheEngine, caller: Writer) -> Response:  # noqa:
 async def trust(id: str, engine: TheEngine, caller: Writer) -> Response:  # noqa: A002
     """Use models under budgets again that billed more than was reserved for them."""
     return one(await engine.connections.trust(caller.account_id, id))
+
+
+@router.post(
+    "/{id}/share",
+    dependencies=[Depends(no_query)],
+    **described(
+        "providers_connections_share",
+        Connection,
+        body=ConnectionShare,
+        errors=[ErrorCode.NOT_FOUND, ErrorCode.CONFLICT],
+    ),
+)
+async def share(id: str, request: Request, engine: TheEngine, caller: Admin) -> Response:  # noqa: A002
+    """Have other accounts use an operator's connection, each billed and limited by itself."""
+    body = await read_model(request, ConnectionShare)
+    return one(await engine.connections.share(caller.account_id, id, body.accounts))
+
+
+@router.delete(
+    "/{id}/share",
+    **described(
+        "providers_connections_share_delete",
+        Connection,
+        query=(Query("account", "the id of the one that it is shared with no longer"),),
+        errors=[ErrorCode.NOT_FOUND, ErrorCode.CONFLICT],
+    ),
+)
+async def unshare(id: str, request: Request, engine: TheEngine, caller: Admin) -> Response:  # noqa: A002
+    """Share a connection no longer: with one account, or with nobody."""
+    member_id = known(request, "account").get("account")
+    return one(await engine.connections.unshare(caller.account_id, id, member_id))
 
 
 @router.delete(

@@ -16,7 +16,8 @@ SPANNED = (
     Query("to", "the last day; today by default", DAY),
     Query(
         "group_by",
-        "of day, capability, provider (the default), connection, agent and key, by commas",
+        "of day, capability, provider (the default), connection, agent and key, by commas; with"
+        " account, of all that was done by your own connections: by whom",
         {"type": "string", "pattern": GROUPED, "default": ",".join(DEFAULT_GROUPS)},
     ),
 )
@@ -24,7 +25,7 @@ SPANNED = (
 
 @router.get("", **described("usage_list", UsageLine, listed=True, query=SPANNED))
 async def list_lines(request: Request, engine: TheEngine, caller: Reader) -> Response:
-    """Sum up what was used, by day, capability, provider, connection, agent or key, in one page."""
+    """Sum up what was used, by day, capability, provider, connection, agent, key or account."""
     first, last, groups = usage_query(request)
     lines = await engine.usage.list(caller.account_id, first=first, last=last, groups=groups)
     return await page(lines)

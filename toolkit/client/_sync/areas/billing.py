@@ -13,12 +13,16 @@ class Billings:
     def __init__(self, http: Http) -> None:
         self._http = http
 
-    def get(self, month: str | None = None, *, by_key: bool = False) -> BillingView:
+    def get(
+        self, month: str | None = None, *, by_key: bool = False, by_account: bool = False
+    ) -> BillingView:
         """What each vendor bills for a month, as this service saw it.
 
         Args:
             month: such as `2026-11`; the present one by default.
             by_key: tell apart what was asked for with each key.
+            by_account: tell apart whose work was done by the caller's own connections.
         """
-        params = _wire.without_none(month=month, group_by="key" if by_key else None)
+        by = "key" if by_key else "account" if by_account else None
+        params = _wire.without_none(month=month, group_by=by)
         return BillingView(self._http.data(Billing, "GET", "/billing", params=params))

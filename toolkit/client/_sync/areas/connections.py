@@ -1,6 +1,9 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
 """`client.connections`: pointers to the secrets of vendors."""
 
+from collections.abc import Sequence
+from typing import Literal
+
 from toolkit.client import _wire
 from toolkit.client._collections import Collection
 from toolkit.client._shown import ConnectionTestView, Discovered, Shown
@@ -28,8 +31,13 @@ class Connection(Handle[connections.Connection]):
 
     @property
     def secret_ref(self) -> str:
-        """The name of the secret, never the secret."""
+        """The name of the secret, never the secret; empty for one that another account shares."""
         return self.record.secret_ref
+
+    @property
+    def shared(self) -> bool:
+        """Whether it is another account's, which shares it with this one."""
+        return self.record.shared
 
     @property
     def warning(self) -> str | None:
@@ -42,17 +50,69 @@ class Connections(Area[Connection]):
 
     handle = Connection
 
-    def create(self, provider: str, connection_type: str, secret_ref: str) -> Connection:
+    def create(
+        self,
+        provider: str,
+        connection_type: str,
+        secret_ref: str,
+        *,
+        share: Literal["all"] | Sequence[str] | None = None,
+    ) -> Connection:
         """Register a pointer to a secret: the *name* of a variable, never its value.
 
         The service tests it for free; the answer's `warning` tells what it found wrong.
+
+        Args:
+            provider: a vendor's id, such as `openai`.
+            connection_type: `environment` or `aws_secrets_manager`.
+            secret_ref: the name of the variable, or of the secret.
+            share: the ids of accounts that may use it, too, or `all`; for operators.
+
+        Raises:
+            RequestError: `INVALID_REQUEST`; whatever `share` refuses.
         """
         body = {
             "provider": provider,
             "connection_type": connection_type,
             "secret_ref": secret_ref,
+            **({} if share is None else {"share": _members(share)}),
         }
         return self._posted(body)
+
+    def share(
+        self,
+        id: str,  # noqa: A002
+        accounts: Literal["all"] | Sequence[str],
+    ) -> Connection:
+        """Have other accounts use a connection, too; each is billed and limited by itself.
+
+        Args:
+            id: of a connection of an operator's account.
+            accounts: the ids of the accounts that it is shared with from now on, beside those that
+                it is shared with already; or `all`, those that are yet to be opened among them.
+
+        Raises:
+            RequestError: `FORBIDDEN` for an account that is no operator's, or a key without the
+                scope `admin`; `NOT_FOUND`; `CONFLICT` for some where it is shared with all.
+        """
+        return self._asked("POST", id, "/share", {"accounts": _members(accounts)})
+
+    def unshare(self, id: str, account: str | None = None) -> Connection:  # noqa: A002
+        """Share a connection no longer: with one account, or with nobody.
+
+        Work under way that has not called its vendor yet goes another way, or fails.
+
+        Args:
+            id: of the connection.
+            account: the id of the account that loses it; all do, by default.
+
+        Raises:
+            RequestError: `NOT_FOUND`; `CONFLICT` for one account where it is shared with all.
+        """
+        path = f"/{self.handle.area}/{id}/share"
+        params = _wire.without_none(account=account)
+        record = self._http.data(self.handle.model, "DELETE", path, params=params)
+        return self._made(record)
 
     def discover(self) -> Collection[Shown[Discovered]]:
         """Which vendors' conventional variables are set in this process, and which are connected.
@@ -92,3 +152,8 @@ class Connections(Area[Connection]):
     def delete(self, id: str) -> Connection:  # noqa: A002
         """Forget a connection."""
         return self._asked("DELETE", id)
+
+
+def _members(accounts: Literal["all"] | Sequence[str]) -> str | list[str]:
+    """With whom a connection is shared, as the wire has it."""
+    return accounts if isinstance(accounts, str) else list(accounts)

@@ -26,7 +26,8 @@ class Usage:
         """What was used, summed up: a line for each that is alike in all it is grouped by.
 
         Args:
-            group_by: of `day`, `capability`, `provider`, `connection`, `agent` and `key`.
+            group_by: of `day`, `capability`, `provider`, `connection`, `agent` and `key`. With
+                `account` it is all that was done by the caller's own connections, by whomever.
             first, last: the days from and up to which, by UTC; the last 30 by default.
 
         Raises:

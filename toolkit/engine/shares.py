@@ -1,0 +1,198 @@
+"""Which connections an account may use: its own, and those that an operator shares with it.
+
+Everything that works by a connection asks here, so tenancy is decided in one place. A connection
+that is lent carries to whom, and leads to no secret once it is shared with that account no longer
+(`Core.secret`), wherever it is held by then.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+from pydantic import Field
+
+from toolkit.contract.base import now, rfc3339
+from toolkit.contract.connections import Connection, Everyone
+from toolkit.contract.errors import Detail, ErrorCode, RequestError, WorkError, not_found
+from toolkit.store import ALL_ACCOUNTS, EVERYONE, Change, Delete, Put, Row, Store
+
+ALL: Final[Everyone] = "all"
+UNSHARED = "The connection is not shared with this account any more, and no other is left."
+
+
+class Lent(Connection):
+    """Another account's connection, as the engine has it for an account that may use it.
+
+    Attributes:
+        lent_to: the account that may use it; never told to anybody.
+    """
+
+    shared: bool = True
+    lent_to: str = Field(exclude=True)
+
+
+class Shares:
+    """Tells what an account may use, and has operators share what is theirs."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def own(self, account_id: str) -> list[tuple[Connection, Row]]:
+        """An account's own connections and their rows, the newest first."""
+        rows = await self._store.find("connections", account_id=account_id, deleted=False)
+        return [(read_connection(row), row) for row in reversed(rows)]
+
+    async def lent(self, account_id: str) -> list[tuple[Connection, Row]]:
+        """The connections that others share with an account and their rows, the newest first."""
+        if account_id == EVERYONE:
+            return []  # all are its own
+        rows = await self._store.lent(account_id)
+        return [
+            (Lent.model_validate({**dict(read_connection(row)), **_lent_to(account_id)}), row)
+            for row in reversed(rows)
+            if _may_lend(row)
+        ]
+
+    async def find(self, account_id: str, connection_id: str) -> Connection:
+        """A connection that an account may use.
+
+        Raises:
+            RequestError: `NOT_FOUND`.
+        """
+        row = await self._store.get("connections", connection_id)
+        if row is not None and row["account_id"] == account_id and not row["deleted"]:
+            return read_connection(row)
+        for connection, _ in await self.lent(account_id):
+            if connection.id == connection_id:
+                return connection
+        raise not_found("connection", connection_id)
+
+    async def find_own(self, account_id: str, connection_id: str) -> Connection:
+        """A connection that an account may change.
+
+        Raises:
+            RequestError: `NOT_FOUND`; `FORBIDDEN` for one that is only shared with it.
+        """
+        connection = await self.find(account_id, connection_id)
+        if isinstance(connection, Lent):
+            raise RequestError(
+                ErrorCode.FORBIDDEN,
+                f"`{connection_id}` is shared with you: only whoever shares it can change it.",
+            )
+        return connection
+
+    async def check(self, connection: Connection) -> None:
+        """Refuse a connection that was lent, and is no longer.
+
+        Raises:
+            WorkError: `CREDENTIALS_MISSING`.
+        """
+        if isinstance(connection, Lent):
+            lent = await self.lent(connection.lent_to)
+            if all(one.id != connection.id for one, _ in lent):
+                raise WorkError(ErrorCode.CREDENTIALS_MISSING, UNSHARED)
+
+    async def show(self, connection: Connection) -> Connection:
+        """A connection as its account may see it: of one that is lent, not where its secret is."""
+        if isinstance(connection, Lent):
+            return Connection(**{**dict(connection), "secret_ref": ""})
+        rows = await self._store.find("shares", connection_id=connection.id)
+        named = [str(row["shared_with"]) for row in rows]
+        shared_with = ALL if ALL_ACCOUNTS in named else named or None
+        return connection.model_copy(update={"shared_with": shared_with})
+
+    async def check_operator(self, account_id: str) -> None:
+        """Refuse to share anything of an account that is no operator's.
+
+        Raises:
+            RequestError: `FORBIDDEN`.
+        """
+        row = await self._store.get("accounts", account_id, "operator")
+        if row is None or not row["operator"]:
+            raise RequestError(
+                ErrorCode.FORBIDDEN,
+                "Only an operator's account shares connections: one is made by `toolkit account"
+                " create --operator`.",
+            )
+
+    async def changes_to_share(
+        self, account_id: str, connection_id: str, accounts: Everyone | Sequence[str]
+    ) -> list[Change]:
+        """What is written to share a connection with some accounts more, or with all.
+
+        Args:
+            account_id: whose it is.
+            connection_id: which; it may be about to be written itself.
+            accounts: the ids of accounts, or `all`, those that are yet to be opened among them.
+
+        Raises:
+            RequestError: `FORBIDDEN` for an account that is no operator's, `NOT_FOUND` for an
+                account that is not there, `INVALID_REQUEST` for the account itself, `CONFLICT` for
+                some accounts where it is shared with all.
+        """
+        await self.check_operator(account_id)
+        earlier = await self._store.find("shares", connection_id=connection_id)
+        if accounts == ALL:
+            ended = [row for row in earlier if row["shared_with"] != ALL_ACCOUNTS]
+            every = _put(connection_id, ALL_ACCOUNTS)
+            return [*(Delete("shares", str(row["id"])) for row in ended), every]
+        if any(row["shared_with"] == ALL_ACCOUNTS for row in earlier):
+            raise RequestError(
+                ErrorCode.CONFLICT, "It is shared with all accounts: end that, then name some."
+            )
+        for one in accounts:
+            if one == account_id:
+                raise RequestError(
+                    ErrorCode.INVALID_REQUEST,
+                    "The connection is this account's own.",
+                    details=[Detail("accounts", "names the account itself")],
+                )
+            if await self._store.get("accounts", one, "id") is None:
+                raise not_found("account", one)
+        return [_put(connection_id, one) for one in accounts]
+
+    async def changes_to_end(
+        self, connection_id: str, account_id: str | None = None
+    ) -> list[Change]:
+        """What is written to share a connection no longer with an account; none for with nobody.
+
+        Raises:
+            RequestError: `CONFLICT` for one account where it is shared with all.
+        """
+        rows = await self._store.find("shares", connection_id=connection_id)
+        if account_id is not None and any(row["shared_with"] == ALL_ACCOUNTS for row in rows):
+            raise RequestError(
+                ErrorCode.CONFLICT,
+                "It is shared with all accounts: end that, and share it with those that are to"
+                " have it.",
+            )
+        ended = [row for row in rows if account_id in (None, row["shared_with"])]
+        return [Delete("shares", str(row["id"])) for row in ended]
+
+
+def read_connection(row: Row) -> Connection:
+    """The connection that a row holds."""
+    return Connection.model_validate_json(str(row["doc"]))
+
+
+def _lent_to(account_id: str) -> dict[str, object]:
+    return {"shared": True, "lent_to": account_id}
+
+
+def _may_lend(row: Row) -> bool:
+    """Tell if the owner of a shared connection is one whose connections others may use.
+
+    Args:
+        row: of a connection, with its owner's document; the owner is an operator's account.
+    """
+    return json.loads(str(row["owner"])).get("disabled_at") is None
+
+
+def _put(connection_id: str, shared_with: str) -> Put:
+    row: dict[str, object] = {
+        "id": f"{connection_id}|{shared_with}",
+        "connection_id": connection_id,
+        "shared_with": shared_with,
+        "created_at": rfc3339(now()),
+    }
+    return Put("shares", row)
