@@ -61,11 +61,13 @@ async def _read_slowly(url: str, key: str, artifact_id: str) -> None:
     place = urlsplit(url)
     while True:
         reader, writer = await asyncio.open_connection(place.hostname, place.port, limit=4096)
-        writer.write(
-            f"GET /v1/artifacts/{artifact_id}/content HTTP/1.1\r\nHost: {place.netloc}\r\n"
-            f"Authorization: Bearer {key}\r\n\r\n".encode()
-        )
-        for _ in range(20):
-            await reader.read(4096)
-            await asyncio.sleep(0.5)
-        writer.close()
+        try:
+            writer.write(
+                f"GET /v1/artifacts/{artifact_id}/content HTTP/1.1\r\nHost: {place.netloc}\r\n"
+                f"Authorization: Bearer {key}\r\n\r\n".encode()
+            )
+            for _ in range(20):
+                await reader.read(4096)
+                await asyncio.sleep(0.5)
+        finally:
+            writer.close()

@@ -11,7 +11,8 @@ import pytest
 
 from tests.engine.own_server import FACTS, OwnServer
 from tests.vendors.conftest import TEXT, Drive, flow, ok
-from toolkit import Client, RequestError
+from toolkit import Client, RequestError, WorkError
+from toolkit.client import Client as HttpClient
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import VendorFault
 from toolkit.settings import Settings
@@ -78,6 +79,15 @@ def test_a_budget_needs_a_price_and_the_operator_can_set_it(own: OwnServer, tmp_
             client.runs.create("llm.generate", ASK, max_cost_usd=1).wait()
         assert refused.value.code is ErrorCode.BUDGET_EXCEEDED
         assert "smollm2" in refused.value.message
+        limited = client.account.create_key(max_cost_usd_per_day=1).api_key
+        with (
+            HttpClient(client._http.url, limited, transport=client._http._transport) as other,
+            pytest.raises(WorkError) as failed,
+        ):
+            other.runs.create("llm.generate", ASK, provider="openai").wait()
+        assert failed.value.code is ErrorCode.BUDGET_EXCEEDED
+        for said in ('[vendors.openai.prices."smollm2"]', "its tokens", "by a key without"):
+            assert said in failed.value.message
     with opened(own, tmp_path / "b", models={"text": "smollm2"}, prices=FREE) as client:
         run = client.runs.create("llm.generate", ASK, max_cost_usd=0.000001).wait()
         assert (run.cost_usd, run.record.cost_source) == (0.0, "metered")

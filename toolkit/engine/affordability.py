@@ -1,10 +1,12 @@
 """Whether budgets cover what a call may come to: pure, asked by the router for each candidate."""
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
-from toolkit.contract.jobs import Options, Routing
+from toolkit.contract.jobs import Candidate, Options, Routing
 from toolkit.contract.money import format_usd
 from toolkit.plugins import Model, Operation, TextRequest, Vendor
 from toolkit.plugins.pricing import bound_usd
@@ -13,6 +15,11 @@ from toolkit.plugins.pricing import bound_usd
 LEAST_CAP = 256
 # Of the candidates that a budget rules out, in the message that says so.
 MOST_TOLD = 3
+UNPRICED_TOKENS = "has no known price of its tokens, so it cannot be kept to a budget"
+UNPRICED_WORKER = (
+    "runs at an endpoint whose worker had no known price when it was made, so it cannot be kept to"
+    " a budget"
+)
 BILLIONTH = Decimal("1e-9")
 
 
@@ -122,14 +129,33 @@ def _lower_cap(
 
 
 def explain_refusal(
-    bounded: Reservable, estimate: Decimal | None, money: Money, *, trusted: bool
+    bounded: Reservable,
+    estimate: Decimal | None,
+    money: Money,
+    operation: Operation[Any] | None,
+    *,
+    trusted: bool,
+    placed: bool,
 ) -> str:
-    """Why a budget rules a candidate out."""
+    """Why a budget rules a candidate out.
+
+    Args:
+        bounded: the most that it may come to.
+        estimate: what it is expected to cost.
+        money: what budgets leave.
+        operation: what is asked for.
+        trusted: whether it has billed no more than its bound so far.
+        placed: whether it is to run at an endpoint.
+    """
     if not trusted:
         return "billed more than its bound before, so no budget can be kept to with it"
     if bounded.usd is not None:
         left = format_usd(money.room, exact=True)
         return f"may come to {format_usd(bounded.usd, exact=True)}, and {left} is left"
+    if placed:
+        return UNPRICED_WORKER
+    if estimate is None and isinstance(operation, TextRequest):
+        return UNPRICED_TOKENS
     unknown = "price" if estimate is None else "bound"
     return f"has no known {unknown}, so it cannot be kept to a budget"
 
@@ -140,6 +166,25 @@ def explain_over_budget(routing: Routing) -> str | None:
     if not left or any(c.affordable for c in left):
         return None
     told = [f"{c.provider} ({c.model}) {c.reason}" for c in left]
-    unpriced = all(c.reservation_usd is None for c in left)
-    cure = "set a price for it, or ask without a budget" if unpriced else "raise max_cost_usd"
+    cure = _cure(left)
     return f"No provider fits the budget: {'; '.join(told[:MOST_TOLD])}. To go on, {cure}."
+
+
+def _cure(left: Sequence[Candidate]) -> str:
+    """What to do where no candidate fits a budget."""
+    if any(c.reservation_usd is not None for c in left):
+        return "raise max_cost_usd"
+    cures = []
+    for candidate in left:
+        if candidate.reason == UNPRICED_TOKENS:
+            cures.append(
+                f"name its price in toolkit.toml ([vendors.{candidate.provider}.prices."
+                f"{json.dumps(candidate.model)}], input_tokens and output_tokens, in US dollars per"
+                " million; 0 for a server of one's own)"
+            )
+        elif candidate.reason == UNPRICED_WORKER:
+            cures.append(
+                "make the endpoint anew on a GPU that client.catalog.gpus() has a price for"
+            )
+    unlimited = "ask without max_cost_usd, by a key without an allowance"
+    return ", or ".join([*dict.fromkeys(cures[:1]), unlimited])

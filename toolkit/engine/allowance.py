@@ -174,7 +174,9 @@ class Allowances:
         if amount is None:
             raise WorkError(
                 ErrorCode.BUDGET_EXCEEDED,
-                "The price of this call is unknown, so it cannot be kept to a daily allowance.",
+                "The price of this call is not known, so it cannot be kept to a daily allowance:"
+                " client.route(...) names what has no price, and docs/costs.md says how to set it;"
+                " or ask by a key without an allowance.",
             )
         nano = nanos(amount, ROUND_CEILING)
         line = self._lines[limits[0].allowance_id]

@@ -285,7 +285,10 @@ def _candidate(
     elif ended and model is not None:
         reason = f"shut down by its vendor on {model.ends}"
     elif not affordable:
-        reason = explain_refusal(bounded, estimate, money, trusted=trusted)
+        placed = vendor.takes_place(model) and options.endpoint_id is not None
+        reason = explain_refusal(
+            bounded, estimate, money, operation, trusted=trusted, placed=placed
+        )
     elif options.provider is not None:
         reason = "pinned by the request"
     elif condition.unresolved:

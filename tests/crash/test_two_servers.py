@@ -1,0 +1,153 @@
+"""Two real servers on one directory: one that stands still loses its work, and money is shared."""
+
+import itertools
+import os
+import signal
+import sqlite3
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.crash.processes import Cloud, opened_cloud, until
+from tests.crash.test_kill import chain, free_port, process, sign_up
+from tests.waiting import PATIENCE_S
+
+RUNS = int(os.environ.get("TOOLKIT_TRIAL_RUNS", "24"))
+LEASE_S = 1.0
+FINAL = {"completed", "failed", "cancelled"}
+
+
+@dataclass
+class Pair:
+    """Two servers, the cloud that both call, and a caller who has connected a vendor."""
+
+    cloud: Cloud
+    data_dir: Path
+    urls: list[str]
+    children: list["subprocess.Popen[bytes]"]
+    headers: dict[str, str]
+    http: httpx.Client
+
+    def states(self, number: int, workflow_id: str) -> set[str]:
+        """The states of the nodes of a workflow, as one of the servers tells them."""
+        place = f"{self.urls[number]}/v1/workflows/{workflow_id}"
+        data = self.http.get(place, headers=self.headers).json()["data"]
+        return {node["status"] for node in data["nodes"]}
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    """Two servers with short leases, on a directory of their own."""
+    data_dir = tmp_path_factory.mktemp("pair") / "data"
+    with ExitStack() as stack:
+        cloud = stack.enter_context(opened_cloud())
+        told = {"TOOLKIT_LEASE_S": str(LEASE_S), "TOOLKIT_SIGNUPS_PER_HOUR": "1000"}
+        urls, children = [], []
+        for _ in range(2):
+            port = free_port()
+            urls.append(f"http://127.0.0.1:{port}")
+            command = (
+                *("toolkit", "serve", "--port", str(port)),
+                *("--data-dir", str(data_dir), "--sandbox"),
+            )
+            ready = f"{urls[-1]}/v1/health"
+            env = {**cloud.environment(), **told}
+            children.append(stack.enter_context(process(*command, env=env, ready=ready)))
+        http = stack.enter_context(httpx.Client(trust_env=False, timeout=PATIENCE_S))
+        yield Pair(cloud, data_dir, urls, children, sign_up(urls[0]), http)
+
+
+def test_who_stood_still_pays_nothing_twice(pair: Pair) -> None:
+    """Given a server that is stopped past its lease, when it goes on, then it calls nobody more.
+
+    The other one has done the work by then. What was under way as the first was stopped may have
+    been asked for once more, as after a crash, and nothing else was.
+    """
+    first = pair.urls[0]
+    posted = pair.http.post(f"{first}/v1/workflows", json=chain(), headers=pair.headers)
+    workflow_id = posted.json()["id"]
+    until(lambda: "completed" in pair.states(0, workflow_id), "it begins")
+    pair.children[0].send_signal(signal.SIGSTOP)
+    try:
+        before = pair.states(1, workflow_id)
+        until(lambda: pair.states(1, workflow_id) == {"completed"}, "the other one takes over")
+        calls = len(pair.cloud.quiet())
+    finally:
+        pair.children[0].send_signal(signal.SIGCONT)
+    assert "pending" in before
+    # Its own renewals find out that others have its work, a few times in each lease.
+    with closing(sqlite3.connect(pair.data_dir / "state.db")) as database:
+        until(lambda: not database.execute("SELECT 1 FROM roots WHERE open").fetchall(), "it ends")
+    alone = {"name": "llm.generate", "target": "capability", "input": {"objective": "And now?"}}
+    headers = {**pair.headers, "Prefer": "wait=30"}
+    asked = pair.http.post(f"{first}/v1/runs", json=alone, headers=headers)
+    assert asked.json()["status"] == "completed"
+    seen = [call["digest"] for call in pair.cloud.quiet() if call["billed"]]
+    assert len(pair.cloud.quiet()) == calls + 1
+    in_turn = [digest for digest, _ in itertools.groupby(seen)]
+    assert len(in_turn) == len(set(in_turn)) == len(chain()["nodes"]) + 1  # type: ignore[arg-type]
+    assert len(seen) - len(in_turn) <= 1
+
+
+def test_what_fits_an_allowance_is_not_refused(pair: Pair, tell: Callable[[str], None]) -> None:
+    """Given a key whose allowance is what its runs cost, then two servers refuse none of them.
+
+    What one run may come to is more than it costs, so they wait for each other to be paid; and what
+    is spent and reserved is never more than is allowed.
+    """
+
+    def post(n: int, path: str, body: dict[str, Any], headers: dict[str, str]) -> dict[str, Any]:
+        answer = pair.http.post(f"{pair.urls[n % 2]}/v1{path}", json=body, headers=headers)
+        assert answer.status_code < 300, answer.text
+        data: dict[str, Any] = answer.json()["data"]
+        return data
+
+    def body(n: int) -> dict[str, Any]:
+        given = {"objective": f"Line {n:03} on tides", "max_tokens": 64}
+        return {"name": "llm.generate", "target": "capability", "input": given}
+
+    def all_done(
+        headers: dict[str, str], look: Callable[[], None] = lambda: None
+    ) -> list[dict[str, Any]]:
+        made = [post(n, "/runs", body(n), headers)["id"] for n in range(RUNS)]
+        done: dict[str, dict[str, Any]] = {}
+
+        def over() -> bool:
+            look()
+            for n, run_id in enumerate(made):
+                if run_id not in done:
+                    place = f"{pair.urls[n % 2]}/v1/runs/{run_id}"
+                    run = pair.http.get(place, headers=headers).json()["data"]
+                    if run["status"] not in FINAL:
+                        return False
+                    done[run_id] = run
+            return True
+
+        until(over, "all runs end")
+        return list(done.values())
+
+    free = all_done(pair.headers)
+    cost = sum(run["cost_usd"] for run in free)
+    bounds = [run["reservation_usd"] - run["cost_usd"] for run in free]
+    limit = round(cost + max(bounds), 9)
+    assert limit < sum(run["reservation_usd"] for run in free)  # they do not fit at once
+    made = post(0, "/account/keys", {"max_cost_usd_per_day": limit}, pair.headers)
+    held: list[int] = []
+    with closing(sqlite3.connect(pair.data_dir / "state.db")) as database:
+
+        def look() -> None:
+            asked = "SELECT nano FROM spending WHERE key_id = ?"
+            held.extend(nano for (nano,) in database.execute(asked, (made["id"],)))
+
+        paid = all_done({"Authorization": f"Bearer {made['api_key']}"}, look)
+        look()
+    assert [run["error"] for run in paid if run["status"] != "completed"] == []
+    assert max(held) / 1e9 <= limit
+    assert round(sum(run["cost_incurred_usd"] for run in paid), 9) <= held[-1] / 1e9
+    tell(f"{RUNS} runs of ${cost:.6f} on two servers with ${limit:.6f}: none refused")
