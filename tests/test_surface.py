@@ -4,6 +4,7 @@ Nothing here is declared: every method of the client and every command is carrie
 service that notes which operation each request is, and answers as its OpenAPI document says.
 """
 
+import hashlib
 import inspect
 import re
 from collections.abc import Callable
@@ -23,6 +24,7 @@ from toolkit.server.app import document
 
 ROOT = Path(__file__).parent.parent
 ID = "run_x"
+BYTES = b"bytes"
 WORKFLOW = Workflow("w")
 WORKFLOW.add("a", "llm.generate", objective="x")
 
@@ -142,9 +144,12 @@ class Service:
         self.seen.add(operation["operationId"])
         status, answer = next((s, a) for s, a in operation["responses"].items() if s[0] == "2")
         schema = answer["content"].get("application/json")
-        if schema is None:
-            return httpx.Response(int(status), content=b"bytes")
+        if schema is None or path.endswith("/content"):
+            return httpx.Response(int(status), content=BYTES)
         body = self.example(schema["schema"])
+        for one in (body, body.get("data")):
+            if isinstance(one, dict) and "sha256" in one:
+                one |= {"sha256": hashlib.sha256(BYTES).hexdigest(), "size_bytes": len(BYTES)}
         if path.endswith("/events"):
             body["data"]["items"] = []
         return httpx.Response(int(status), json=body)

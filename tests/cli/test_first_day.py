@@ -8,7 +8,6 @@ from typer.testing import CliRunner
 from tests.conftest import Server
 from toolkit import Client
 from toolkit.cli import app
-from toolkit.cli.complete import aims
 from toolkit.cli.errors import report
 from toolkit.contract.errors import RequestError
 
@@ -65,9 +64,3 @@ def test_the_first_run_on_a_sandbox_server(
         assert command.startswith("connections")
     toolkit(*command.split())
     toolkit(*run)
-
-
-def test_aims_complete() -> None:
-    """Given the beginning of an aim, then it is completed."""
-    assert sorted(aims("")) == ["balanced", "cost", "latency", "quality"]
-    assert aims("lat") == ["latency"]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+import pytest
 from nbval.plugin import (
     IPyNbCell,
     coalesce_streams,
@@ -23,10 +24,13 @@ CELL_TIMEOUT_S = 120
 def execute(notebook: Path, folder: Path, parameters: dict[str, Any]) -> Path:
     """Have papermill run a notebook in an empty folder; what it left is in `folder`."""
     made = folder / notebook.name
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("ignore")  # deprecations inside papermill and its kernel client
+        from jupyter_client.manager import KernelManager
         from papermill.execute import execute_notebook
 
+        # By files: a free TCP port may be taken by the time that the kernel asks for it.
+        patch.setattr(KernelManager.transport, "default_value", "ipc")
         execute_notebook(
             str(notebook),
             str(made),

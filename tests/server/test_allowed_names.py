@@ -88,7 +88,7 @@ async def test_no_answer_tells_whether_a_name_is_there(
     errors = set()
     for name in ("OTHER_KEY", "NOT_THERE"):
         await told(server, name)  # the newest connection is the one used
-        done = await server.send("POST", "/v1/runs", json=run, headers={"Prefer": "wait=10"})
+        done = await server.send("POST", "/v1/runs", json=run, headers={"Prefer": "wait=60"})
         errors.add((done.json()["error"]["code"], done.json()["error"]["message"]))
     assert len(errors) == 1
     assert errors.pop()[0] == "SECRET_UNRESOLVED"

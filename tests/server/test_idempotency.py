@@ -80,7 +80,7 @@ async def connected(wire: Wire) -> Wire:
 async def prepared(wire: Wire, path: str, body: Any) -> tuple[str, dict[str, Any]]:
     """The path and options of a post, with what they name made before."""
     names: dict[str, str] = {}
-    waited = {"Prefer": "wait=10"}
+    waited = {"Prefer": "wait=60"}
     text = f"{path} {body}"
     makes = {
         "run": ("/v1/runs", RUN),
@@ -165,7 +165,7 @@ async def test_vendors_are_called_once(settings: Settings) -> None:
         wire = Wire(http, engine)
         wire.headers = await wire.sign_up("ada@example.org")
         await connected(wire)
-        headers = {"Idempotency-Key": "once", "Prefer": "wait=10"}
+        headers = {"Idempotency-Key": "once", "Prefer": "wait=60"}
         sent = [wire.send("POST", "/v1/runs", json=RUN, headers=headers) for _ in range(16)]
         assert {answer.json()["status"] for answer in await asyncio.gather(*sent)} == {"completed"}
         assert sum(call.billed for call in faults.calls) == 1

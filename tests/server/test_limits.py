@@ -24,7 +24,7 @@ from toolkit.store.accounting import find_miscounted
 
 CARD = {"target": "capability", "name": "composition.layout", "input": {"title": "Tea"}}
 LINE = {"target": "capability", "name": "llm.generate", "input": {"objective": "One line on tea"}}
-WAIT = {"Prefer": "wait=10"}
+WAIT = {"Prefer": "wait=60"}
 Opened = Callable[..., Any]
 
 

@@ -19,6 +19,7 @@ from toolkit.contract.errors import ErrorCode, ToolkitError, WorkError
 from toolkit.contract.jobs import Attempt, Candidate, Options
 from toolkit.engine.affordability import Money, explain_over_budget
 from toolkit.engine.allowance import Limit
+from toolkit.engine.backends import Backends
 from toolkit.engine.bill import Bill, find_cost, may_be_billed
 from toolkit.engine.budget import NoRoomError, Reservation, reserve
 from toolkit.engine.core import Core
@@ -83,7 +84,8 @@ class Calls:
             lease = work.lease
             limits = await self._core.allowances.find_limits(lease.account_id, lease.key_id)
             money = _money(work, limits)
-            routing = route(work.capability, work.job.options, operation, backends, money)
+            options = _attached(work, backends)
+            routing = route(work.capability, options, operation, backends, money)
             if work.job.routing is None or not search.tries:
                 work.job.routing = routing
             candidate = next((c for c in routing.candidates if not c.excluded), None)
@@ -193,6 +195,8 @@ class Calls:
 
     def _begin(self, work: Work, candidate: Candidate) -> Attempt:
         job = work.job
+        if candidate.connection_id != job.connection_id:
+            work.vendor_job_id = None  # the other one's, which this one does not know
         job.provider, job.model = candidate.provider, candidate.model
         work.backend = candidate.provider, candidate.model
         job.connection_id = candidate.connection_id
@@ -430,6 +434,18 @@ def _money(work: Work, limits: Sequence[Limit]) -> Money:
     """What the budgets over a job leave, as of now."""
     rooms = [budget.room for budget in work.budgets if budget.room is not None]
     return Money(limited=bool(rooms or limits), room=min(rooms, default=None))
+
+
+def _attached(work: Work, backends: Backends) -> Options:
+    """The options of a job, pinned to the connection that its vendor may be at work for.
+
+    Another one does not know what was submitted, and would have it done and billed again.
+    """
+    options, at_work = work.job.options, work.job.connection_id
+    if work.vendor_job_id is None or at_work is None or at_work in backends.failed:
+        return options
+    known = any(one.id == at_work for pool in backends.pool.values() for one in pool)
+    return options.model_copy(update={"provider": at_work}) if known else options
 
 
 def _retries(fault: VendorFault, operation: Operation[Any]) -> bool:

@@ -47,7 +47,8 @@ class Work:
         resource_id: the run or workflow whose events tell of the job.
         kind: `run` or `node`, the first word of those events.
         upstream: the artifacts of the nodes it depends on, by node id.
-        vendor_job_id: the vendor's id of work submitted before a crash, to re-attach to.
+        vendor_job_id: the vendor's id of what the job's last connection submitted and may be at
+            work on, to attach to it again.
         simulated: whether it is the sandbox that does and bills the work.
         new: whether the job has no row yet.
         began: when this process began with it, by the monotonic clock; none before.
@@ -121,7 +122,12 @@ class Work:
     def saved(self, **columns: object) -> Update:
         """The job as it stands now."""
         job = self.job
-        values = {"status": job.status, "provider": job.provider, "doc": job}
+        values = {
+            "status": job.status,
+            "provider": job.provider,
+            "vendor_job_id": self.vendor_job_id,
+            "doc": job,
+        }
         return Update("jobs", job.id, {**values, **columns})
 
     def _event(self, state: str, at: datetime) -> Emit:
