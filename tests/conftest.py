@@ -27,7 +27,7 @@ SLOW = (
     "tests/test_benchmarks", "tests/batch/", "tests/engine/test_planner_properties",
     "tests/engine/test_money", "tests/engine/test_clocks", "tests/server/test_turns",
 )  # fmt: skip
-# A connection that was accepted is the server's some turns of the loop later.
+# So many turns of the loop later, a connection that was accepted is the server's.
 ACCEPTING_TURNS = 5
 # Of two workers, one would else be busy with these at the end.
 FIRST = (*SLOW, "tests/engine/")
@@ -123,10 +123,14 @@ class PromptServer(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Close what listens and what is connected."""
-        for one in (*self.servers, *(sockets or ())):
-            one.close()
+        for server in self.servers:
+            for one in server.sockets:
+                asyncio.get_running_loop().remove_reader(one)
+        # A server that was closed would drop what it has just accepted without closing it.
         for _ in range(ACCEPTING_TURNS):
             await asyncio.sleep(0)
+        for listens in (*self.servers, *(sockets or ())):
+            listens.close()
         while self.server_state.connections or self.server_state.tasks:
             for connection in list(self.server_state.connections):
                 connection.shutdown()

@@ -55,6 +55,11 @@ async def test_a_worker_is_kept(pool: WorkerPool) -> None:
     assert pool.pids == [first]
 
 
+async def test_a_worker_goes_behind_its_parent(pool: WorkerPool) -> None:
+    """Given too few cores, then whoever answers requests has them first."""
+    assert await do(pool, os.nice, 0) == min(19, os.nice(0) + 10)
+
+
 async def test_a_runaway_that_is_cancelled_is_ended(pool: WorkerPool, tmp_path: Path) -> None:
     """Given work that never returns, to cancel it ends its process, and the next is served."""
     task = asyncio.create_task(do(pool, cpu_tasks.run_away, str(tmp_path / "pid")))

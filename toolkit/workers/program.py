@@ -21,6 +21,7 @@ except ImportError:  # pragma: no cover - Windows: a worker ends with its parent
 
 GRACE_S = 5.0  # its parent ends it at the deadline; it ends itself so much later
 TRACEBACK_CHARACTERS, MESSAGE_CHARACTERS = 4_000, 1_000
+NICENESS = 10  # whoever answers requests goes first where there are too few cores
 PREFERRED_VICTIM = "500"  # rather than a server, the kernel ends a worker that uses up the memory
 
 
@@ -33,6 +34,7 @@ def main() -> None:
     os.dup2(2, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _limit(int(sys.argv[1]))
+    _give_way()
     _die_with_parent(int(sys.argv[2]))
     sys.path[:] = sys.argv[3:]
     while _serve(source, sink):
@@ -109,6 +111,17 @@ def _limit(memory_bytes: int) -> None:
             resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write(PREFERRED_VICTIM)
+
+
+def _give_way() -> None:
+    """Have the kernel prefer the parent, and all that is not as patient."""
+    if not hasattr(os, "nice"):  # pragma: no cover - Windows
+        return
+    with contextlib.suppress(OSError):
+        os.nice(NICENESS)
+    # Linux may share time out by session first, and this program has one of its own.
+    with contextlib.suppress(OSError), open("/proc/self/autogroup", "w") as file:
+        file.write(str(NICENESS))
 
 
 def _die_with_parent(lifeline: int) -> None:
