@@ -159,7 +159,6 @@ class Server:
         self.url = f"http://127.0.0.1:{self.port}"
         # As `toolkit serve` has it: the body of an answer does not wait for its head.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        listener.listen()  # so that who calls before uvicorn listens is waited for
         config = uvicorn.Config(
             create_app(self.thread.engine),
             http=PROTOCOL,

@@ -2,6 +2,7 @@
 
 import httpx
 from starlette.applications import Starlette
+from starlette.types import ASGIApp
 
 from toolkit.engine import Engine, Registry
 from toolkit.opening import _Mounted, _sandboxed
@@ -11,7 +12,7 @@ from toolkit.secrets import MappingResolver
 from toolkit.settings import Settings
 
 
-async def opened_on(cloud: Starlette, settings: Settings) -> Engine:
+async def opened_on(cloud: ASGIApp, settings: Settings) -> Engine:
     """An engine on a cloud that others are on, too."""
     registry = Registry.load()
     return await Engine.open(

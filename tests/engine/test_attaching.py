@@ -2,46 +2,33 @@
 
 import asyncio
 
-import httpx
+from starlette.types import Receive, Scope, Send
 
+from tests.engine.clouds import opened_on
 from tests.waiting import PATIENCE_S
-from toolkit import sandbox
 from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.runs import RunCreate
-from toolkit.engine import Engine, Registry
-from toolkit.opening import _simulated
-from toolkit.secrets import MappingResolver
+from toolkit.engine import Engine
+from toolkit.sandbox import create_app
 from toolkit.settings import Settings
 
 
-class Cloud(httpx.AsyncBaseTransport):
+class Cloud:
     """The sandbox's vendors, one of which is asked in vain how its work comes along."""
 
     def __init__(self) -> None:
-        self._vendors = httpx.ASGITransport(sandbox.create_app())
+        self._vendors = create_app()
         self.asked: list[str] = []
         self.tells = asyncio.Event()
         self.is_asked = asyncio.Event()
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, but one for a state not before it tells."""
-        self.asked.append(request.url.path.rpartition("/v2/")[2])
-        if "/status/" in request.url.path:
+        self.asked.append(scope["path"])
+        if "/status/" in scope["path"]:
             self.is_asked.set()
             await self.tells.wait()
-        return await self._vendors.handle_async_request(request)
-
-
-async def opened(settings: Settings, cloud: Cloud) -> Engine:
-    """An engine whose vendors are in a cloud that outlives it."""
-    registry = Registry.load()
-    vendors = _simulated(settings, registry, sandbox.VENDOR_PATHS)
-    return await Engine.open(
-        settings.model_copy(update={"vendors": vendors}),
-        transport=cloud,
-        resolver=MappingResolver(sandbox.SANDBOX_KEYS),
-        registry=registry,
-    )
+        await self._vendors(scope, receive, send)
 
 
 async def connect(engine: Engine, account_id: str, variable: str) -> str:
@@ -53,7 +40,7 @@ async def connect(engine: Engine, account_id: str, variable: str) -> str:
 async def test_work_under_way_is_attached_to_by_who_asked_for_it(settings: Settings) -> None:
     """Given work at a vendor and a newer key, when taken up, then the older one is asked for it."""
     cloud = Cloud()
-    engine = await opened(settings, cloud)
+    engine = await opened_on(cloud, settings)
     account, _ = await engine.accounts.local()
     first = await connect(engine, account.id, "RUNPOD_API_KEY")
     body = {"name": "image.generate", "input": {"prompt": "a tidal mill"}}
@@ -63,7 +50,7 @@ async def test_work_under_way_is_attached_to_by_who_asked_for_it(settings: Setti
     await connect(engine, account.id, "OPENAI_API_KEY")  # a key that this vendor does not know
     await engine.close(0)
     cloud.tells.set()
-    engine = await opened(settings, cloud)
+    engine = await opened_on(cloud, settings)
     await engine.wait(account.id, run.id, PATIENCE_S)
     done = await engine.runs.get(account.id, run.id)
     await engine.close(0)
