@@ -3,10 +3,8 @@
 import os
 import re
 import resource
-import secrets
 import shutil
 import signal
-import socket
 import sqlite3
 import ssl
 import subprocess
@@ -20,6 +18,7 @@ import pytest
 
 from tests.conftest import Server
 from tests.fenced import ROOT, blocks
+from tests.ports import free_port
 from tests.waiting import PATIENCE_S
 from tests.warm import warm_toolkit
 from toolkit.settings import Settings
@@ -62,15 +61,6 @@ def test_every_setting_the_page_names_is_one() -> None:
         for option in (*param.opts, *param.secondary_opts)
     }
     assert set(re.findall(r"(--[a-z][a-z-]*)", PAGE)) - PIPS <= options
-
-
-def free_port() -> int:
-    """A port that nobody listens on, below those that the system hands out to callers."""
-    while True:
-        port = secrets.choice(range(20_000, 30_000))
-        with socket.socket() as tried:
-            if tried.connect_ex(("127.0.0.1", port)):
-                return port
 
 
 def rehearsal(folder: Path) -> str:
@@ -147,9 +137,7 @@ def test_a_stranger_follows_the_guide(
 def proxied(settings: Settings, tmp_path: Path) -> Iterator[httpx.Client]:
     """A caller of a server behind nginx, set up as the page says."""
     server = Server(settings)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
     made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
     made += [

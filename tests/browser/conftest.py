@@ -3,9 +3,9 @@
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,6 +14,8 @@ from typing import Any
 from urllib.request import urlopen
 
 import pytest
+
+from tests.ports import free_port
 
 playwright = pytest.importorskip("playwright.sync_api")
 
@@ -75,20 +77,19 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         file.write_text(json.dumps(values))
     (home / "config").mkdir()
     shutil.copy(ROOT / "binder" / "jupyter_server_config.json", home / "config")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     own = {
         "JUPYTER_CONFIG_DIR": "config", "JUPYTER_DATA_DIR": "data", "IPYTHONDIR": "ipython",
-        "JUPYTER_RUNTIME_DIR": "runtime", "JUPYTERLAB_SETTINGS_DIR": "settings",
-        "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
+        "JUPYTERLAB_SETTINGS_DIR": "settings", "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
     }  # fmt: skip
     environment = {**os.environ, **{name: str(home / part) for name, part in own.items()}}
+    # The kernels' sockets lie in it, and the path of a socket has 107 characters at most.
+    environment["JUPYTER_RUNTIME_DIR"] = runtime = tempfile.mkdtemp(prefix="lab-")
     command = [
         sys.executable, "-m", "jupyterlab", "--allow-root", "--no-browser", "--ip=127.0.0.1",
         f"--port={port}", "--ServerApp.port_retries=0", f"--IdentityProvider.token={TOKEN}",
         f"--ServerApp.root_dir={folder}", "--LabApp.expose_app_in_browser=True",
-        "--JupyterNotebookApp.expose_app_in_browser=True",
+        "--JupyterNotebookApp.expose_app_in_browser=True", "--KernelManager.transport=ipc",
     ]  # fmt: skip
     with (told := home / "log.txt").open("w") as log:
         server = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=folder)
@@ -103,6 +104,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
             except subprocess.TimeoutExpired:
                 server.kill()
                 server.wait()
+            shutil.rmtree(runtime)
 
 
 def _until_it_answers(url: str, server: "subprocess.Popen[bytes]") -> None:

@@ -16,7 +16,8 @@ from typing import Any
 import httpx
 
 from tests.crash import nursery
-from tests.crash.test_kill import free_port, process
+from tests.crash.test_kill import process
+from tests.ports import free_port
 from tests.waiting import PATIENCE_S
 
 LATENCY_MS = 40

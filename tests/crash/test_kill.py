@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -14,16 +13,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.ports import free_port
 from tests.waiting import PATIENCE_S
 
 NODES = 12
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def until(condition: object, timeout_s: float = PATIENCE_S) -> None:

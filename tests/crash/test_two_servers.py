@@ -15,7 +15,8 @@ import httpx
 import pytest
 
 from tests.crash.processes import Cloud, opened_cloud, until
-from tests.crash.test_kill import chain, free_port, process, sign_up
+from tests.crash.test_kill import chain, process, sign_up
+from tests.ports import free_port
 from tests.waiting import PATIENCE_S
 
 RUNS = int(os.environ.get("TOOLKIT_TRIAL_RUNS", "24"))

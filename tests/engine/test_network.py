@@ -3,7 +3,6 @@
 import asyncio
 import gzip
 import json
-import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.ports import free_port
 from tests.waiting import PATIENCE_S
 from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.runs import Run, RunCreate
@@ -176,10 +176,7 @@ async def test_what_goes_wrong_becomes_our_code(
 
 async def test_nobody_listens(tmp_path: Path) -> None:
     """Given an address where nobody listens, then nothing was sent, and nothing is spent."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{free.getsockname()[1]}"
-        run = await run_at(url, tmp_path)
+    run = await run_at(f"http://127.0.0.1:{free_port()}", tmp_path)
     assert (run.error and run.error.code) == "PROVIDER_UNAVAILABLE"
     assert run.cost_incurred_usd == 0
 

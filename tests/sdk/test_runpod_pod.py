@@ -1,6 +1,5 @@
 """The runpod SDK serving work in a container, as in a pod: our flow against the vendor's code."""
 
-import socket
 import subprocess
 import sys
 import time
@@ -10,6 +9,7 @@ from dataclasses import replace
 import httpx
 import pytest
 
+from tests.ports import free_port
 from tests.vendors.conftest import IMAGE, PNG, Drive, access
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import VendorFault
@@ -33,9 +33,7 @@ def pods_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A worker of the SDK, started as a container in a pod starts it."""
     folder = tmp_path_factory.mktemp("worker")
     (folder / "rp_handler.py").write_text(WORKER)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     served = ["--rp_serve_api", "--rp_api_host", "127.0.0.1", "--rp_api_port", str(port)]
     worker = subprocess.Popen(
         [sys.executable, "-u", "rp_handler.py", *served],

@@ -4,6 +4,7 @@ import errno
 import os
 import shutil
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,7 @@ from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.changes import Conflict
 
 BUSY_TIMEOUT_MS = 5_000
+SWITCH_RETRY_S = 0.005
 RETRY_AFTER_S = 1.0
 NOT_PERMITTED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
@@ -31,20 +33,39 @@ def connect(path: Path, durability: str) -> Engine:
     def _prepare(connection: sqlite3.Connection, _record: object) -> None:
         # The driver's own BEGIN is deferred, and fails at once when two processes upgrade it.
         connection.isolation_level = None
-        for pragma in (
-            "journal_mode=WAL",
-            f"synchronous={'FULL' if durability == 'full' else 'NORMAL'}",
-            f"busy_timeout={BUSY_TIMEOUT_MS}",
-            # Two connections that checkpoint at once can corrupt SQLite up to 3.51.2.
-            "wal_autocheckpoint=0",
-        ):
-            try:
+        try:
+            _switch_to_wal(connection)
+            for pragma in (
+                f"synchronous={'FULL' if durability == 'full' else 'NORMAL'}",
+                f"busy_timeout={BUSY_TIMEOUT_MS}",
+                # Two connections that checkpoint at once can corrupt SQLite up to 3.51.2.
+                "wal_autocheckpoint=0",
+            ):
                 connection.execute(f"PRAGMA {pragma}")
-            except sqlite3.Error:
-                connection.close()  # the pool does not have it yet
-                raise
+        except sqlite3.Error:
+            connection.close()  # the pool does not have it yet
+            raise
 
     return engine
+
+
+def _switch_to_wal(connection: sqlite3.Connection) -> None:
+    """Switch a database to WAL mode; one that is in it already is left as it is.
+
+    Raises:
+        sqlite3.OperationalError: others held the file for longer than `BUSY_TIMEOUT_MS`.
+    """
+    until = time.monotonic() + BUSY_TIMEOUT_MS / 1_000
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            # SQLite does not wait here for others who are switching the same new file.
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+            time.sleep(SWITCH_RETRY_S)
+        else:
+            return
 
 
 def is_writable(folder: Path) -> bool:
