@@ -47,7 +47,9 @@ def opened(tape: Path, name: str, mode: Any = "replay") -> Client:
 
 def answered_by(monkeypatch: pytest.MonkeyPatch, handler: Handler) -> None:
     """Put a handler in the place of the network."""
-    monkeypatch.setattr("httpx_aiohttp.AiohttpTransport", lambda: httpx.MockTransport(handler))
+    monkeypatch.setattr(
+        "toolkit.engine.connector.CheckingTransport", lambda: httpx.MockTransport(handler)
+    )
 
 
 def ran(client: Client, vendor: str, **more: object) -> Any:

@@ -1,6 +1,5 @@
 """Two real servers on one directory: one that stands still loses its work, and money is shared."""
 
-import itertools
 import os
 import signal
 import sqlite3
@@ -65,10 +64,11 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
 
 
 def test_who_stood_still_pays_nothing_twice(pair: Pair) -> None:
-    """Given a server that is stopped past its lease, when it goes on, then it calls nobody more.
+    """Given a server that is stopped past its lease, when it goes on, then it pays nothing twice.
 
     The other one has done the work by then. What was under way as the first was stopped may have
-    been asked for once more, as after a crash, and nothing else was.
+    been asked for once more, as after a crash, and nothing else was: where it was stopped between
+    its last look at the lease and the write of the request, it sends that one late.
     """
     first = pair.urls[0]
     posted = pair.http.post(f"{first}/v1/workflows", json=chain(), headers=pair.headers)
@@ -78,7 +78,6 @@ def test_who_stood_still_pays_nothing_twice(pair: Pair) -> None:
     try:
         before = pair.states(1, workflow_id)
         until(lambda: pair.states(1, workflow_id) == {"completed"}, "the other one takes over")
-        calls = len(pair.cloud.quiet())
     finally:
         pair.children[0].send_signal(signal.SIGCONT)
     assert "pending" in before
@@ -90,10 +89,9 @@ def test_who_stood_still_pays_nothing_twice(pair: Pair) -> None:
     asked = pair.http.post(f"{first}/v1/runs", json=alone, headers=headers)
     assert asked.json()["status"] == "completed"
     seen = [call["digest"] for call in pair.cloud.quiet() if call["billed"]]
-    assert len(pair.cloud.quiet()) == calls + 1
-    in_turn = [digest for digest, _ in itertools.groupby(seen)]
-    assert len(in_turn) == len(set(in_turn)) == len(chain()["nodes"]) + 1  # type: ignore[arg-type]
-    assert len(seen) - len(in_turn) <= 1
+    nodes = chain()["nodes"]
+    assert len(set(seen)) == len(nodes) + 1  # type: ignore[arg-type]
+    assert len(seen) - len(set(seen)) <= 1
 
 
 def test_what_fits_an_allowance_is_not_refused(pair: Pair, tell: Callable[[str], None]) -> None:

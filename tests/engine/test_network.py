@@ -15,10 +15,12 @@ from tests.waiting import PATIENCE_S
 from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.runs import Run, RunCreate
 from toolkit.engine import Engine
+from toolkit.engine.driver import CHECK
 from toolkit.engine.network import Network
 from toolkit.plugins import PUBLIC_ONLY, VendorFault
 from toolkit.secrets import MappingResolver
 from toolkit.settings import Settings, Timeouts, VendorSettings
+from toolkit.store import LeaseLost
 
 Reader, Writer = asyncio.StreamReader, asyncio.StreamWriter
 Conduct = Callable[[Reader, Writer], Awaitable[None]]
@@ -172,6 +174,31 @@ async def test_what_goes_wrong_becomes_our_code(
     assert len(seen) == 1
     assert run.error is not None
     assert "sk-network-test" not in run.error.message
+
+
+async def test_what_is_lost_while_it_connects_is_not_sent() -> None:
+    """Given work that is taken over between its intent and its request, then nothing is sent."""
+    connected = asyncio.Event()
+    seen: list[bytes] = []
+
+    async def serve(reader: Reader, writer: Writer) -> None:
+        connected.set()
+        seen.append(await reader.read())
+        writer.close()
+
+    async def check() -> None:
+        await connected.wait()  # it was asked as late as that
+        raise LeaseLost("run_1")
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with asyncio.timeout(PATIENCE_S), httpx.AsyncClient(transport=Network()) as client:
+        with pytest.raises(LeaseLost):
+            await client.post(url, json={"model": "x"}, extensions={CHECK: check})
+        while not seen:
+            await asyncio.sleep(0.01)
+    server.close()
+    assert seen == [b""]
 
 
 async def test_nobody_listens(tmp_path: Path) -> None:

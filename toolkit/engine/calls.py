@@ -23,7 +23,7 @@ from toolkit.engine.backends import Backends
 from toolkit.engine.bill import Bill, find_cost, may_be_billed
 from toolkit.engine.budget import NoRoomError, Reservation, reserve
 from toolkit.engine.core import Core
-from toolkit.engine.driver import LARGE_BYTES, Hooks, OutcomeUnknown, weigh
+from toolkit.engine.driver import CHECK, LARGE_BYTES, Hooks, OutcomeUnknown, weigh
 from toolkit.engine.health import Pass
 from toolkit.engine.lanes import CoolingDown, Lane
 from toolkit.engine.offers import find_model, model_billed
@@ -299,10 +299,14 @@ class Calls:
         except ToolkitError as error:
             raise VendorFault(error.code, error.message, retryable=False) from None
 
+        check = partial(core.store.check_lease, work.lease)
+
         async def permit(request: httpx.Request) -> None:
             await bill.cover(request)
-            # The intent is durable, but this process may have stood still since it was written.
-            await core.store.check_lease(work.lease)
+            # The intent is durable, but this process may have stood still since it was written;
+            # and it may yet stand still while it connects.
+            await check()
+            request.extensions[CHECK] = check
 
         flow = vendor.operations[type(operation)](operation, access)
         timeouts = core.timeouts(vendor.id, work.capability.id)

@@ -26,6 +26,7 @@ from toolkit.plugins import (
     VendorFault,
 )
 from toolkit.settings import Timeouts
+from toolkit.store import LeaseLost
 
 T = TypeVar("T")
 
@@ -33,6 +34,7 @@ OnPause = Callable[[str | None], None]
 OnSubmitted = Callable[[Submitted], Awaitable[None]]
 OnOperation = Callable[[Operation[Any]], Awaitable[Reply]]
 OnRequest = Callable[[httpx.Request], Awaitable[None]]
+Check = Callable[[], Awaitable[None]]
 OnOutcome = Callable[[httpx.Request, httpx.Response | Exception], None]
 
 
@@ -75,6 +77,9 @@ NO_HOOKS = Hooks()
 NO_TIMEOUTS = Timeouts()
 # Public services are nobody's vendor: the encyclopedia asks for three requests at once at most.
 PUBLIC_AT_ONCE = 3
+# In a request's extensions: what has to hold in the moment that it is sent, checked as late as the
+# transport can.
+CHECK = "toolkit.check"
 MAX_THREADS = 4  # of steps that are quick
 LARGE_BYTES = 256 * 1024  # what takes a flow longer to look through than others should wait
 
@@ -230,6 +235,7 @@ class Driver:
         Raises:
             VendorFault: `PROVIDER_UNAVAILABLE` if nothing was sent, `PROVIDER_BAD_RESPONSE` for
                 an answer over the limit or one that cannot be decoded.
+            LeaseLost: nothing was sent, as the work is another process's by now.
             OutcomeUnknown: when the request was sent and the answer did not come.
         """
         if via:
@@ -266,7 +272,7 @@ class Driver:
             raise VendorFault(
                 ErrorCode.PROVIDER_BAD_RESPONSE, f"The answer of {host} could not be decoded."
             ) from _bare(error)
-        except VendorFault:
+        except (VendorFault, LeaseLost):
             raise
         except Exception as error:
             # Transports have errors of their own beside httpx's, such as for what is no HTTP.

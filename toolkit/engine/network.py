@@ -18,9 +18,9 @@ class Network(httpx.AsyncBaseTransport):
     """
 
     def __init__(self) -> None:
-        from httpx_aiohttp import AiohttpTransport  # slow to import
+        from toolkit.engine.connector import CheckingTransport  # slow to import
 
-        self._inner = AiohttpTransport()
+        self._inner = CheckingTransport()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request.
