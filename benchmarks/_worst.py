@@ -1,13 +1,22 @@
-"""One tenant at its worst: bodies made to be slow, layouts that cost nothing, readers that wait."""
+"""One tenant at its worst: bodies made to be slow, layouts that cost nothing, readers that wait.
+
+It is a process of its own, as it would be a machine of its own: what it has to do for its requests
+must not hold up those who are measured.
+"""
 
 import asyncio
 import itertools
 import json
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
 import httpx
 
 AT_ONCE, SLOW_READERS = 4, 10
+KEY = "TENANT_KEY"
 DEEP = "[" * 50 + "]" * 50
 
 
@@ -22,6 +31,56 @@ def bodies() -> list[tuple[str, bytes]]:
     wrong = f'{{"nodes":[{",".join(["1"] * 29_000)}]}}'.encode()
     graphs = [json.dumps({"name": "worst", "nodes": nodes}).encode() for nodes in (wide, schemas)]
     return [("/workflows", body) for body in (*graphs, deep, wrong)]
+
+
+class Tenant:
+    """The process: at its worst from `begin` to `end`."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    async def begin(self) -> None:
+        """Have it ask for as much as can be."""
+        await self._say("begin")
+
+    async def end(self) -> None:
+        """Have it ask for nothing more."""
+        await self._say("end")
+
+    async def _say(self, word: str) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{word}\n".encode())
+        assert await self._process.stdout.readline() == f"{word}\n".encode()
+
+
+@asynccontextmanager
+async def start_tenant(url: str, key: str) -> AsyncIterator[Tenant]:
+    """Start the process, which waits to be told; it ends with the block."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "benchmarks._worst", url),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        env={**os.environ, KEY: key},
+    )
+    try:
+        yield Tenant(process)
+    finally:
+        process.kill()
+        await process.wait()
+
+
+async def main(url: str, key: str) -> None:
+    """Do as each line of stdin says, and answer with the same line."""
+    doing: asyncio.Task[None] | None = None
+    while line := await asyncio.to_thread(sys.stdin.readline):
+        if doing is not None:
+            doing.cancel()
+            await asyncio.wait([doing])
+            doing = None
+        if line == "begin\n":
+            doing = asyncio.create_task(do_its_worst(url, key))
+        print(line, end="", flush=True)
 
 
 async def do_its_worst(url: str, key: str) -> None:
@@ -71,3 +130,7 @@ async def _read_slowly(url: str, key: str, artifact_id: str) -> None:
                 await asyncio.sleep(0.5)
         finally:
             writer.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], os.environ[KEY]))

@@ -38,7 +38,7 @@ import httpx
 from benchmarks._cloud import hosts, served
 from benchmarks._process import MB, percentile
 from benchmarks._report import report
-from benchmarks._worst import do_its_worst
+from benchmarks._worst import start_tenant
 from toolkit.sandbox import SANDBOX_KEYS
 
 CLIENTS, ACCOUNTS, SECONDS, FLOOR_S = 64, 16, 60.0, 5.0
@@ -149,7 +149,7 @@ class Clients:
 
         async def one(number: int) -> None:
             chance = Random(number)
-            while time.monotonic() < until:
+            while not took or time.monotonic() < until:
                 began = time.perf_counter()
                 if chance.random() < 0.5:
                     await self._send(number, "", "GET", chance.choice(READS))
@@ -313,13 +313,13 @@ async def hold_beside_the_worst(clients: Clients, url: str, worst: str, seconds:
     """Measure others in turns without and beside a tenant at its worst; whether it is kept to."""
     quiet, beside = list[float](), list[float]()
     await clients.now_and_then(seconds / 20)  # what is done first is imported first
-    for _ in range(ROUNDS):
-        quiet.append(await clients.now_and_then(seconds / 3 / ROUNDS))
-        tenant = asyncio.create_task(do_its_worst(url, worst))
-        beside.append(await clients.now_and_then(seconds / 3 / ROUNDS))
-        tenant.cancel()
-        await asyncio.wait([tenant])
-        await clients.calm_down()
+    async with start_tenant(url, worst) as tenant:
+        for _ in range(ROUNDS):
+            quiet.append(await clients.now_and_then(seconds / 3 / ROUNDS))
+            await tenant.begin()
+            beside.append(await clients.now_and_then(seconds / 3 / ROUNDS))
+            await tenant.end()
+            await clients.calm_down()
     middle = statistics.median(quiet)
     return report(
         "many_clients.beside_the_worst", statistics.median(beside) / middle, "of quiet", floor=1,
