@@ -28,7 +28,8 @@ def test_a_team_shares_an_operator_s_connection(
     """Given an operator, then members work by what is shared, and it is told who spent what."""
     folder = ("--data-dir", settings.data_dir)
     email = "boss@example.org"
-    made = json.loads(say("account", "create", email, "--operator", *folder, "--json"))
+    made = json.loads(say("account", "create", email, *folder, "--json"))
+    assert "may share" in say("account", "promote", email, *folder)
     monkeypatch.setenv("TOOLKIT_API_KEY", made["api_key"])
     at = ("--base-url", server.url, "--json")
     with signed_up(server.url) as bob, signed_up(server.url, "eve@example.org") as eve:
@@ -50,6 +51,12 @@ def test_a_team_shares_an_operator_s_connection(
             assert boss.billing.get(by_account=True).total_usd == run.cost_usd
             assert boss.connections.unshare(shared["id"], with_bob[1]).record.shared_with is None
             assert boss.connections.share(shared["id"], "all").record.shared_with == "all"
+        assert eve.runs.create("llm.generate", LINE).wait().cost_usd
+        say("account", "demote", email, *folder)
+        with pytest.raises(RequestError, match="CREDENTIALS_MISSING"):
+            eve.runs.create("llm.generate", LINE)
+        promoted = json.loads(say("account", "promote", made["id"], *folder, "--json"))
+        assert promoted["email"] == email
         assert eve.runs.create("llm.generate", LINE).wait().cost_usd
         assert json.loads(say("connections", "unshare", "openai", *at))["shared_with"] is None
         with pytest.raises(RequestError, match="CREDENTIALS_MISSING"):

@@ -185,7 +185,7 @@ def test_what_cannot_be_done_is_said_in_a_line(
 ) -> None:
     """Given an account that is none, or a notebook's own, then a line says what to do next."""
     Client.local(settings=settings).close()
-    for line in (["show"], ["keys"], ["disable"], ["enable"], ["recover"]):
+    for line in (["show"], ["keys"], ["disable"], ["promote"], ["enable"], ["recover"]):
         with pytest.raises(RequestError, match="toolkit account list") as refused:
             account(*line, "acc_nobody")
         assert refused.value.code is ErrorCode.NOT_FOUND

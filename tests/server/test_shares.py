@@ -315,6 +315,18 @@ async def test_nothing_is_rented_by_it(
         assert await bob.ask("POST", "/v1/runs", 400, json=placed) == "PROVIDER_NOT_ALLOWED"
 
 
+async def test_what_is_deleted_leads_nowhere(bob: Account) -> None:
+    """Given a call that waits for its turn, then it is not made by a connection deleted since."""
+    own = await bob.connect("openai")
+    core = bob.engine._core
+    ((held,),) = (await core.connection_pool(bob.id)).values()
+    assert await core.secret(held)
+    await bob.ask("DELETE", f"{CONNECTIONS}/{own}")
+    with pytest.raises(WorkError, match="deleted") as refused:
+        await core.secret(held)
+    assert refused.value.code is ErrorCode.CREDENTIALS_MISSING
+
+
 @pytest.mark.parametrize("how", ["unshared", "deleted", "no operator", "disabled"])
 async def test_an_end_is_an_end(boss: Account, bob: Account, how: str) -> None:
     """Given a share that ends, then nothing is seen of it, and what holds it leads nowhere."""
@@ -330,7 +342,7 @@ async def test_an_end_is_an_end(boss: Account, bob: Account, how: str) -> None:
     elif how == "disabled":
         await AccountAdmin(core.store, core.settings).disable(boss.id)
     else:
-        await core.store.write([marked(boss, operator=False)])
+        await AccountAdmin(core.store, core.settings).set_operator(boss.id, operator=False)
     with pytest.raises(WorkError) as refused:
         await core.secret(held)
     assert refused.value.code is ErrorCode.CREDENTIALS_MISSING

@@ -23,8 +23,8 @@ Named = Annotated[
     typer.Argument(metavar="ACCOUNT", help="Its id or its address.", autocompletion=known_accounts),
 ]
 ACCOUNTS = (
-    "id", "email", "created_at", "disabled_at", "spent_usd_today", "max_cost_usd_per_day",
-    "records", "stored_bytes",
+    "id", "email", "operator", "created_at", "disabled_at", "spent_usd_today",
+    "max_cost_usd_per_day", "records", "stored_bytes",
 )  # fmt: skip
 KEYS = (
     "id", "name", "last4", "scopes", "max_cost_usd_per_day", "left_usd_today", "spent_usd_today",
@@ -105,6 +105,24 @@ def enable(account: Named, data_dir: DataDir = Path(".toolkit"), as_json: AsJson
         Printer(as_json).show(done)
     else:
         print(f"✓ {done.id} {done.email} is enabled: its keys work again.")
+
+
+def promote(account: Named, data_dir: DataDir = Path(".toolkit"), as_json: AsJson = False) -> None:
+    """Make an account an operator's: it may share its connections with others."""
+    done = change(data_dir, lambda admin: admin.set_operator(account, operator=True))
+    if as_json:
+        Printer(as_json).show(done)
+    else:
+        print(f"✓ {done.id} {done.email} may share: toolkit connections share VENDOR --all.")
+
+
+def demote(account: Named, data_dir: DataDir = Path(".toolkit"), as_json: AsJson = False) -> None:
+    """Make an account an operator's no longer: what it shared leads others nowhere."""
+    done = change(data_dir, lambda admin: admin.set_operator(account, operator=False))
+    if as_json:
+        Printer(as_json).show(done)
+    else:
+        print(f"✓ {done.id} {done.email} may share no longer, and nobody uses what it shared.")
 
 
 def recover(

@@ -54,7 +54,7 @@ class ErrorCode(Enum):
     TARGET_UNSUPPORTED = 400, False, "Use the target `capability`."
     CAPABILITY_UNAVAILABLE = 400, False, "Choose a capability whose status is `available`."
     UNAUTHENTICATED = 401, False, "Send a valid key as `Authorization: Bearer sk_live_…`."
-    BUDGET_EXCEEDED = 402, False, "Raise max_cost_usd or ask for less."
+    BUDGET_EXCEEDED = 402, False, "Allow more, ask for less, or choose what has a known price."
     FORBIDDEN = 403, False, "Use a key that has the scope this needs."
     NOT_FOUND = 404, False, "Check the id, name or version."
     METHOD_NOT_ALLOWED = 405, False, "Use a method this path offers."

@@ -27,11 +27,13 @@ class AccountSummary(Account):
     """An account in a list.
 
     Attributes:
+        operator: whether it may share its connections.
         spent_usd_today: what its work cost since midnight, UTC.
         records: how many records it keeps: work, artifacts, connections, keys and the rest.
         stored_bytes: what these take, artifacts' bytes included.
     """
 
+    operator: bool
     spent_usd_today: float
     records: int
     stored_bytes: int
@@ -217,6 +219,18 @@ class AccountAdmin:
         await self._store.write([Patch("accounts", account.id, {"disabled_at": None})])
         return account
 
+    async def set_operator(self, named: str, *, operator: bool) -> Account:
+        """Have an account share its connections with others, or with nobody.
+
+        What it has shared is kept, and is used by others only while it may share.
+
+        Raises:
+            RequestError: `NOT_FOUND`.
+        """
+        account = _read(await find_account(self._store, named))
+        await self._store.write([Update("accounts", account.id, {"operator": operator})])
+        return account
+
     async def recover(self, named: str, *, revoke_others: bool = False) -> AccountRecovered:
         """Make a key with all scopes for an account whose own was lost; it is shown this once.
 
@@ -248,6 +262,7 @@ class AccountAdmin:
         spent = await self._spent(account.id, _today())
         return AccountSummary(
             **dict(account),
+            operator=bool(row["operator"]),
             spent_usd_today=float(sum(spent.values())),
             records=sum(counts),
             stored_bytes=sum(await self._store.stored_bytes(account.id)),

@@ -221,8 +221,8 @@ class Core(Reach):
         """What a connection's pointer leads to, if its account may go there.
 
         Raises:
-            WorkError: `SECRET_UNRESOLVED`; `CREDENTIALS_MISSING` for one that was shared with the
-                account that works by it, and is no longer.
+            WorkError: `SECRET_UNRESOLVED`; `CREDENTIALS_MISSING` for one that was deleted, or was
+                shared with the account that works by it and is no longer.
         """
         await self.shares.check(connection)
         granted = await self.grants.of_connection(connection.id)

@@ -18,6 +18,7 @@ from toolkit.store import ALL_ACCOUNTS, EVERYONE, Change, Delete, Put, Row, Stor
 
 ALL: Final[Everyone] = "all"
 UNSHARED = "The connection is not shared with this account any more, and no other is left."
+DELETED = "The connection was deleted, and no other is left."
 
 
 class Lent(Connection):
@@ -82,11 +83,14 @@ class Shares:
         return connection
 
     async def check(self, connection: Connection) -> None:
-        """Refuse a connection that was lent, and is no longer.
+        """Refuse a connection that was deleted, or was lent and is no longer.
 
         Raises:
             WorkError: `CREDENTIALS_MISSING`.
         """
+        row = await self._store.get("connections", connection.id, "deleted")
+        if row is None or row["deleted"]:
+            raise WorkError(ErrorCode.CREDENTIALS_MISSING, DELETED)
         if isinstance(connection, Lent):
             lent = await self.lent(connection.lent_to)
             if all(one.id != connection.id for one, _ in lent):
@@ -111,8 +115,8 @@ class Shares:
         if row is None or not row["operator"]:
             raise RequestError(
                 ErrorCode.FORBIDDEN,
-                "Only an operator's account shares connections: one is made by `toolkit account"
-                " create --operator`.",
+                "Only an operator's account shares connections: whoever runs the server makes it"
+                " one by `toolkit account promote`.",
             )
 
     async def changes_to_share(
