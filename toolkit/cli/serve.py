@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from toolkit.sandbox import Faults
     from toolkit.settings import Settings
 
+SWITCH_S = 0.001
+
 
 def serve(
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
@@ -88,6 +90,9 @@ def serve(
         settings = settings.model_copy(update=update)
         allowed = settings.allow_env | frozenset(allow_env or ())
         asked = Watching(log_format, log_level, metrics_host, metrics_port, otel_endpoint)
+
+        # Its loop is often busy, and what others do in threads waits for it at each statement.
+        sys.setswitchinterval(SWITCH_S)
 
         async def run() -> None:
             async with watching(asked) as watch:

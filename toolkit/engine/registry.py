@@ -1,7 +1,7 @@
 """The registry: which capabilities there are, who can serve each, and what input each takes."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -198,6 +198,7 @@ def max_length_of(model: type[BaseModel], field: str) -> int | None:
     return next((limit for limit in limits if isinstance(limit, int)), None)
 
 
+@cache
 def _schema(model: type[BaseModel]) -> dict[str, Any]:
     return model.model_json_schema(mode="validation")
 

@@ -19,6 +19,7 @@ from toolkit.engine.cache import Cache
 from toolkit.engine.calls import Calls
 from toolkit.engine.core import Core
 from toolkit.engine.driver import LARGE_BYTES, NO_HOOKS, Hooks, weigh
+from toolkit.engine.pacing import give_way
 from toolkit.engine.registry import max_length_of, validate_input
 from toolkit.engine.router import servable
 from toolkit.engine.work import Ended, Work
@@ -73,6 +74,8 @@ class JobRunner:
         if work.new and self._core.slots.full(work.account_id):
             self._core.store.write(work.written(), lease=work.lease)
         async with self._core.slots.place(work.account_id, work.lease.root_id):
+            if work.job.workflow_id is not None:
+                await give_way(work.account_id)
             self._start(work)
             return await self._to_the_end(work)
 

@@ -121,7 +121,7 @@ class Workflows:
             RequestError: see `create`.
         """
         settings, registry = self._core.settings, self._core.registry
-        async with Pacer() as pacer:
+        async with Pacer(account_id) as pacer:
             build(request.nodes, max_nodes=settings.max_nodes, max_edges=settings.max_edges)
             await pacer.pause()
             by_id = {node.id: registry.require(node.capability) for node in request.nodes}
@@ -282,7 +282,7 @@ class Workflows:
 
     async def current(self, row: Mapping[str, Any]) -> Workflow:
         """A workflow as it stands: while it runs, its nodes are told by their jobs."""
-        async with Pacer() as pacer:
+        async with Pacer(row["account_id"]) as pacer:
             workflow = Workflow.model_validate_json(str(row["doc"]))
             if workflow.status in FINAL_STATUSES:
                 return workflow

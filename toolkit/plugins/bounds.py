@@ -71,12 +71,7 @@ class TokenBound:
 
     def units(self, operation: TextRequest, model: Limits, /) -> Mapping[str, float] | None:
         """The tokens in and out."""
-        given = count_bytes(operation.prompt) + count_bytes(operation.system) + self.overhead
-        if operation.schema is not None:
-            # However the vendor spells it: with the most white space that is usual.
-            given += SCHEMA_OVERHEAD + count_bytes(
-                json.dumps(operation.schema, ensure_ascii=False, indent=2)
-            )
+        given = _count_given_bytes(operation) + self.overhead
         capped = self.cap_holds(model)
         made = operation.max_tokens + OUTPUT_MARGIN if capped else model.output_limit
         if made is None:
@@ -86,6 +81,18 @@ class TokenBound:
     def cap_holds(self, model: Limits, /) -> bool:
         """Whether less is billed where less is allowed."""
         return self.capped and not (self.unless_it_reasons and model.reasons)
+
+
+def _count_given_bytes(operation: TextRequest) -> float:
+    given = operation.measured.get("bytes")
+    if given is None:
+        given = float(count_bytes(operation.prompt) + count_bytes(operation.system))
+        if operation.schema is not None:
+            # However the vendor spells it: with the most white space that is usual.
+            spelled = json.dumps(operation.schema, ensure_ascii=False, indent=2)
+            given += SCHEMA_OVERHEAD + count_bytes(spelled)
+        operation.measured["bytes"] = given
+    return given
 
 
 class Uncapped:

@@ -76,6 +76,7 @@ class TextRequest(Operation[TextReply]):
             budget would not cover as much.
         temperature: only sent where given, as some models refuse any.
         schema: JSON schema that the answer must match, as JSON text.
+        measured: what of it was measured, by name: routing asks again for each candidate.
     """
 
     kind = "text"
@@ -87,12 +88,16 @@ class TextRequest(Operation[TextReply]):
     temperature: float | None = None
     schema: dict[str, object] | None = None
     cap_may_fall: bool = False
+    measured: dict[str, float] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def units(self) -> dict[str, float]:
         """The tokens that its scripts make expect, and an answer of usual length."""
-        given = expect_tokens(self.prompt) + expect_tokens(self.system) + USUAL_OVERHEAD_TOKENS
-        if self.schema is not None:
-            given += expect_tokens(json.dumps(self.schema, ensure_ascii=False))
+        given = self.measured.get("expected")
+        if given is None:
+            given = expect_tokens(self.prompt) + expect_tokens(self.system) + USUAL_OVERHEAD_TOKENS
+            if self.schema is not None:
+                given += expect_tokens(json.dumps(self.schema, ensure_ascii=False))
+            self.measured["expected"] = given
         made = min(self.max_tokens, USUAL_ANSWER_TOKENS)
         return {"input_tokens": float(round(given)), "output_tokens": float(made)}
 

@@ -11,6 +11,7 @@ from toolkit.contract.choices import Scope
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.engine import Engine
 from toolkit.engine.keys import Principal
+from toolkit.engine.pacing import note_activity
 
 
 def engine_of(request: Request) -> Engine:
@@ -46,6 +47,7 @@ async def caller_of(scope: Connection, engine: Engine) -> Principal:
     state = scope.setdefault("state", {})
     if "caller" not in state:
         state["caller"] = await engine.accounts.authenticate(bearer_of(Headers(scope=scope)))
+        note_activity(state["caller"].account_id)
     found: Principal = state["caller"]
     return found
 

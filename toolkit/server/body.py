@@ -81,16 +81,24 @@ async def read_model(request: Request, model: type[M]) -> M:
         raise RequestError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, "Send application/json.")
     settings: Settings = request.app.state.engine.settings
     raw = await read_bytes(request, settings.body_limit_bytes)
-    return await parse(raw, model, Sizes.of(settings))
+    caller = getattr(request.state, "caller", None)
+    account_id = None if caller is None else str(caller.account_id)
+    return await parse(raw, model, Sizes.of(settings), account_id)
 
 
-async def parse(raw: bytes, model: type[M], sizes: Sizes) -> M:
+async def parse(raw: bytes, model: type[M], sizes: Sizes, account_id: str | None = None) -> M:
     """Strict JSON as a model, read in slices where it is large.
+
+    Args:
+        raw: the text.
+        model: what it has to fit.
+        sizes: how large its parts may be.
+        account_id: whose it is, where that is known.
 
     Raises:
         RequestError: `INVALID_REQUEST`.
     """
-    async with Pacer() as pacer:
+    async with Pacer(account_id) as pacer:
         await check_json(raw, sizes, pacer)
         if len(raw) > LARGE_BYTES:
             await pacer.end_slice()

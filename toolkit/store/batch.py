@@ -37,6 +37,17 @@ class Submission:
     done: "asyncio.Future[None]"
     until: float = math.inf
 
+    @property
+    def is_new(self) -> bool:
+        """Whether it is of rows alone that are not there yet, so that it may go before others."""
+        if self.lease is not None:
+            return False
+        made = {str(c.values["id"]) for c in self.changes if isinstance(c, Insert)}
+        return all(
+            isinstance(c, Insert) or (isinstance(c, Emit) and c.resource_id in made)
+            for c in self.changes
+        )
+
 
 @dataclass(slots=True)
 class Batch:

@@ -6,35 +6,40 @@ from functools import cache
 from sqlalchemy import bindparam
 from sqlalchemy.dialects.sqlite import insert as upsert
 
-from toolkit.store.batch import Values
 from toolkit.store.reader import compiled
 from toolkit.store.tables import metadata
 
-EVENT = ("resource_id", "n", "type", "at", "data", "job_id", "job_n")
-
 
 @cache
-def insert(table: str, columns: tuple[str, ...]) -> str:
-    """The text of an INSERT, compiled once."""
-    statement = metadata.tables[table].insert().values({c: bindparam(c) for c in columns})
-    return compiled(statement)
+def insert(table: str, columns: tuple[str, ...], rows: int = 1) -> str:
+    """The text of an INSERT of so many rows, their values in the order of the columns."""
+    of = metadata.tables[table]
+    names = ", ".join(f'"{of.c[name].name}"' for name in columns)
+    row = f"({', '.join('?' * len(columns))})"
+    return f'INSERT INTO "{of.name}" ({names}) VALUES {", ".join([row] * rows)}'  # noqa: S608 - our names
 
 
-def by_columns(rows: Mapping[str, Mapping[str, object]]) -> dict[tuple[str, ...], list[Values]]:
+def by_columns(
+    rows: Mapping[str, Mapping[str, object]],
+) -> dict[tuple[str, ...], list[list[object]]]:
     """What one statement each can update: the rows of which the same columns change."""
-    found: dict[tuple[str, ...], list[Values]] = {}
+    found: dict[tuple[str, ...], list[list[object]]] = {}
     for row_id, changed in rows.items():
-        found.setdefault(tuple(changed), []).append({**changed, "id_": row_id})
+        found.setdefault(tuple(changed), []).append([row_id, *changed.values()])
     return found
 
 
 @cache
-def update(table: str, columns: tuple[str, ...]) -> str:
-    """The text of an UPDATE by id, compiled once."""
+def update(table: str, columns: tuple[str, ...], rows: int = 1) -> str:
+    """The text of an UPDATE of so many rows: each has its id, then the columns' values."""
     of = metadata.tables[table]
-    statement = of.update().where(of.c.id == bindparam("id_"))
-    statement = statement.values({c: bindparam(c) for c in columns})
-    return compiled(statement)
+    if rows == 1:
+        named = ", ".join(f'"{of.c[name].name}" = ?{n}' for n, name in enumerate(columns, 2))
+        return f'UPDATE "{of.name}" SET {named} WHERE id = ?1'  # noqa: S608 - our names
+    named = ", ".join(f'"{of.c[name].name}" = v.column{n}' for n, name in enumerate(columns, 2))
+    row = f"({', '.join('?' * (len(columns) + 1))})"
+    values = ", ".join([row] * rows)
+    return f'UPDATE "{of.name}" SET {named} FROM (VALUES {values}) AS v WHERE id = v.column1'  # noqa: S608 - our names
 
 
 @cache

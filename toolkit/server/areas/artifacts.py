@@ -71,7 +71,7 @@ async def create(request: Request, engine: TheEngine, caller: Writer) -> Respons
     """Upload one as multipart, in the field `file`; its type is told from its bytes."""
     form = await read_upload(request, engine.settings.upload_limit_bytes)
     try:
-        async with Pacer() as pacer:
+        async with Pacer(caller.account_id) as pacer:
             sizes = Sizes.of(engine.settings)
             metadata = await check_json(form.metadata or b"{}", sizes, pacer)
     except RequestError:
