@@ -114,6 +114,44 @@ def test_the_migrations_make_the_tables(tmp_path: Path) -> None:
     assert max(path.name[:4] for path in (MIGRATIONS / "versions").glob("0*.py")) == HEAD
 
 
+MANY = 500
+
+
+async def test_all_that_was_handed_over_is_written_before_it_closes(
+    store: Store, tmp_path: Path
+) -> None:
+    """Given more than one transaction takes, when closed at once, then all of it is there."""
+    lease = await rooted(store)
+    for n in range(MANY):
+        store.write([job(str(n))], lease=lease, eager=bool(n % 2))
+    store.write([Update("jobs", "job_0", {"status": "running"})], lease=lease, eager=False)
+    await store.close()
+    again = await Store.open(tmp_path)
+    rows = await again.find("jobs", root_id="r")
+    await again.close()
+    assert len(rows) == MANY
+    assert [row["id"] for row in rows if row["status"] == "running"] == ["job_0"]
+
+
+async def test_a_new_request_waits_for_one_group_only(store: Store) -> None:
+    """Given all that a large workflow writes, then another's request is not behind all of it."""
+    lease = await rooted(store)
+    large = [store.write([job(str(n))], lease=lease) for n in range(MANY)]
+    inserted, _ = store.new_root("run_other", "run", "other")
+    event = Emit("run_other", "run.queued", {}, AT)
+    await store.write([inserted, event])
+    left = sum(not each.done() for each in large)
+    assert left > MANY // 2
+    assert (await store.get("roots", "run_other")) is not None
+    await asyncio.gather(*large)
+    states = [Update("jobs", f"job_{n}", {"status": f"{n % 7}"}) for n in range(MANY)]
+    await store.write(states, lease=lease)
+    rows = await store.find("jobs", root_id="r")
+    assert {row["id"]: row["status"] for row in rows} == {
+        f"job_{n}": f"{n % 7}" for n in range(MANY)
+    }
+
+
 def test_many_at_once_make_one_directory(tmp_path: Path) -> None:
     """Given an empty database that several open at once, then all have the same tables."""
     start = threading.Barrier(4)

@@ -43,7 +43,7 @@ class Submission:
         if self.lease is not None:
             return False
         made = {str(c.values["id"]) for c in self.changes if isinstance(c, Insert)}
-        return all(
+        return bool(made) and all(
             isinstance(c, Insert) or (isinstance(c, Emit) and c.resource_id in made)
             for c in self.changes
         )

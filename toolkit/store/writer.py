@@ -31,7 +31,8 @@ from toolkit.store.database import RETRY_AFTER_S, translated
 # A commit that hops to a thread costs more than a quick one made in the loop; a slow one made in
 # the loop would hold up everything else.
 SLOW_COMMIT_S = 0.002
-LARGE_GROUP = 96
+# No more at once, as it holds the loop; a slow commit is worth more of them.
+GROUP_IN_LOOP, GROUP_IN_THREAD = 96, 256
 PRIMARY_CODE = 0xFF  # of SQLite's error codes, which may say more in their higher bits
 ROWS_AT_ONCE = 64  # by one statement, as SQLite takes 999 values in some of its builds
 LINGER_S = 0.01
@@ -136,8 +137,9 @@ class Writer:
             self._lingering = None
         if self._in_thread is not None or not self._pending:
             return
-        group = self._take()
-        if not (min(self._paces_s) > SLOW_COMMIT_S or self._always_in_thread):
+        in_thread = self._always_in_thread or min(self._paces_s) > SLOW_COMMIT_S
+        group = self._take(GROUP_IN_THREAD if in_thread else GROUP_IN_LOOP)
+        if not in_thread:
             self._settle(group, self._write(group, LOOP_WAIT_MS))
         if group.submissions:
             self._in_thread = asyncio.create_task(self._flush_in_thread(group))
@@ -145,12 +147,11 @@ class Writer:
             self._scheduled = True
             asyncio.get_running_loop().call_soon(self._flush)
 
-    def _take(self) -> Group:
-        if len(self._pending) > LARGE_GROUP:
+    def _take(self, most: int) -> Group:
+        if len(self._pending) > most:
             # A new request waits for one group of what a large workflow writes, not for all.
             self._pending.sort(key=lambda submission: not submission.is_new)
-        # No more at once: it holds the loop, and so many come from one request.
-        group, self._pending = Group(self._pending[:LARGE_GROUP]), self._pending[LARGE_GROUP:]
+        group, self._pending = Group(self._pending[:most]), self._pending[most:]
         return group
 
     async def _flush_in_thread(self, group: Group) -> None:
@@ -167,7 +168,7 @@ class Writer:
                 if group.submissions:
                     self._refuse_late(group)
                 if not group.submissions:
-                    group = self._take()
+                    group = self._take(GROUP_IN_THREAD)
         finally:
             self._in_thread = None
 
