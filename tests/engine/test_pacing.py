@@ -5,7 +5,16 @@ import time
 
 import pytest
 
-from toolkit.engine.pacing import OTHERS_SHARE, SLICE_S, Pacer, give_way, note_activity
+from tests.waiting import PATIENCE_S
+from toolkit.engine import pacing
+from toolkit.engine.pacing import (
+    NODE_S,
+    OTHERS_SHARE,
+    SLICE_S,
+    Pacer,
+    give_way,
+    note_activity,
+)
 
 SLICES, NODES = 8, 5
 
@@ -17,17 +26,21 @@ def work(seconds: float) -> None:
         pass
 
 
-async def slices(account_id: str | None) -> None:
-    """Hold it for some slices."""
+async def slices(account_id: str, other: str | None = None) -> None:
+    """Hold it for some slices, while another account may be active."""
     async with Pacer(account_id) as pacer:
         for _ in range(SLICES):
             work(SLICE_S)
+            if other is not None:
+                note_activity(other)
             await pacer.pause()
 
 
-async def nodes(account_id: str) -> None:
-    """Begin some steps."""
+async def nodes(account_id: str, other: str | None = None) -> None:
+    """Begin some steps, while another account may be active."""
     for _ in range(NODES):
+        if other is not None:
+            note_activity(other)
         await give_way(account_id)
 
 
@@ -45,36 +58,31 @@ def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return found
 
 
-async def test_a_slice_waits_until_others_are_done() -> None:
+async def test_a_slice_waits_until_others_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
     """Given others with something to do, then a slice comes after what takes them several turns."""
-    done: list[int] = []
+    monkeypatch.setattr(pacing, "MAX_WAIT_S", PATIENCE_S)
 
-    async def request(turns: int) -> None:
-        for _ in range(turns):
+    async def request() -> None:
+        for _ in range(5):
             work(0.001)
             await asyncio.sleep(0)
-        done.append(len(between))
 
-    between: list[int] = []
     async with Pacer() as pacer:
         for _ in range(SLICES):
-            beside = asyncio.create_task(request(5))
+            beside = asyncio.create_task(request())
             work(SLICE_S)
             await pacer.pause()
             assert beside.done()
-            between.append(1)
-    assert done == list(range(SLICES))
 
 
-async def test_while_others_are_active_two_thirds_are_theirs(slept: list[float]) -> None:
-    """Given another account that asked for something, then its share follows each slice."""
-    note_activity("ada")
-    note_activity("bob")
-    await slices("ada")
-    assert sum(slept) >= 0.9 * SLICES * SLICE_S * OTHERS_SHARE  # others' turns count as rest
-    slept.clear()
-    await nodes("ada")
-    assert sum(slept) > 0
+async def test_while_others_are_active_two_thirds_are_theirs() -> None:
+    """Given another account that asks for something, then each slice and step rests after it."""
+    began = time.perf_counter()
+    await slices("ada", "bob")
+    assert time.perf_counter() - began >= SLICES * SLICE_S * (1 + OTHERS_SHARE)
+    began = time.perf_counter()
+    await nodes("ada", "bob")
+    assert time.perf_counter() - began >= (NODES - 1) * NODE_S * OTHERS_SHARE
 
 
 async def test_it_does_not_wait_for_nobody(slept: list[float]) -> None:
