@@ -96,7 +96,10 @@ LINES: dict[str, list[str]] = {
 HERE = {
     **{
         f"account {verb}": "is about the accounts of a data directory, for its operator"
-        for verb in ("create", "disable", "enable", "keys", "limit", "list", "recover")
+        for verb in (
+            *("create", "demote", "disable", "enable", "keys", "limit", "list", "promote"),
+            "recover",
+        )
     },
     "backup": "copies a data directory",
     "batch": "runs notebooks",
