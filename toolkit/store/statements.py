@@ -25,21 +25,21 @@ def by_columns(
     """What one statement each can update: the rows of which the same columns change."""
     found: dict[tuple[str, ...], list[list[object]]] = {}
     for row_id, changed in rows.items():
-        found.setdefault(tuple(changed), []).append([row_id, *changed.values()])
+        found.setdefault(tuple(changed), []).append([*changed.values(), row_id])
     return found
 
 
 @cache
 def update(table: str, columns: tuple[str, ...], rows: int = 1) -> str:
-    """The text of an UPDATE of so many rows: each has its id, then the columns' values."""
+    """The text of an UPDATE of so many rows: each has the columns' values, then its id."""
     of = metadata.tables[table]
     if rows == 1:
-        named = ", ".join(f'"{of.c[name].name}" = ?{n}' for n, name in enumerate(columns, 2))
-        return f'UPDATE "{of.name}" SET {named} WHERE id = ?1'  # noqa: S608 - our names
-    named = ", ".join(f'"{of.c[name].name}" = v.column{n}' for n, name in enumerate(columns, 2))
+        named = ", ".join(f'"{of.c[name].name}" = ?' for name in columns)
+        return f'UPDATE "{of.name}" SET {named} WHERE id = ?'  # noqa: S608 - our names
+    named = ", ".join(f'"{of.c[name].name}" = v.column{n}' for n, name in enumerate(columns, 1))
     row = f"({', '.join('?' * (len(columns) + 1))})"
     values = ", ".join([row] * rows)
-    return f'UPDATE "{of.name}" SET {named} FROM (VALUES {values}) AS v WHERE id = v.column1'  # noqa: S608 - our names
+    return f'UPDATE "{of.name}" SET {named} FROM (VALUES {values}) AS v WHERE id = v.column{len(columns) + 1}'  # noqa: S608
 
 
 @cache
