@@ -38,8 +38,8 @@ def update(table: str, columns: tuple[str, ...], rows: int = 1) -> str:
         return f'UPDATE "{of.name}" SET {named} WHERE id = ?'  # noqa: S608 - our names
     named = ", ".join(f'"{of.c[name].name}" = v.column{n}' for n, name in enumerate(columns, 1))
     row = f"({', '.join('?' * (len(columns) + 1))})"
-    values = ", ".join([row] * rows)
-    return f'UPDATE "{of.name}" SET {named} FROM (VALUES {values}) AS v WHERE id = v.column{len(columns) + 1}'  # noqa: S608
+    values, key = ", ".join([row] * rows), f"v.column{len(columns) + 1}"
+    return f'UPDATE "{of.name}" SET {named} FROM (VALUES {values}) AS v WHERE id = {key}'  # noqa: S608 - our names
 
 
 @cache
