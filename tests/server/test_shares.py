@@ -23,7 +23,6 @@ from toolkit.plugins import Call, Capability, Flow, Result, pause
 from toolkit.sandbox import Fault, Faults
 from toolkit.server import create_app
 from toolkit.settings import Settings
-from toolkit.store import Update
 
 CONNECTIONS = "/v1/providers/connections"
 VARIABLES = {
@@ -194,8 +193,9 @@ async def test_a_member_changes_nothing(
 ) -> None:
     """Given a shared connection, then members are refused, and to all others it is not there."""
     shared = await boss.connect("openai", share=[bob.id])
+    core = bob.engine._core
     for who in (bob, eve):  # that they are operators themselves makes no difference
-        await bob.engine._core.store.write([marked(who, operator=True)])
+        await AccountAdmin(core.store, core.settings).set_operator(who.id, operator=True)
     body = {"json": {"accounts": "all"}}
     sent: dict[str, Any] = body if (method, end) == ("POST", "/share") else {}
     assert await bob.ask(method, f"{CONNECTIONS}/{shared}{end}", 403, **sent) == "FORBIDDEN"
@@ -208,11 +208,6 @@ async def test_a_member_changes_nothing(
         assert await eve.ask("POST", "/v1/runs", 404, json=asked) == "NOT_FOUND"
     assert await bob.ask("PATCH", f"{CONNECTIONS}/{shared}", 405) == "METHOD_NOT_ALLOWED"
     assert (await boss.ask("GET", f"{CONNECTIONS}/{shared}"))["shared_with"] == [bob.id]
-
-
-def marked(who: Account, *, operator: bool) -> Update:
-    """What makes an account an operator's, or ends that."""
-    return Update("accounts", who.id, {"operator": operator})
 
 
 async def test_who_may_share_what_with_whom(boss: Account, bob: Account, eve: Account) -> None:

@@ -12,6 +12,7 @@ from toolkit.cli.output import Printer
 from toolkit.upkeep import AsJson, DataDir, known_accounts
 
 if TYPE_CHECKING:
+    from toolkit.contract.account import Account
     from toolkit.engine.account_admin import AccountAdmin, Rented
     from toolkit.settings import Settings
     from toolkit.store import Store
@@ -101,28 +102,27 @@ def _tell_rented(printer: Printer, rented: "list[Rented]") -> None:
 def enable(account: Named, data_dir: DataDir = Path(".toolkit"), as_json: AsJson = False) -> None:
     """Have a disabled account's keys work again."""
     done = change(data_dir, lambda admin: admin.enable(account))
-    if as_json:
-        Printer(as_json).show(done)
-    else:
-        print(f"✓ {done.id} {done.email} is enabled: its keys work again.")
+    _tell_changed(done, "is enabled: its keys work again", as_json=as_json)
 
 
 def promote(account: Named, data_dir: DataDir = Path(".toolkit"), as_json: AsJson = False) -> None:
     """Make an account an operator's: it may share its connections with others."""
     done = change(data_dir, lambda admin: admin.set_operator(account, operator=True))
-    if as_json:
-        Printer(as_json).show(done)
-    else:
-        print(f"✓ {done.id} {done.email} may share: toolkit connections share VENDOR --all.")
+    _tell_changed(done, "may share: toolkit connections share VENDOR --all", as_json=as_json)
 
 
 def demote(account: Named, data_dir: DataDir = Path(".toolkit"), as_json: AsJson = False) -> None:
     """Make an account an operator's no longer: what it shared leads others nowhere."""
     done = change(data_dir, lambda admin: admin.set_operator(account, operator=False))
+    _tell_changed(done, "may share no longer, and nobody uses what it shared", as_json=as_json)
+
+
+def _tell_changed(account: "Account", state: str, *, as_json: bool) -> None:
+    """Print how an account stands now."""
     if as_json:
-        Printer(as_json).show(done)
+        Printer(as_json).show(account)
     else:
-        print(f"✓ {done.id} {done.email} may share no longer, and nobody uses what it shared.")
+        print(f"✓ {account.id} {account.email} {state}.")
 
 
 def recover(
