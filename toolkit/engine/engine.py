@@ -1,11 +1,13 @@
 """The engine, put together: the one object that servers and notebooks hold."""
 
 import asyncio
-from typing import Self
+from collections.abc import Callable
+from typing import Self, TypeVar, TypeVarTuple, Unpack, cast
 
 import httpx
 
 from toolkit.contract.capabilities import Capability
+from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.contract.health import Health
 from toolkit.contract.version import installed_version
 from toolkit.engine.accounts import Accounts
@@ -49,9 +51,13 @@ from toolkit.engine.telemetry import LaneState, Observer, Unobserved
 from toolkit.engine.templates import Templates
 from toolkit.engine.usage import Usage
 from toolkit.engine.workflows import Workflows
+from toolkit.plugins import RunInProcess, VendorFault
 from toolkit.secrets import EnvironmentResolver, SecretResolver
 from toolkit.settings import Settings
 from toolkit.store import ReadOnlyStore, Store
+
+Args = TypeVarTuple("Args")
+T = TypeVar("T")
 
 
 class Capabilities:
@@ -253,6 +259,20 @@ class Engine:
     def lanes(self) -> list[LaneState]:
         """The connections that this process has looked at, as they stand."""
         return self._core.lanes.states()
+
+    async def run_in_worker(
+        self, account_id: str, function: Callable[[Unpack[Args]], T], *args: *Args
+    ) -> T:
+        """Call a function of a module in a worker process, in turns by account.
+
+        Raises:
+            ServiceError: `UNAVAILABLE`: it took too long, or the process died.
+        """
+        try:
+            found = await self._core.driver.in_process(RunInProcess(function, args), account_id)
+        except VendorFault as fault:
+            raise ServiceError(ErrorCode.UNAVAILABLE, fault.message) from None
+        return cast("T", found)
 
     async def wait(self, account_id: str, resource_id: str, seconds: float) -> None:
         """Wait until a run, workflow or task has ended, or the time is up."""

@@ -9,6 +9,7 @@ from toolkit.contract.base import ErrorInfo, now
 from toolkit.contract.errors import ErrorCode
 from toolkit.contract.jobs import FINAL_STATUSES, Job, JobStatus
 from toolkit.contract.workflows import Node, Workflow
+from toolkit.engine.pacing import Pacer
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +57,11 @@ class JobState(NamedTuple):
         )
 
 
-def shown(
-    workflow: Workflow, jobs: Mapping[str, JobState], skipped: Mapping[str, Skip]
+async def shown(
+    workflow: Workflow,
+    jobs: Mapping[str, JobState],
+    skipped: Mapping[str, Skip],
+    pacer: Pacer,
 ) -> Workflow:
     """A workflow's record with what is known of its nodes, and with its sums.
 
@@ -65,13 +69,16 @@ def shown(
         workflow: the record, which is left as it is.
         jobs: the jobs of its nodes as they stand, by node id.
         skipped: the nodes that will never have a job, by node id.
+        pacer: whose slices it is made in.
     """
+    nodes = []
+    for node in workflow.nodes:
+        nodes.append(_node(node, jobs.get(node.id), skipped.get(node.id)))
+        await pacer.pause()
     own = [job for job in jobs.values() if job.workflow_id == workflow.id]
     return workflow.model_copy(
         update={
-            "nodes": [
-                _node(node, jobs.get(node.id), skipped.get(node.id)) for node in workflow.nodes
-            ],
+            "nodes": nodes,
             "cost_usd": total(job.cost_usd for job in own if job.status == "completed"),
             "cost_incurred_usd": dollars(job.cost_incurred_usd for job in own),
             "retries": sum(job.retry_count for job in own),

@@ -104,7 +104,8 @@ class Roots:
         task = self._running.get(root_id)
         if task is not None:
             await asyncio.sleep(0)  # cancelled before its first step, it could not say so
-            task.cancel()
+            if not task.cancelling():  # once more, it would be cut off as it writes down its end
+                task.cancel()
             await asyncio.wait([task], timeout=CANCEL_WAIT_S)
             if not task.done():
                 raise ServiceError(

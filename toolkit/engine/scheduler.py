@@ -16,6 +16,7 @@ from toolkit.engine.artifacts import Kept
 from toolkit.engine.budget import Budget, spending
 from toolkit.engine.core import Core
 from toolkit.engine.nodes import JobState, Skip, all_skipped, behind, dependents, shown
+from toolkit.engine.pacing import Pacer
 from toolkit.engine.runner import JobRunner, overdue
 from toolkit.engine.stored import StoredJob, read_job
 from toolkit.engine.work import Suspended, Work, interrupted
@@ -295,8 +296,11 @@ class Scheduler:
         skip = Skip(_error(ErrorCode.CANCELLED), ended)
         late = {node_id: skip for node_id in self._nodes if not self._over(node_id)}
         self._skipped |= late
-        changes += [self._cancelled(node_id, skip) for node_id in late]
-        workflow = shown(self._workflow, self._states, self._skipped)
+        async with Pacer(self._lease.account_id) as pacer:
+            for node_id in late:
+                changes.append(self._cancelled(node_id, skip))
+                await pacer.pause()
+            workflow = await shown(self._workflow, self._states, self._skipped, pacer)
         workflow.status, workflow.error, workflow.completed_at = status, error, ended
         workflow.latency_ms = int((self._earlier_s + time.monotonic() - self._began) * 1000)
         artifact_ids = {node.id: node.artifact_id for node in workflow.nodes}

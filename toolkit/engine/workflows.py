@@ -298,7 +298,8 @@ class Workflows:
                 if found is not None:
                     jobs[node_id] = _state(found)
             await pacer.pause()
-            workflow = shown(workflow, jobs, all_skipped(jobs, dependents(workflow.nodes)))
+            skipped = all_skipped(jobs, dependents(workflow.nodes))
+            workflow = await shown(workflow, jobs, skipped, pacer)
             await pacer.pause()
         started = (job.started_at for job in jobs.values() if job.started_at)
         workflow.status, workflow.started_at = row["status"], min(started, default=None)
@@ -311,10 +312,10 @@ class Workflows:
 
     async def cancel(self, account_id: str, workflow_id: str) -> Workflow:
         """End a workflow; what has ended is answered as it is."""
-        workflow = await self.get(account_id, workflow_id)
-        if workflow.status not in FINAL_STATUSES:
+        row = await self.row(account_id, workflow_id)
+        if row["status"] not in FINAL_STATUSES:
             # A task's workflow has no lease of its own: the task is what is cancelled.
-            await self._roots.cancel(workflow.task_id or workflow_id)
+            await self._roots.cancel(row["task_id"] or workflow_id)
         return await self.get(account_id, workflow_id)
 
     async def _carry_out(self, lease: Lease) -> None:

@@ -13,7 +13,9 @@ from fastapi import Request
 from pydantic import BaseModel, ValidationError
 
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
+from toolkit.engine.engine import Engine
 from toolkit.engine.pacing import Pacer
+from toolkit.server.faults import find_faults, list_faults
 from toolkit.settings import Settings
 
 MAX_DEPTH = 64
@@ -79,27 +81,27 @@ async def read_model(request: Request, model: type[M]) -> M:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise RequestError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, "Send application/json.")
-    settings: Settings = request.app.state.engine.settings
-    raw = await read_bytes(request, settings.body_limit_bytes)
+    engine: Engine = request.app.state.engine
+    raw = await read_bytes(request, engine.settings.body_limit_bytes)
     caller = getattr(request.state, "caller", None)
     account_id = None if caller is None else str(caller.account_id)
-    return await parse(raw, model, Sizes.of(settings), account_id)
+    return await parse(raw, model, engine, account_id)
 
 
-async def parse(raw: bytes, model: type[M], sizes: Sizes, account_id: str | None = None) -> M:
+async def parse(raw: bytes, model: type[M], engine: Engine, account_id: str | None = None) -> M:
     """Strict JSON as a model, read in slices where it is large.
 
     Args:
         raw: the text.
         model: what it has to fit.
-        sizes: how large its parts may be.
+        engine: whose settings say how large its parts may be.
         account_id: whose it is, where that is known.
 
     Raises:
         RequestError: `INVALID_REQUEST`.
     """
     async with Pacer(account_id) as pacer:
-        await check_json(raw, sizes, pacer)
+        await check_json(raw, Sizes.of(engine.settings), pacer)
         if len(raw) > LARGE_BYTES:
             await pacer.end_slice()
         try:
@@ -107,23 +109,17 @@ async def parse(raw: bytes, model: type[M], sizes: Sizes, account_id: str | None
                 return model.model_validate_json(raw, strict=True)
         except ValidationError as error:
             refused = error
-        if refused.error_count() > MAX_DETAILS:
-            await pacer.end_slice()
-        details = _details(refused)
+    # Spelled out, tens of thousands of faults would hold the loop for longer than all before.
+    if refused.error_count() > MAX_DETAILS:
+        where = (model.__module__, model.__qualname__)
+        faults = await engine.run_in_worker(account_id or "", find_faults, *where, raw, MAX_DETAILS)
+    else:
+        faults = list_faults(refused, MAX_DETAILS)
     raise RequestError(
-        ErrorCode.INVALID_REQUEST, "The body does not have the form it must have.", details=details
+        ErrorCode.INVALID_REQUEST,
+        "The body does not have the form it must have.",
+        details=[Detail(path, message) for path, message in faults],
     )
-
-
-def _details(error: ValidationError) -> list[Detail]:
-    with _collecting_later():
-        faults = error.errors(include_input=False, include_url=False, include_context=False)
-    details = [
-        Detail(".".join(map(str, fault["loc"])), fault["msg"]) for fault in faults[:MAX_DETAILS]
-    ]
-    if len(faults) > MAX_DETAILS:
-        details.append(Detail("", f"{len(faults) - MAX_DETAILS} more faults are not listed"))
-    return details
 
 
 @contextmanager
