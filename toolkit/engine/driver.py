@@ -214,7 +214,7 @@ class Driver:
         return await self._executor.dispatch(step, account_id)
 
     async def in_thread(self, work: Callable[[], T], account_id: str = "") -> T:
-        """Run quick work in a thread; it cannot be ended, so it holds its place until it is done."""
+        """Run quick work in a thread; it cannot be ended, so it keeps its place until done."""
         await self._threads.acquire(account_id)
         done = start_thread(work)
         done.add_done_callback(self._leave_thread)
