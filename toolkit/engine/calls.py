@@ -36,7 +36,7 @@ from toolkit.store import Update
 
 BACKOFF_CAP_S = 8.0
 NOTHING = Decimal(0)
-# No model writes as much in one answer; it would stand in the run's record, too.
+# Longer than any model's real answer; the text also goes into the run's record.
 MAX_REPLY_CHARACTERS = 4 * 1024 * 1024
 
 
@@ -64,9 +64,9 @@ class Calls:
                     async with lane.turn(work.lease.root_id) as leave:
                         return await self._call(work, chosen, lane, leave, operation)
                 except CoolingDown:
-                    break  # it was well when it was chosen, and no longer when its turn came
+                    break  # healthy when it was chosen, but not when its place came
                 except NoRoomError:
-                    break  # others have spent meanwhile what it may come to
+                    break  # other calls have meanwhile spent what it would need
                 except VendorFault as fault:
                     delay_s = self._again(fault, connection, lane, operation, search)
                     if delay_s is None:
@@ -149,7 +149,7 @@ class Calls:
         vendor = self._core.registry.vendors[candidate.provider]
         with self._core.observer.call(work, attempt, vendor):
             try:
-                # Not before this is durable may anything be spent (promise P3).
+                # Nothing may be spent before this is durable (promise P3).
                 await self._core.store.write(work.written("running"), lease=work.lease)
                 started = time.monotonic()
                 reply = await self._ask(work, candidate, chosen.connection, operation, bill)
@@ -186,7 +186,7 @@ class Calls:
         if bound is not None and not all(budget.fits(bound) for budget in work.budgets):
             self._show(work, "waiting_budget")
         held = await reserve(work.budgets, bound)
-        # The allowance is told what a call cost in the transaction that the record is.
+        # The allowance is charged in the same transaction that writes the record.
         record = partial(self._core.store.write, lease=work.lease)
         await self._core.allowances.hold(
             work.lease, limits, bound, held, lambda spent: record([*spent, *work.written()])
@@ -196,7 +196,7 @@ class Calls:
     def _begin(self, work: Work, candidate: Candidate) -> Attempt:
         job = work.job
         if candidate.connection_id != job.connection_id:
-            work.vendor_job_id = None  # the other one's, which this one does not know
+            work.vendor_job_id = None  # of another connection, unknown to this one
         job.provider, job.model = candidate.provider, candidate.model
         work.backend = candidate.provider, candidate.model
         job.connection_id = candidate.connection_id
@@ -303,8 +303,8 @@ class Calls:
 
         async def permit(request: httpx.Request) -> None:
             await bill.cover(request)
-            # The intent is durable, but this process may have stood still since it was written;
-            # and it may yet stand still while it connects.
+            # The intent is durable, but this process may have been paused since it was written,
+            # and may be paused again while it connects: another may have the lease by now.
             await check()
             request.extensions[CHECK] = check
 
@@ -430,7 +430,7 @@ class _Search:
                 f"Every connection that could do this is failing; the first may be called again"
                 f" in {soonest_s:.1f} s.",
             )
-        # A little apart, so that those who wait do not all come at once.
+        # With jitter, so that those who wait do not all come at once.
         return soonest_s + random.uniform(0, 0.1 * soonest_s)  # noqa: S311 - no secret
 
 

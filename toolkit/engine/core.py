@@ -71,7 +71,7 @@ class Core(Reach):
                 connection = await self.find_renter(place)
                 pool[connection.provider] = [connection]
             except RequestError:
-                # Another key may be another account's at the vendor, where it would not be there.
+                # Another key may belong to another account at the vendor, which lacks this place.
                 pool = {p: some for p, some in pool.items() if not self._rents(p)}
         states = {one.id: self._condition(one) for some in pool.values() for one in some}
         return Backends(

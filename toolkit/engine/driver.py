@@ -80,7 +80,7 @@ PUBLIC_AT_ONCE = 3
 # In a request's extensions: the check that has to pass right before it is sent, made as late as
 # the transport can.
 CHECK = "toolkit.check"
-MAX_THREADS = 4  # of steps that are quick
+MAX_THREADS = 4  # for quick steps
 LARGE_BYTES = 256 * 1024  # a flow that reads more than this would block the loop too long
 
 
@@ -275,7 +275,7 @@ class Driver:
         except (VendorFault, LeaseLost):
             raise
         except Exception as error:
-            # Transports have errors of their own beside httpx's, such as for what is no HTTP.
+            # Transports raise errors of their own beside httpx's, such as for invalid HTTP.
             raise OutcomeUnknown(
                 ErrorCode.PROVIDER_UNAVAILABLE, f"The connection to {host} was lost."
             ) from _bare(error)

@@ -201,7 +201,7 @@ class Engine:
             await engine.close(0)
             raise
         engine._sweeper = asyncio.create_task(engine.once.sweep(), name="sweeper")
-        if takes_up and not reproducible:  # a replay asks nobody what the recording did not ask
+        if takes_up and not reproducible:  # a replay makes no request that was not recorded
             engine._settling = asyncio.create_task(engine.settler.keep(), name="settler")
         return engine
 

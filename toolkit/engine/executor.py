@@ -121,7 +121,7 @@ class WorkerPool:
     def _drop(self, worker: WorkerProcess) -> None:
         worker.kill()
         self._workers.discard(worker)
-        with suppress(RuntimeError):  # the interpreter exits, and reaps it
+        with suppress(RuntimeError):  # no new threads at exit; the process is reaped then
             start_thread(worker.join)
 
     async def aclose(self) -> None:

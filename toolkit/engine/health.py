@@ -201,7 +201,7 @@ class Health:
         if not against:
             self._in_a_row = 0
             if probing and fault.code is not ErrorCode.PROVIDER_RATE_LIMITED:
-                self._open, self._cooldowns = False, 0  # it answered, so it is there
+                self._open, self._cooldowns = False, 0  # it answered, so it is up
             return probing or fault.retry_after is not None
         self._in_a_row += 1
         if probing or (not self._open and self._tripped()):
@@ -231,7 +231,7 @@ class Health:
         self._open = True
         self._cooldowns += 1
         self._until = max(self._until, self._clock() + wait_s)
-        self._against.clear()  # once it is closed again, it starts afresh
+        self._against.clear()  # once closed again, the breaker counts from zero
 
     def saved(self) -> Saved:
         """Return the health that is worth saving for the next process."""

@@ -42,7 +42,7 @@ class FairLimiter:
             await place
         except asyncio.CancelledError:
             if place.done() and not place.cancelled():
-                self.release()  # it was given the place just before it was cancelled
+                self.release()  # it got the place just before it was cancelled
             raise
 
     def release(self) -> None:

@@ -269,7 +269,7 @@ class Manager:
         if status in FINAL_TASK_STATUSES:
             task.completed_at = now()
         if status in FINAL_TASK_STATUSES | {"blocked"} and not task.workflow_ids:
-            task.cost_usd = 0.0  # it came to its end before anything was called
+            task.cost_usd = 0.0  # it ended before anything was called
         saved = Update("tasks", task.id, {"status": status, "doc": task.model_dump_json()})
         await self._core.store.write([*changes, saved, told(task)], lease=lease)
 

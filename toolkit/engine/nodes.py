@@ -82,7 +82,7 @@ def shown(
 def _node(node: Node, job: JobState | None, skip: Skip | None) -> Node:
     if skip is not None:
         update = {"status": "cancelled", "error": skip.error, "completed_at": skip.at}
-        return node.model_copy(update={**update, "cost_usd": 0.0})  # it was never begun
+        return node.model_copy(update={**update, "cost_usd": 0.0})  # it never started
     if job is None:
         return node
     return node.model_copy(

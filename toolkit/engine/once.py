@@ -63,7 +63,7 @@ class Claim:
         return Insert("idempotency", row)
 
 
-# The claim of the request that is being answered in this context, if it carries a key.
+# The claim of the request that is being answered in this context, if it has a key.
 CLAIM: ContextVar[Claim | None] = ContextVar("toolkit_claim", default=None)
 
 
@@ -105,7 +105,7 @@ class Once:
     async def sweep(self) -> None:
         """Delete expired responses, every so often, until cancelled."""
         while True:
-            with suppress(ServiceError):  # the next time will do
+            with suppress(ServiceError):  # it is tried again at the next interval
                 await self._core.store.expire("idempotency", rfc3339(now() - REQUESTS_KEPT))
             await asyncio.sleep(SWEPT_EVERY_S)
 

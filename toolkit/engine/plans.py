@@ -86,7 +86,7 @@ class Plans:
             },
         )
         if len(request.objective) > LONG_OBJECTIVE:
-            # On a thread, as to read it takes too long for the loop; what it reads, nobody changes.
+            # On a thread, as it would block the loop too long; what it reads is never changed.
             making = asyncio.to_thread(make_plan, request.objective, request.constraints, view)
             draft = await making
         else:
@@ -123,7 +123,7 @@ class Plans:
         """Estimate what a plan may cost, and say why its budget rules it out, if it does."""
         if not draft.nodes or draft.missing_capabilities:
             return CostRange(), None
-        # Whatever the budget leaves: one too small is to be made as large as this.
+        # Regardless of the budget: this is what one that is too small has to be raised to.
         estimates = await self._estimates(account_id, request, draft.nodes, "any")
         cost = sum_up(estimates.values())
         limit = request.constraints.max_cost_usd
@@ -131,7 +131,7 @@ class Plans:
             return cost, None
         estimates = await self._estimates(account_id, request, draft.nodes, "left")
         refusal = explain_unaffordable(estimates, limit)
-        if refusal is None:  # the budget is kept, whatever would be asked
+        if refusal is None:  # the budget caps the cost, whatever is called
             cost.expected = None if cost.expected is None else min(cost.expected, limit)
             cost.high = None if cost.high is None else min(cost.high, limit)
         return cost, refusal

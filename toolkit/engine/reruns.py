@@ -54,7 +54,7 @@ class Reruns:
         try:
             await self._queue_again(workflow, lease)
         except BaseException:
-            await self._roots.give_back(lease)  # it is as ended as it was
+            await self._roots.give_back(lease)  # nothing was changed: it has still ended
             raise
         self._roots.start(lease)
         return await self._workflows.get(account_id, workflow_id)

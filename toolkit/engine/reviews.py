@@ -73,7 +73,7 @@ class Reviews:
             task.reviews.append(verdict)
             await self._carry_out(task, lease, workflow, plan, verdict)
         except BaseException:
-            await self._roots.give_back(lease)  # it is as ended as it was
+            await self._roots.give_back(lease)  # nothing was changed: it has still ended
             raise
         if verdict.decision == "retry":
             self._roots.start(lease)

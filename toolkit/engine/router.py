@@ -144,7 +144,7 @@ def route(
     best = _Best.of([c for c in candidates if not c.excluded] or candidates)
     for candidate in candidates:
         candidate.score = score(candidate, best, weights)
-    # A model of a vendor ranks as by the first connection that it may be asked by.
+    # A vendor's model ranks by the first connection that it may be called by.
     scores: dict[tuple[str, str | None], float] = {}
     for candidate in sorted(candidates, key=lambda one: one.excluded):
         scores.setdefault((candidate.provider, candidate.model), candidate.score or 0.0)
@@ -227,7 +227,7 @@ def _share(best: float, own: float) -> float:
     """Return the best cost or time over a candidate's own; what costs nothing scores 1."""
     if own <= 0:
         return 1.0
-    # A free rival would make every other share 0, and hide how they differ.
+    # A free candidate would make every other share 0, and hide how they differ.
     return best / own if best > 0 else 0.5 / (1.0 + own)
 
 
@@ -329,7 +329,7 @@ def _estimate(
     if placed and options.compute_id is not None:
         return Decimal(0)  # a pod is billed by the hour, whatever it does
     if placed and options.endpoint_id is not None:
-        return None  # by the second of its GPU, and nobody knows how many before
+        return None  # billed by the GPU second, of which the number is unknown before
     return estimate_usd(operation, model)
 
 

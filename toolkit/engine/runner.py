@@ -238,7 +238,7 @@ class JobRunner:
         blobs: dict[str, Blob] = {}
         if not work.capability.takes:
             return blobs
-        # What comes from upstream may be on its way to the store yet: it cannot be found there.
+        # What comes from upstream may not be stored yet, so it is not looked up there.
         at_hand = {kept.artifact.id: kept for kept in work.upstream.values()}
         for field, take in work.capability.takes.items():
             named = getattr(value, field, None)
@@ -290,7 +290,7 @@ def _explain(error: Exception) -> tuple[ErrorInfo, bool]:
             return ErrorInfo.of(error), error.code.retryable
         case NotPlainError():
             return ErrorInfo(code=ErrorCode.INTERNAL.name, message=str(error)), False
-    # A fault of a capability's own code: its text may hold anything, so only its kind is shown.
+    # A bug in a capability's code: the message may hold anything, so only the type is shown.
     log.error("a job failed with %s", type(error).__name__, exc_info=error)
     message = f"The capability's own code failed with {type(error).__name__}."
     return ErrorInfo(code=ErrorCode.INTERNAL.name, message=message), True

@@ -69,11 +69,11 @@ class Scheduler:
         self._vendor_jobs: dict[str, str] = {}
         self._artifacts: dict[str, Kept] = {}
         self._tasks: set[asyncio.Task[None] | None] = set()
-        # One for all nodes: by default every task is given a copy.
+        # One context for all nodes: by default every task would get its own copy.
         self._context = copy_context()
         self._idle = asyncio.Event()
         self._failure: Exception | None = None
-        # Durations go by the monotonic clock; what passed before is known by the wall clock alone.
+        # Durations are by the monotonic clock; the time before this process, by the wall clock.
         self._began = time.monotonic()
         self._earlier_s = 0.0
 
@@ -151,7 +151,7 @@ class Scheduler:
             earlier = [state.started_at for state in self._states.values() if state.started_at]
             started_at = min(earlier, default=now())
             self._workflow = self._workflow.model_copy(update={"started_at": started_at})
-        # The record itself is written again when there is more to say than its status.
+        # Only the status column: the record is written again when the workflow ends.
         saved = Update("workflows", self._workflow.id, {"status": "running"})
         event = self._event("running")
         self._core.store.write([saved, event], lease=self._lease, eager=False)
@@ -208,7 +208,7 @@ class Scheduler:
         if self._unstarted_dependents[node_id]:
             self._artifacts[node_id] = ended.kept
         if not work.job.latency_ms:
-            await asyncio.sleep(0)  # it may never have yielded to the loop, and others need it
+            await asyncio.sleep(0)  # it may never have yielded to the loop: let other tasks run
         for dependent in self._dependents[node_id]:
             self._waiting_for[dependent] -= 1
         return [node_id for node_id in self._dependents[node_id] if self._ready(node_id)]

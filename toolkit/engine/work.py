@@ -156,7 +156,7 @@ class Work:
         job.error = error
         job.completed_at = now()
         if self.began is not None:
-            # Not from the times above: somebody may have set the clock meanwhile.
+            # Not from the timestamps: the wall clock may have been set meanwhile.
             job.latency_ms = int((time.monotonic() - self.began) * 1000)
         for attempt in job.attempts:
             if attempt.status == "running":
@@ -184,7 +184,7 @@ class Work:
         elif not job.cost_usd:
             job.cost_source = "metered" if job.cost_source == "unknown" else job.cost_source
         elif any(one.cost_usd for one in calls if one.status != "completed"):
-            job.cost_source = "estimated"  # what a call that failed is billed, no vendor says
+            job.cost_source = "estimated"  # no vendor says what a failed call is billed
 
     def incurred(self, amount: Decimal) -> None:
         """Add what a call cost, whatever came of it."""
@@ -199,7 +199,7 @@ def interrupted(job: J) -> J:
     """
     for attempt in job.attempts:
         if attempt.count():
-            continue  # by the process that wrote it down
+            continue  # counted by the process that wrote it
         if attempt.status == "running":
             attempt.status = "interrupted"
             attempt.ended_at = now()

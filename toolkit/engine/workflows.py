@@ -56,7 +56,7 @@ class Workflows:
         self._roots = roots
         self._runner = runner
         self._admission = admission
-        # Accepted here and not begun yet: what is at hand need not be read back.
+        # Accepted by this process and not begun yet: these need not be read from the store.
         self._fresh: dict[str, tuple[Workflow, Mapping[str, Any]]] = {}
         roots.handle("workflow", self._carry_out)
 
@@ -195,7 +195,7 @@ class Workflows:
         for node in request.nodes:
             if node.id in kept:
                 continue
-            await asyncio.sleep(0)  # there may be many, and others want a turn
+            await asyncio.sleep(0)  # there may be many nodes: let other tasks run
             capability = by_id[node.id]
             estimate = estimate_node(
                 capability,
@@ -373,7 +373,7 @@ def node_options(request: WorkflowCreate) -> dict[str, Options]:
     common = request.options.model_dump(
         exclude_defaults=True, exclude={"max_cost_usd", "deadline_s"}
     )
-    # One place, of those that stand together; what is nearer to the node says which.
+    # Work runs at one place, an endpoint or a compute; the more specific option decides.
     if request.endpoint_id is not None:
         common |= {"endpoint_id": request.endpoint_id, "compute_id": None}
     elif request.compute_id is not None:
