@@ -18,7 +18,7 @@ PLACES = frozenset({"endpoint_id", "compute_id"})  # where GPU work runs
 
 
 class Admission:
-    """Decides whether work can be accepted, by the same router that will serve it."""
+    """The admission of work, decided by the same router that will serve it."""
 
     def __init__(self, core: Core, artifacts: Artifacts) -> None:
         self._core = core

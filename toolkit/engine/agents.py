@@ -11,7 +11,7 @@ from toolkit.store import Conflict, Insert, Row, Update
 
 
 class Agents:
-    """`/v1/agents`."""
+    """The service of `/v1/agents`."""
 
     def __init__(self, core: Core) -> None:
         self._core = core

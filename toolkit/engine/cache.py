@@ -21,7 +21,7 @@ from toolkit.store import Put
 
 
 class Cache:
-    """Finds the job that had the same result before, and records those that may be reused."""
+    """The cache that finds the job with an equal result, and records those that may be reused."""
 
     def __init__(self, core: Core) -> None:
         self._core = core

@@ -41,7 +41,7 @@ MAX_REPLY_CHARACTERS = 4 * 1024 * 1024
 
 
 class Calls:
-    """Runs the operations that capabilities ask for at vendors."""
+    """The loop over attempts of an operation that a capability asks vendors for."""
 
     def __init__(self, core: Core) -> None:
         self._core = core

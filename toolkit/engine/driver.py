@@ -85,7 +85,7 @@ LARGE_BYTES = 256 * 1024  # a flow that reads more than this would block the loo
 
 
 class Driver:
-    """Runs flows over pooled HTTP clients, one for each vendor, and an executor of CPU work.
+    """The driver of flows, with a pooled HTTP client for each vendor and an executor of CPU work.
 
     Args:
         transport: makes the HTTP transport of a vendor's client.

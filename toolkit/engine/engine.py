@@ -55,7 +55,7 @@ from toolkit.store import ReadOnlyStore, Store
 
 
 class Capabilities:
-    """`/v1/capabilities`."""
+    """The service of `/v1/capabilities`."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry

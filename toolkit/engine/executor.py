@@ -21,7 +21,7 @@ MIN_WORKERS = 2
 
 
 class CpuExecutor(Protocol):
-    """Runs steps that need a CPU where they can be ended."""
+    """An executor of CPU work, which runs it where it can be ended."""
 
     async def dispatch(self, step: RunInProcess, account_id: str) -> object:
         """Run a step and return its result; cancelling this ends it at once.

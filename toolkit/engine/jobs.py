@@ -11,7 +11,7 @@ from toolkit.plugins import Capability
 
 
 class Jobs:
-    """`/v1/jobs`."""
+    """The service of `/v1/jobs`."""
 
     def __init__(self, core: Core, solo: Solo) -> None:
         self._core = core

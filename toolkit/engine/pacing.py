@@ -121,7 +121,7 @@ async def give_way(account_id: str) -> None:
 
 
 class Pacer:
-    """Divides one piece of long work into slices.
+    """The pacer of one piece of long work, which divides it into slices.
 
     The first slice is free. Whoever needs more queues with all other long work of the loop, one
     account after the other, so that an iteration of the loop holds one slice, however many callers

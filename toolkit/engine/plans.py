@@ -29,7 +29,7 @@ LONG_OBJECTIVE = 1_000
 
 
 class Plans:
-    """`/v1/plans`, and the planning of tasks."""
+    """The service of `/v1/plans`, which also plans tasks."""
 
     def __init__(self, core: Core) -> None:
         self._core = core

@@ -27,7 +27,7 @@ Pool = dict[str, list[Connection]]
 
 
 class Readiness:
-    """Checks work items before they are resumed, and records what they wait for."""
+    """The check of work items before they are resumed; it records what they wait for."""
 
     def __init__(self, core: Core) -> None:
         self._core = core

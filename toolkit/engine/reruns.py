@@ -18,7 +18,7 @@ from toolkit.store import Change, Emit, Lease, Update
 
 
 class Reruns:
-    """`/v1/workflows/{id}/retry` and `/v1/workflows/{id}/fork`."""
+    """The service of `/v1/workflows/{id}/retry` and `/v1/workflows/{id}/fork`."""
 
     def __init__(self, core: Core, roots: Roots, workflows: Workflows) -> None:
         self._core = core

@@ -24,7 +24,7 @@ _SCORES = {"pass": 1.0, "retry": 0.5, "fail": 0.0}
 
 
 class Reviews:
-    """`/v1/tasks/{id}/reviews`."""
+    """The service of `/v1/tasks/{id}/reviews`."""
 
     def __init__(
         self,

@@ -25,7 +25,7 @@ CANCEL_WAIT_S = 10.0  # until the end of what is cancelled is written down
 
 
 class Roots:
-    """Starts the handler of each leased work item, renews leases and claims abandoned work."""
+    """The manager of leases: runs each work item's handler, renews, and claims abandoned work."""
 
     def __init__(self, core: Core) -> None:
         self._core = core

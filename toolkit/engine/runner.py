@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 class JobRunner:
-    """Executes jobs; runs and workflow nodes are the same to it."""
+    """The executor of jobs; runs and workflow nodes are the same to it."""
 
     def __init__(self, core: Core, artifacts: Artifacts) -> None:
         self._core = core

@@ -17,7 +17,7 @@ from toolkit.plugins import Capability, Operation
 
 
 class Runs:
-    """`/v1/runs`."""
+    """The service of `/v1/runs`."""
 
     def __init__(self, core: Core, solo: Solo, admission: Admission, agents: AgentRuns) -> None:
         self._core = core

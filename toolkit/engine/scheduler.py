@@ -38,7 +38,7 @@ class Recovered(NamedTuple):
 
 
 class Scheduler:
-    """Runs a workflow from wherever it stands, without level barriers.
+    """The scheduler of one workflow, from wherever it stands and without level barriers.
 
     The state of a node is that of its job. This keeps only what it needs to know what can start
     next, and all of it can be rebuilt from the store.

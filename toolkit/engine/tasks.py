@@ -23,7 +23,7 @@ from toolkit.store import Insert
 
 
 class Tasks:
-    """`/v1/tasks`."""
+    """The service of `/v1/tasks`."""
 
     def __init__(self, core: Core, roots: Roots, plans: Plans, manager: Manager) -> None:
         self._core = core

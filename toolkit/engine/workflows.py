@@ -49,7 +49,7 @@ class Checked(NamedTuple):
 
 
 class Workflows:
-    """`/v1/workflows`."""
+    """The service of `/v1/workflows`."""
 
     def __init__(self, core: Core, roots: Roots, runner: JobRunner, admission: Admission) -> None:
         self._core = core
