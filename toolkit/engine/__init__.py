@@ -10,7 +10,7 @@ __all__ = ["Engine", "Registry"]
 
 
 def __getattr__(name: str) -> object:
-    # An operator's command that needs the accounts alone does not wait for all of it (PEP 562).
+    # Lazy (PEP 562): an operator's command that needs accounts alone need not import the rest.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

@@ -1,4 +1,4 @@
-"""Admission: what is refused before anything is stored or spent."""
+"""Admission: refuses requests before anything is stored or spent."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -18,14 +18,14 @@ PLACES = frozenset({"endpoint_id", "compute_id"})  # where GPU work runs
 
 
 class Admission:
-    """Decides whether work can be accepted, by the same router that will carry it out."""
+    """The admission of work, decided by the same router that will serve it."""
 
     def __init__(self, core: Core, artifacts: Artifacts) -> None:
         self._core = core
         self._artifacts = artifacts
 
     def gate(self, account_id: str) -> "Gate":
-        """What one request has to pass, with all the work it asks for."""
+        """Return the check that one request has to pass, with all the work it asks for."""
         return Gate(self._core, self._artifacts, account_id)
 
 
@@ -50,10 +50,10 @@ class Gate:
         """Check connections, named artifacts, where it is to run, and that a budget covers it.
 
         Args:
-            capability: what is asked for.
-            given: the input.
-            options: how.
-            operation: what a vendor would be asked for; none where that is not known yet.
+            capability: the capability to run.
+            given: its input.
+            options: the options of the run.
+            operation: the vendor operation that it would need; none where not known yet.
             money: what budgets leave; by default the whole of the options' own.
 
         Returns:
@@ -80,7 +80,7 @@ class Gate:
         return None if known is None else Decimal(str(known))
 
     async def backends(self, capability: Capability, options: Options) -> Backends:
-        """Who there is for a capability; what many nodes ask for is looked up once."""
+        """Find the providers of a capability; look up what many nodes share once."""
         asked = capability.name, options.endpoint_id, options.compute_id, options.provider
         found = self._backends.get(asked)
         if found is None:
@@ -103,7 +103,7 @@ class Gate:
         await self._check_place(options)
 
     async def _check_place(self, options: Options) -> None:
-        """Refuse an endpoint or compute that is not there; what many nodes name is sought once."""
+        """Refuse an endpoint or compute that is not there; look up what many nodes name once."""
         if options.endpoint_id is None and options.compute_id is None:
             return
         place = f"{options.endpoint_id} {options.compute_id}"

@@ -1,4 +1,4 @@
-"""Whether budgets cover what a call may come to: pure, asked by the router for each candidate."""
+"""The check that budgets cover what a call may cost: pure; the router asks it per candidate."""
 
 import json
 from collections.abc import Sequence
@@ -11,9 +11,9 @@ from toolkit.contract.money import format_usd
 from toolkit.plugins import Model, Operation, TextRequest, Vendor
 from toolkit.plugins.pricing import bound_usd
 
-# Less than this is no answer, however little a budget leaves.
+# An answer of fewer tokens is useless, however little a budget leaves.
 LEAST_CAP = 256
-# Of the candidates that a budget rules out, in the message that says so.
+# In the message on the candidates that a budget rules out.
 MOST_TOLD = 3
 UNPRICED_TOKENS = "has no known price of its tokens, so it cannot be kept to a budget"
 UNPRICED_WORKER = (
@@ -25,12 +25,12 @@ BILLIONTH = Decimal("1e-9")
 
 @dataclass(frozen=True, slots=True)
 class Money:
-    """What the budgets over a call leave.
+    """The amount that the budgets over a call leave.
 
     Attributes:
-        limited: whether there is any, so that nothing without a known bound may be called.
-        room: the most that may still be reserved, once calls under way have settled; none for
-            as much as one likes.
+        limited: whether there is any budget; if so, nothing without a known bound may be called.
+        room: the most that may still be reserved, once calls under way have settled; none for no
+            limit.
     """
 
     limited: bool = False
@@ -38,20 +38,20 @@ class Money:
 
     @classmethod
     def of(cls, options: Options) -> "Money":
-        """The whole budget that options name."""
+        """Make the whole budget that options name."""
         if options.max_cost_usd is None:
             return cls()
         return cls(limited=True, room=Decimal(str(options.max_cost_usd)))
 
     def within(self, limit: float | None) -> "Money":
-        """The same, under one more limit."""
+        """Return the same under one more limit."""
         if limit is None:
             return self
         other = Decimal(str(limit))
         return Money(limited=True, room=other if self.room is None else min(self.room, other))
 
     def covers(self, amount: Decimal | None) -> bool:
-        """Whether a call that may come to `amount` could be made."""
+        """Tell whether a call that may cost `amount` could be made."""
         if amount is None:
             return not self.limited
         return self.room is None or amount <= self.room
@@ -59,7 +59,7 @@ class Money:
 
 @dataclass(frozen=True, slots=True)
 class Reservable:
-    """The most a candidate may come to, and the cap on its answer that makes it so."""
+    """The most a candidate may cost, and the cap on its answer that ensures it."""
 
     usd: Decimal | None
     max_tokens: int | None = None
@@ -73,13 +73,13 @@ def find_bound(
     money: Money,
     rate: Decimal | None,
 ) -> Reservable:
-    """The most that one call may come to, with a cap that nobody set lowered to what is left.
+    """Find the most that one call may cost; lower a cap that nobody set to what is left.
 
     Args:
-        vendor: who is asked.
-        model: which of its models.
-        options: where the work is to run.
-        operation: what is asked for.
+        vendor: the vendor to call.
+        model: the model to ask it for.
+        options: name the place where the work is to run.
+        operation: the operation to ask for.
         money: what budgets leave.
         rate: US dollars a second of a worker at the endpoint that the options name.
     """
@@ -109,9 +109,9 @@ def find_bound(
 def _lower_cap(
     vendor: Vendor, model: Model, operation: TextRequest, room: Decimal
 ) -> Reservable | None:
-    """The longest answer that `room` covers; none where that is no answer at all.
+    """Find the longest answer that `room` covers; none where that is too short to be one.
 
-    What a call may come to grows evenly with the cap, so two of them tell all.
+    The most that a call may cost grows evenly with the cap, so two of them determine it.
     """
     least = bound_usd(vendor, model, replace(operation, max_tokens=LEAST_CAP))
     more = bound_usd(vendor, model, replace(operation, max_tokens=LEAST_CAP + 1))
@@ -137,13 +137,13 @@ def explain_refusal(
     trusted: bool,
     placed: bool,
 ) -> str:
-    """Why a budget rules a candidate out.
+    """Explain why a budget rules a candidate out.
 
     Args:
-        bounded: the most that it may come to.
+        bounded: the most that it may cost.
         estimate: what it is expected to cost.
         money: what budgets leave.
-        operation: what is asked for.
+        operation: the operation to ask for.
         trusted: whether it has billed no more than its bound so far.
         placed: whether it is to run at an endpoint.
     """
@@ -161,7 +161,7 @@ def explain_refusal(
 
 
 def explain_over_budget(routing: Routing) -> str | None:
-    """Why a budget leaves nobody to call, and what to do; none where it is not for the budget."""
+    """Explain why a budget leaves nobody to call, and what to do; none if no budget does."""
     left = [c for c in routing.candidates if c.connected and c.allowed]
     if not left or any(c.affordable for c in left):
         return None
@@ -171,7 +171,7 @@ def explain_over_budget(routing: Routing) -> str | None:
 
 
 def _cure(left: Sequence[Candidate]) -> str:
-    """What to do where no candidate fits a budget."""
+    """Suggest what to do where no candidate fits a budget."""
     if any(c.reservation_usd is not None for c in left):
         return "raise max_cost_usd"
     cures = []

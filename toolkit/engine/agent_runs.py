@@ -1,4 +1,4 @@
-"""Runs of agents: each is a task that is told of as a run."""
+"""Runs of agents: each is a task that the wire shows as a run."""
 
 from datetime import timedelta
 
@@ -23,7 +23,7 @@ _OPTIONS = PLACES | {"optimize_for", "max_cost_usd"}
 
 
 class AgentRuns:
-    """What `/v1/runs` does with `target: agent`."""
+    """The part of `/v1/runs` that serves `target: agent`."""
 
     def __init__(self, core: Core, agents: Agents, plans: Plans, tasks: Tasks) -> None:
         self._core = core
@@ -59,23 +59,23 @@ class AgentRuns:
         return told(task)
 
     async def find(self, account_id: str, run_id: str) -> Task | None:
-        """The task that a run is, if it is an agent's."""
+        """Find the task that a run is, if it is an agent's."""
         rows = await self._core.store.find("tasks", account_id=account_id, run_id=run_id)
         return Task.model_validate_json(str(rows[0]["doc"])) if rows else None
 
     async def list(self, account_id: str, limit: int, before: str | None) -> list[Run]:
-        """A page of agents' runs, newest first."""
+        """Return a page of agents' runs, newest first."""
         rows = await self._core.store.page(
             "tasks", account_id, limit=limit, before=before, by="run_id"
         )
         return [told(Task.model_validate_json(str(row["doc"]))) for row in rows]
 
     async def cancel(self, account_id: str, task_id: str) -> Run:
-        """End a run; one that has ended is answered as it is."""
+        """Cancel a run; one that has ended is returned as it is."""
         return told(await self._tasks.cancel(account_id, task_id))
 
     async def _check(self, account_id: str, asked: TaskCreate) -> None:
-        """Refuse what could not be carried out, before anything is stored or spent."""
+        """Refuse what could not be run, before anything is stored or spent."""
         await self._plans.check(account_id, asked)
         plan = await self._plans.make(account_id, asked)
         if plan.missing_connections:
@@ -92,7 +92,7 @@ class AgentRuns:
 
 
 def told(task: Task) -> Run:
-    """A task as the run that asked for it."""
+    """Return a task as the run that it is the work of."""
     if task.agent is None:
         raise ValueError(f"{task.id} is no agent's")
     status = STATUSES.get(task.status, "running")
@@ -132,7 +132,7 @@ def _output(task: Task) -> JsonObject:
 
 
 def _objective(agent: Agent, given: JsonObject) -> str:
-    """An agent's objective with a run's input filled in.
+    """Fill a run's input into an agent's objective.
 
     Raises:
         RequestError: `INVALID_REQUEST` for a parameter that is missing, unknown or no text.
@@ -153,7 +153,7 @@ def _objective(agent: Agent, given: JsonObject) -> str:
 
 
 def _constraints(agent: Agent, options: Options) -> Constraints:
-    """An agent's constraints, and a run's where they are stricter or left open.
+    """Merge a run's constraints into an agent's, where they are stricter or left open.
 
     Raises:
         RequestError: `INVALID_REQUEST` for an option that does not apply to an agent.

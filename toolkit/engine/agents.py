@@ -1,4 +1,4 @@
-"""Agents: registered, listed and taken back; `agent_runs.py` carries them out."""
+"""The service of `/v1/agents`: registers, lists and deletes them."""
 
 from toolkit.contract.agents import Agent, AgentCreate, parameters_of
 from toolkit.contract.base import now, rfc3339
@@ -11,7 +11,7 @@ from toolkit.store import Conflict, Insert, Row, Update
 
 
 class Agents:
-    """`/v1/agents`."""
+    """The service of `/v1/agents`."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
@@ -52,7 +52,7 @@ class Agents:
         return agent
 
     async def get(self, account_id: str, agent_id: str) -> Agent:
-        """One agent.
+        """Return one agent.
 
         Raises:
             RequestError: `NOT_FOUND`.
@@ -63,17 +63,17 @@ class Agents:
         return _read(row)
 
     async def list(self, account_id: str, limit: int, before: str | None) -> list[Agent]:
-        """A page of agents, newest first."""
+        """Return a page of agents, newest first."""
         rows = await self._core.store.page(
             "agents", account_id, limit=limit, before=before, deleted=False
         )
         return [_read(row) for row in rows]
 
     async def find(self, account_id: str, name: str, version: str | None) -> Agent:
-        """The agent of a name, in that or its newest version.
+        """Find the agent of a name, in the given or its newest version.
 
         Args:
-            account_id: whose.
+            account_id: the account that it belongs to.
             name: its name, or `name@version`.
             version: the version, where it is not in the name.
 
@@ -96,7 +96,7 @@ class Agents:
         return _read(rows[-1])
 
     async def delete(self, account_id: str, agent_id: str) -> Agent:
-        """Take an agent back; its runs stay, and its name and version are free again."""
+        """Delete an agent; its runs stay, and its name and version are free again."""
         agent = await self.get(account_id, agent_id)
         agent.deleted = True
         values = {"deleted": True, "named": agent.id, "doc": agent.model_dump_json()}

@@ -1,4 +1,4 @@
-"""The backends of a capability: its vendors, their models, and an account's connections to them."""
+"""The providers of a capability: its vendors, their models and an account's connections."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,22 +9,22 @@ from toolkit.contract.jobs import Candidate, Options
 from toolkit.engine.health import Condition
 from toolkit.plugins import Model, Vendor
 
-# Of one vendor: every job's record shows those that were considered.
+# Of one vendor: every job's record shows the connections that were considered.
 MAX_CONSIDERED = 20
 _WELL = Condition()
 
 
 @dataclass(frozen=True, slots=True)
 class Backends:
-    """What the router weighs.
+    """The vendors, models and connections that the router chooses from.
 
     Attributes:
         vendors: those that can serve the capability, in catalogue order.
-        models: what each vendor may be asked for, the one that is asked by default first.
+        models: the models that each vendor may be asked for, the default first.
         pool: the connections by vendor that the account may use: its own, the newest first, then
             those that are shared with it.
-        states: how each connection is doing, by its id.
-        failed: the ids of the connections that this job has tried in vain.
+        states: the health of each connection, by its id.
+        failed: the ids of the connections that have failed this job.
         pinned: the id of the only connection that may be used; none where any may.
         rate: US dollars a second of a worker at the endpoint that the options name, if known.
     """
@@ -42,25 +42,25 @@ class Backends:
         return bool(self.pool.get(provider))
 
     def state(self, connection: Connection | None) -> Condition:
-        """Return how a connection is doing; one that nothing is known of is well."""
+        """Return the health of a connection; one that nothing is known of is healthy."""
         return _WELL if connection is None else self.states.get(connection.id, _WELL)
 
     def without(self, failed: frozenset[str]) -> "Backends":
-        """Return the same for a job that has tried some connections in vain: others come next."""
+        """Return the same for a job that some connections have failed: others come next."""
         return replace(self, failed=failed)
 
     def considered(self, provider: str) -> Sequence[Connection]:
         """Return the connections to a vendor in the order in which they are used.
 
-        One that is pinned comes first. Then what this job has tried in vain, or may not be called
-        now, comes after the rest; of these, the healthiest comes first. Of equals the account's own
-        come before those that are shared with it, and the newest first.
+        One that is pinned comes first. What has failed this job, or may not be called now, comes
+        last; of the others, the healthiest comes first. Of equals the account's own come before
+        those that are shared with it, and the newest first.
         """
         ranked = sorted(self.pool.get(provider, ()), key=self._rank)
         return ranked[:MAX_CONSIDERED]
 
     def explain_order(self, connection: Connection) -> str:
-        """Say why another connection of the same vendor comes before this one."""
+        """Explain why another connection of the same vendor comes before this one."""
         first = self.considered(connection.provider)[0]
         better, worse = self._rank(first), self._rank(connection)
         if better[:-1] == worse[:-1] and connection.shared and not first.shared:

@@ -1,8 +1,8 @@
-"""Results that are used again instead of being paid again, for those who ask (`options.cache`).
+"""The cache of results, for runs that ask for it (`options.cache`).
 
-What a result is known by is all that it depends on: the capability and its version, the input,
-the bytes that came from upstream, and who would be asked for it now. Ids, names and times are no
-part of it, so a notebook that is run again finds what it made before.
+The key of a result is all that it depends on: the capability and its version, the input, the bytes
+that came from upstream, and the provider and model that would be called now. Ids, names and times
+are no part of it, so a notebook that is run again finds what it made before.
 """
 
 import hashlib
@@ -21,20 +21,20 @@ from toolkit.store import Put
 
 
 class Cache:
-    """Finds the job that made the same before, and remembers those that may be used again."""
+    """The cache that finds the job with an equal result, and records those that may be reused."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        # Jobs that would make the same wait for the first of them.
+        # Jobs that would have the same result wait for the first of them.
         self.turns = Turns()
 
     async def key(self, work: Work, call: Call[Any]) -> str:
-        """What the result of a job would be known by, as things stand."""
+        """Find the key that the result of a job would have as of now."""
         provider, model = await self._backend(work, call)
         return self.key_of(work, call, provider, model)
 
     def key_of(self, work: Work, call: Call[Any], provider: str | None, model: str | None) -> str:
-        """What the result of a job is known by, made by a provider and model."""
+        """Make the key of a job's result by a provider and model."""
         settings = self._core.settings.vendors.get(provider or "")
         options = work.job.options
         known = {
@@ -54,13 +54,13 @@ class Cache:
         return hashlib.sha256(spelled.encode()).hexdigest()
 
     async def find(self, key: str) -> Job | None:
-        """The job that made it; none where nothing is known by this key."""
+        """Find the job with the result of this key; none if there is none."""
         row = await self._core.store.get("cache", key)
         found = None if row is None else await self._core.store.get("jobs", str(row["job_id"]))
         return None if found is None else read_job(found)
 
     def put(self, key: str, work: Work) -> Put:
-        """Remember a job that has completed, in place of one that made the same."""
+        """Record a completed job, in place of one that had the same result."""
         row: dict[str, object] = {
             "id": key,
             "account_id": work.account_id,
@@ -70,7 +70,7 @@ class Cache:
         return Put("cache", row)
 
     async def _backend(self, work: Work, call: Call[Any]) -> tuple[str | None, str | None]:
-        """Who would be asked now: the router's first choice."""
+        """Find the provider and model that the router would choose first now."""
         capability = work.capability
         if capability.operation is None or not call.has_operation:
             return None, None

@@ -1,4 +1,4 @@
-"""Calls to vendors on behalf of a job: routed, budgeted, tried again, written down first."""
+"""The loop that makes a job's vendor calls: route, reserve, record, call, retry, fall back."""
 
 import asyncio
 import random
@@ -36,21 +36,21 @@ from toolkit.store import Update
 
 BACKOFF_CAP_S = 8.0
 NOTHING = Decimal(0)
-# No model writes as much in one answer; it would stand in the run's record, too.
+# Longer than any model's real answer; the text also goes into the run's record.
 MAX_REPLY_CHARACTERS = 4 * 1024 * 1024
 
 
 class Calls:
-    """Carries out the operations that capabilities ask for."""
+    """The loop over attempts of an operation that a capability asks vendors for."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
 
     async def operate(self, work: Work, operation: Operation[Any]) -> Reply:
-        """Have the best backend carry out `operation`, again while it is worth it, or the next.
+        """Have the best connection carry out `operation`; retry it while worth it, or try the next.
 
         Raises:
-            VendorFault: the last backend's failure; `PROVIDER_UNAVAILABLE` when nothing may be
+            VendorFault: the last connection's failure; `PROVIDER_UNAVAILABLE` when nothing may be
                 called soon enough.
             WorkError: `CREDENTIALS_MISSING`, `BUDGET_EXCEEDED`.
         """
@@ -64,9 +64,9 @@ class Calls:
                     async with lane.turn(work.lease.root_id) as leave:
                         return await self._call(work, chosen, lane, leave, operation)
                 except CoolingDown:
-                    break  # it was well when it was chosen, and no longer when its turn came
+                    break  # healthy when it was chosen, but not when its place came
                 except NoRoomError:
-                    break  # others have spent meanwhile what it may come to
+                    break  # other calls have meanwhile spent what it would need
                 except VendorFault as fault:
                     delay_s = self._again(fault, connection, lane, operation, search)
                     if delay_s is None:
@@ -77,7 +77,7 @@ class Calls:
                 await asyncio.sleep(delay_s)
 
     async def _choice(self, work: Work, operation: Operation[Any], search: "_Search") -> "_Chosen":
-        """The backend to call next; where all cool down, wait for the soonest."""
+        """Choose the connection to call next; where all cool down, wait for the soonest."""
         while True:
             backends = await self._core.backends(work.account_id, work.capability, work.job.options)
             backends = backends.without(frozenset(search.over | search.resting))
@@ -108,7 +108,7 @@ class Calls:
         operation: Operation[Any],
         search: "_Search",
     ) -> float | None:
-        """Seconds after which the same backend is called once more; none if it is not."""
+        """Return the seconds until the same connection is called once more; none if it is not."""
         settings = self._core.settings
         search.tries[connection.id] += 1
         worth = _retries(fault, operation) and search.tries[connection.id] <= settings.retries
@@ -124,7 +124,7 @@ class Calls:
         return delay_s
 
     def _show(self, work: Work, detail: str | None) -> None:
-        """Tell of what a job waits for, once."""
+        """Write down what a job waits for, unless its record says so already."""
         if work.job.status_detail != detail:
             work.job.status_detail = detail
             self._core.store.write(work.written("running"), lease=work.lease)
@@ -149,7 +149,7 @@ class Calls:
         vendor = self._core.registry.vendors[candidate.provider]
         with self._core.observer.call(work, attempt, vendor):
             try:
-                # Not before this is durable may anything be spent (promise P3).
+                # Nothing may be spent before this is durable (promise P3).
                 await self._core.store.write(work.written("running"), lease=work.lease)
                 started = time.monotonic()
                 reply = await self._ask(work, candidate, chosen.connection, operation, bill)
@@ -186,7 +186,7 @@ class Calls:
         if bound is not None and not all(budget.fits(bound) for budget in work.budgets):
             self._show(work, "waiting_budget")
         held = await reserve(work.budgets, bound)
-        # The allowance is told what a call cost in the transaction that the record is.
+        # The allowance is charged in the same transaction that writes the record.
         record = partial(self._core.store.write, lease=work.lease)
         await self._core.allowances.hold(
             work.lease, limits, bound, held, lambda spent: record([*spent, *work.written()])
@@ -196,7 +196,7 @@ class Calls:
     def _begin(self, work: Work, candidate: Candidate) -> Attempt:
         job = work.job
         if candidate.connection_id != job.connection_id:
-            work.vendor_job_id = None  # the other one's, which this one does not know
+            work.vendor_job_id = None  # of another connection, unknown to this one
         job.provider, job.model = candidate.provider, candidate.model
         work.backend = candidate.provider, candidate.model
         job.connection_id = candidate.connection_id
@@ -225,7 +225,7 @@ class Calls:
         *,
         known: bool = True,
     ) -> None:
-        """Count what a call came to; last of all, as its record may be written with that."""
+        """Count what a call cost; last of all, as this may write its record."""
         spent = bill.total(actual)
         work.incurred(spent)
         attempt.cost_usd = float(spent) if known else None
@@ -241,7 +241,7 @@ class Calls:
         reply: Reply,
         took_s: float,
     ) -> bool:
-        """Write down what a call that worked was billed, from the best source there is.
+        """Record what a call that worked was billed, by the best source there is.
 
         Returns:
             whether that is more than was reserved for it.
@@ -303,8 +303,8 @@ class Calls:
 
         async def permit(request: httpx.Request) -> None:
             await bill.cover(request)
-            # The intent is durable, but this process may have stood still since it was written;
-            # and it may yet stand still while it connects.
+            # The intent is durable, but this process may have been paused since it was written,
+            # and may be paused again while it connects: another may have the lease by now.
             await check()
             request.extensions[CHECK] = check
 
@@ -348,7 +348,7 @@ class Calls:
         return await core.driver.in_thread(redact, work.account_id)
 
     async def _rotated(self, connection: Connection, refused: str) -> bool:
-        """Whether the pointer leads to another secret by now than the one that was refused."""
+        """Tell whether the pointer leads to another secret by now than the one that was refused."""
         self._core.resolver.forget(connection.connection_type, connection.secret_ref)
         try:
             return await self._core.secret(connection) != refused
@@ -356,7 +356,7 @@ class Calls:
             return False
 
     async def _place(self, work: Work, table: str, named: str | None) -> str | None:
-        """The vendor's own id of the endpoint or pod that the job names."""
+        """Find the vendor's own id of the endpoint or pod that the job names."""
         if named is None:
             return None
         row = await self._core.store.get(table, named)
@@ -370,7 +370,7 @@ class Calls:
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """The backend that is called next.
+    """The candidate that is called next, and what its call counts against.
 
     Attributes:
         rate: US dollars a second of a worker at the endpoint that the job names, if known.
@@ -385,10 +385,10 @@ class _Chosen:
 
 @dataclass(slots=True)
 class _Search:
-    """How far one operation has come in looking for a backend that carries it out.
+    """The state of one operation's search for a connection that carries it out.
 
     Attributes:
-        until: when its patience ends, by the monotonic clock.
+        until: when the search ends at the latest, by the monotonic clock.
         tries: the calls made, by connection.
         over: the connections that are not called again.
         resting: those whose retries are used up for now; called again once nobody else is left.
@@ -409,14 +409,14 @@ class _Search:
         operation: Operation[Any],
         options: Options,
     ) -> bool:
-        """Whether anything is left to try after a failure."""
+        """Tell whether anything is left to try after a failure."""
         self.last = fault
         pinned = options.provider is not None and not self.spare
         falls_back = not pinned and _falls_back(fault, operation, options)
         return connection.id in self.resting or falls_back
 
     def wait_s(self, soonest_s: float | None, settings: Settings) -> float:
-        """Seconds until something may be called; raises where nothing may in good time."""
+        """Return the seconds until something may be called; raise where nothing may in time."""
         if self.resting:
             self.resting.clear()
             soonest_s = settings.retry_base_s
@@ -430,18 +430,18 @@ class _Search:
                 f"Every connection that could do this is failing; the first may be called again"
                 f" in {soonest_s:.1f} s.",
             )
-        # A little apart, so that those who wait do not all come at once.
+        # With jitter, so that those who wait do not all come at once.
         return soonest_s + random.uniform(0, 0.1 * soonest_s)  # noqa: S311 - no secret
 
 
 def _money(work: Work, limits: Sequence[Limit]) -> Money:
-    """What the budgets over a job leave, as of now."""
+    """Return what the budgets over a job leave as of now."""
     rooms = [budget.room for budget in work.budgets if budget.room is not None]
     return Money(limited=bool(rooms or limits), room=min(rooms, default=None))
 
 
 def _attached(work: Work, backends: Backends) -> Options:
-    """The options of a job, pinned to the connection that its vendor may be at work for.
+    """Pin a job's options to the connection that its vendor may still be at work for.
 
     Another one does not know what was submitted, and would have it done and billed again.
     """
@@ -453,14 +453,14 @@ def _attached(work: Work, backends: Backends) -> Options:
 
 
 def _retries(fault: VendorFault, operation: Operation[Any]) -> bool:
-    """Whether the same backend may be called again (decisions, "Unknown outcome")."""
+    """Tell whether the same connection may be called again (decisions, "Unknown outcome")."""
     if isinstance(fault, OutcomeUnknown) and not operation.repeatable:
         fault.retryable = False
     return fault.retryable
 
 
 def _falls_back(fault: VendorFault, operation: Operation[Any], options: Options) -> bool:
-    """Whether another backend may do better; a refused input is only tried elsewhere on demand."""
+    """Tell whether another vendor may do better; a refused input goes there only on demand."""
     if isinstance(fault, OutcomeUnknown) and not operation.repeatable:
         return False
     if fault.code is ErrorCode.REPLAY_MISS:
@@ -469,7 +469,7 @@ def _falls_back(fault: VendorFault, operation: Operation[Any], options: Options)
 
 
 def _backoff(retry: int, retry_after: float | None, base_s: float) -> float:
-    """Seconds to wait: what the vendor says, else exponential with full jitter."""
+    """Return the seconds to wait: what the vendor says, else exponential with full jitter."""
     if retry_after is not None:
         return retry_after
     return random.uniform(0, min(BACKOFF_CAP_S, base_s * 2**retry))  # noqa: S311 - no secret

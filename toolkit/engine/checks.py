@@ -1,4 +1,4 @@
-"""Measures of artifacts: whether an image shows anything, how a text fits; for the reviewer."""
+"""Measures of artifacts for the reviewer: the contents of images, sounds and texts."""
 
 import io
 import re
@@ -31,7 +31,7 @@ _ENDINGS = ("ational", "ations", "ation", "ings", "ing", "ally", "ies", "als", "
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """What an image measures.
+    """The measures of an image.
 
     Attributes:
         spread: the standard deviation of its most varied channel, of 255.
@@ -47,7 +47,7 @@ class Picture:
 
     @property
     def blank(self) -> bool:
-        """Whether it shows nothing: one colour, or so faint a change that nobody sees it."""
+        """True if it shows nothing: one colour, or changes too faint to be seen."""
         return self.spread < 2.0 or (self.edges < 0.0005 and self.entropy < 2.0)
 
 
@@ -77,14 +77,14 @@ def picture(data: bytes) -> Picture | None:
     grey = flat.convert("L")
     outlined = grey.filter(ImageFilter.FIND_EDGES)
     if min(grey.size) > 4:
-        # The filter leaves the outermost pixels as they are, which are no edges.
+        # The filter leaves the outermost pixels unchanged, which are no edges.
         outlined = outlined.crop((1, 1, grey.width - 1, grey.height - 1))
     strong = sum(outlined.histogram()[24:])
     return Picture(width, height, spread, grey.entropy(), strong / (width * height))
 
 
 def svg_size(data: bytes) -> tuple[int, int] | None:
-    """The size of an SVG picture that is whole; none if it is not, or does not say."""
+    """Read the size of a complete SVG picture; none if it is incomplete or does not say."""
     if b"</svg>" not in data[-64:]:
         return None
     tag = _SVG_TAG.search(data)
@@ -96,7 +96,7 @@ def svg_size(data: bytes) -> tuple[int, int] | None:
 
 
 def mp3_ms(data: bytes) -> int | None:
-    """How long an MP3 plays; 0 if it does not, none if its stream does not say."""
+    """Measure how long an MP3 plays; 0 if it does not, none if its stream does not say."""
     try:
         return duration_ms(data)
     except ValueError:
@@ -104,7 +104,7 @@ def mp3_ms(data: bytes) -> int | None:
 
 
 def speaking_ms(text: str, speed: float = 1.0) -> tuple[float, float]:
-    """The shortest and the longest time that speaking a text should take, in milliseconds.
+    """Estimate the shortest and the longest time that it takes to speak a text, in milliseconds.
 
     >>> [round(ms) for ms in speaking_ms("a" * 220)]
     [7000, 33556]
@@ -116,7 +116,7 @@ def speaking_ms(text: str, speed: float = 1.0) -> tuple[float, float]:
 
 
 def word_count(text: str) -> int | None:
-    """How many words a text has; none for scripts that do not part them.
+    """Count the words of a text; none for scripts without word breaks.
 
     >>> word_count("High water, twice a day")
     5
@@ -126,7 +126,7 @@ def word_count(text: str) -> int | None:
 
 
 def stem(word: str) -> str:
-    """A crude common form, so that `tides` and `tidal` count as one."""
+    """Reduce a word to a crude common form, so that `tides` and `tidal` count as one."""
     for ending in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             return word[: -len(ending)]
@@ -134,7 +134,7 @@ def stem(word: str) -> str:
 
 
 def content_stems(text: str) -> list[str]:
-    """The stems of the words that carry meaning; signs in pairs for scripts without spaces."""
+    """Find the stems of meaningful words; pairs of characters for scripts without spaces."""
     folded = unicodedata.normalize("NFKD", text.casefold())
     folded = "".join(char for char in folded if not unicodedata.combining(char))
     folded = unicodedata.normalize("NFC", folded)
@@ -148,10 +148,10 @@ def content_stems(text: str) -> list[str]:
 
 
 def share_named(topic: str, text: str) -> float | None:
-    """The share of a topic's words that a text has, in any form; none if they cannot be compared.
+    """Measure the share of a topic's words that a text has; none if they cannot be compared.
 
     They cannot where the topic has no words that carry meaning, or the text is in another
-    language or script than the topic.
+    language or script than the topic. Words count in any form.
 
     >>> share_named("tidal power", "Tides can power a town.")
     1.0
@@ -166,7 +166,7 @@ def share_named(topic: str, text: str) -> float | None:
 
 
 def shares_terms(text: str, source: str) -> bool:
-    """Whether a text speaks of the same as its source: it has some of its most frequent words."""
+    """Tell whether a text is on its source's topic: it has some of its most frequent words."""
     frequent = {word for word, _ in Counter(content_stems(source)).most_common(40)}
     return len(frequent & set(content_stems(text))) >= 3
 
@@ -192,7 +192,7 @@ def _is_other_language(topic: str, text: str) -> bool:
 
 
 def _script(text: str) -> str:
-    """The script most of a text's letters are in, by the first word of their Unicode names."""
+    """Find the script of most of a text's letters, by the first word of their Unicode names."""
     letters = filter(str.isalpha, text[:2000])
     names = Counter(unicodedata.name(char, "?").split(" ")[0] for char in letters)
     script = max(names, key=lambda name: names[name], default="")

@@ -1,4 +1,4 @@
-"""aiohttp as it sends for the engine: nothing of what may no longer be sent; slow to import."""
+"""The aiohttp transport with a last check before a request is sent; slow to import."""
 
 from contextvars import ContextVar
 from types import SimpleNamespace
@@ -12,7 +12,7 @@ from toolkit.engine.driver import CHECK, Check
 
 
 class _Sending:
-    """A request on its way: its last check, and why it was not sent after all."""
+    """A request about to be sent: its last check, and the error if that refused it."""
 
     def __init__(self, check: Check) -> None:
         self.check = check
@@ -23,9 +23,9 @@ _sending: ContextVar[_Sending | None] = ContextVar("sending", default=None)
 
 
 class CheckingTransport(AiohttpTransport):
-    """aiohttp, with the last check of a request (`CHECK`) right before its bytes are written.
+    """An aiohttp transport that runs the check of a request (`CHECK`) right before its bytes.
 
-    To connect may take long, and from there a loop that is busy has other turns before the write.
+    To connect may take long, and a busy loop may run other tasks between that and the write.
     """
 
     def get_client(self) -> aiohttp.ClientSession:

@@ -1,4 +1,4 @@
-"""What every part of the engine is given: one value, made once when the engine opens."""
+"""The engine's context: its shared parts, made once when it opens and passed to all others."""
 
 import json
 import logging
@@ -32,10 +32,10 @@ class Core(Reach):
     """The engine's shared parts.
 
     Attributes:
-        reproducible: whether the same work is to be routed alike in every process: what calls took
-            and how many failed is then not weighed.
-        making: ids of what this process is having made or deleted at a GPU cloud.
-        observer: who is told of workflows, jobs and calls.
+        reproducible: whether the same work is to be routed alike in every process: latencies and
+            error rates then do not count.
+        making: ids of what this process is creating or deleting at a GPU cloud.
+        observer: watches workflows, jobs and calls.
     """
 
     store: Store
@@ -51,7 +51,7 @@ class Core(Reach):
     making: set[str] = field(default_factory=set)
 
     async def backends(self, account_id: str, capability: Capability, options: Options) -> Backends:
-        """What the router weighs for a capability and an account, as of now.
+        """Find the vendors, models and connections for a capability and an account, as of now.
 
         At an endpoint or a pod that the options name, its vendor is asked by the connection that
         rented it, unless they pin another one; never by one that is only shared with the account.
@@ -71,7 +71,7 @@ class Core(Reach):
                 connection = await self.find_renter(place)
                 pool[connection.provider] = [connection]
             except RequestError:
-                # Another key may be another account's at the vendor, where it would not be there.
+                # Another key may belong to another account at the vendor, which lacks this place.
                 pool = {p: some for p, some in pool.items() if not self._rents(p)}
         states = {one.id: self._condition(one) for some in pool.values() for one in some}
         return Backends(
@@ -88,11 +88,11 @@ class Core(Reach):
         return replace(condition, latency={}, error_rate=None) if self.reproducible else condition
 
     async def connections(self, account_id: str) -> dict[str, Connection]:
-        """The connection of each vendor that an account may use; the newest of its own first."""
+        """Find the connection of each vendor that an account would use; its own, newest first."""
         return {p: pool[0] for p, pool in (await self.connection_pool(account_id)).items()}
 
     async def connection_pool(self, account_id: str) -> dict[str, list[Connection]]:
-        """The connections to each vendor that an account may use.
+        """List the connections to each vendor that an account may use.
 
         Its own come before those that are shared with it, and the newest of each first.
         """
@@ -106,9 +106,10 @@ class Core(Reach):
     def _without_lent(
         self, pool: dict[str, list[Connection]], options: Options
     ) -> dict[str, list[Connection]]:
-        """Leave out what is shared of the clouds where a place to run is rented.
+        """Exclude shared connections to vendors that rent out infrastructure.
 
-        A place is at the account that rented it; the key of another one is none of its business.
+        An endpoint or pod is at the account that rented it, which the key of another one does not
+        reach.
         """
         kept = {}
         for provider, some in pool.items():
@@ -125,7 +126,7 @@ class Core(Reach):
         return kept
 
     async def _find_place(self, account_id: str, options: Options) -> Row | None:
-        """The row of the endpoint or the pod that options name, if the account has it."""
+        """Find the row of the endpoint or pod that options name, if the account has it."""
         named = (("endpoints", options.endpoint_id), ("compute", options.compute_id))
         table, place_id = next((one for one in named if one[1] is not None), ("", None))
         row = None if place_id is None else await self.store.get(table, place_id)
@@ -133,7 +134,7 @@ class Core(Reach):
         return row if known else None
 
     async def find_renter(self, place: Row) -> Connection:
-        """The connection by which something was rented; once deleted, one by an equal pointer.
+        """Find the connection by which something was rented; once deleted, one by an equal pointer.
 
         Raises:
             RequestError: `CREDENTIALS_MISSING`.
@@ -164,7 +165,7 @@ class Core(Reach):
         return vendor is not None and bool(vendor.infrastructure)
 
     async def judge_model(self, connection_id: str, model: str) -> None:
-        """Have a model that billed more than its bound used under no budget, in any process."""
+        """Mark a model that billed more than its bound: no process uses it under a budget again."""
         row = await self.store.get("connections", connection_id)
         if row is not None:
             connection = read_connection(row)
@@ -173,14 +174,14 @@ class Core(Reach):
             await self.save_connection(connection)
 
     async def save_connection(self, connection: Connection) -> None:
-        """Write a connection down as it stands now."""
+        """Save a connection as it stands now."""
         changed = Update("connections", connection.id, {"doc": connection.model_dump_json()})
         await self.store.write([changed])
 
     async def cloud(self, account_id: str, kind: str) -> tuple[Vendor, Connection]:
-        """The vendor that offers a kind of infrastructure, and the account's connection to it.
+        """Find the vendor that offers a kind of infrastructure, and the account's connection to it.
 
-        What is rented is billed by the hour to whoever has the key: it has to be the account's own.
+        What is rented is billed by the hour to the owner of the key: it must be the account's own.
 
         Raises:
             RequestError: `CREDENTIALS_MISSING`; `FORBIDDEN` where one is only shared with it.
@@ -203,7 +204,7 @@ class Core(Reach):
         )
 
     async def owned(self, table: str, word: str, account_id: str, record_id: str) -> Row:
-        """The row of something that an account has at a GPU cloud.
+        """Return the row of something that an account has at a GPU cloud.
 
         Raises:
             RequestError: `NOT_FOUND`, for one that was deleted too.
@@ -214,11 +215,11 @@ class Core(Reach):
         return row
 
     def models(self, vendor: Vendor, kind: str) -> list[Model]:
-        """What a vendor may be asked for, the default first: the operator's choice, else all."""
+        """List the models that a vendor may be asked for, the default first."""
         return models_offered(vendor, kind, self.settings.vendors.get(vendor.id))
 
     async def secret(self, connection: Connection) -> str:
-        """What a connection's pointer leads to, if its account may go there.
+        """Resolve the secret of a connection, if its account may use it.
 
         Raises:
             WorkError: `SECRET_UNRESOLVED`; `CREDENTIALS_MISSING` for one that was deleted, or was
@@ -232,7 +233,7 @@ class Core(Reach):
 
     @cached_property
     def services(self) -> dict[str, str]:
-        """Base URLs of public services, and the ZIM file if there is one, by name."""
+        """The base URLs of public services, and the ZIM file if there is one, by name."""
         services = {"encyclopedia": self.settings.encyclopedia_url}
         if self.settings.contact:
             services["contact"] = self.settings.contact
@@ -242,6 +243,6 @@ class Core(Reach):
 
 
 def _rate_of(place: Row) -> Decimal | None:
-    """US dollars a second of a worker at an endpoint, by the price it had when it was made."""
+    """Find the US dollars a second of a worker at an endpoint, by its price when it was made."""
     told = json.loads(str(place["doc"])).get("price_per_hour_usd")
     return None if told is None else Decimal(str(told)) / 3600

@@ -1,4 +1,4 @@
-"""The one driver of flows: it alone sends, waits, reads, times out and redacts."""
+"""The driver of flows: the only place that sends, waits, reads and times out."""
 
 import asyncio
 import io
@@ -39,7 +39,7 @@ OnOutcome = Callable[[httpx.Request, httpx.Response | Exception], None]
 
 
 class OutcomeUnknown(VendorFault):
-    """The request left and no answer came: it may have been carried out, and billed."""
+    """Raised when a request was sent and no answer came: it may have been done, and billed."""
 
 
 async def _no_operation(operation: Operation[Any]) -> Reply:
@@ -64,7 +64,7 @@ def _show_nothing(_detail: str | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """What the owner of a flow does about the steps that are not the driver's own."""
+    """The callbacks of a flow's owner for the steps that the driver does not do by itself."""
 
     operation: OnOperation = _no_operation
     submitted: OnSubmitted = _keep_nothing
@@ -75,21 +75,21 @@ class Hooks:
 
 NO_HOOKS = Hooks()
 NO_TIMEOUTS = Timeouts()
-# Public services are nobody's vendor: the encyclopedia asks for three requests at once at most.
+# Public services have no vendor limits: the encyclopedia asks for at most three at once.
 PUBLIC_AT_ONCE = 3
-# In a request's extensions: what has to hold in the moment that it is sent, checked as late as the
-# transport can.
+# In a request's extensions: the check that has to pass right before it is sent, made as late as
+# the transport can.
 CHECK = "toolkit.check"
-MAX_THREADS = 4  # of steps that are quick
-LARGE_BYTES = 256 * 1024  # what takes a flow longer to look through than others should wait
+MAX_THREADS = 4  # for quick steps
+LARGE_BYTES = 256 * 1024  # a flow that reads more than this would block the loop too long
 
 
 class Driver:
-    """Runs flows over pooled HTTP clients, one for each vendor, and an executor of CPU work.
+    """The driver of flows, with a pooled HTTP client for each vendor and an executor of CPU work.
 
     Args:
-        transport: makes what a vendor is called over.
-        executor: for work that would hold up the loop.
+        transport: makes the HTTP transport of a vendor's client.
+        executor: runs CPU work that would block the loop.
         reply_limit: the most decoded bytes that one answer may have.
     """
 
@@ -132,16 +132,16 @@ class Driver:
         account_id: str = "",
         is_large: bool = False,
     ) -> T:
-        """Drive a flow to its result, each step in its turn.
+        """Drive a flow to its result, step by step.
 
         Args:
             flow: the generator.
             hooks: see `Hooks`.
             timeouts: of each request.
-            via: whose pool of connections to use: a vendor's id; none for a public service.
-            account_id: whose turn it is when CPU work waits.
-            is_large: whether it is given so much that it goes on in threads from the first step;
-                from a large outcome on it does so anyway.
+            via: the id of the vendor whose client is used; empty for a public service.
+            account_id: the account that CPU work is queued for.
+            is_large: whether its input is so large that it runs in threads from the first step;
+                after a large outcome it does so anyway.
 
         Raises:
             VendorFault: whatever the flow raised or did not catch.
@@ -178,7 +178,7 @@ class Driver:
                         case _:
                             raise TypeError(f"a flow yielded {type(step).__name__}, no step")
                 except Exception as error:
-                    # The flow sees the failure where it asked, and may know better.
+                    # The flow gets the failure where it yielded the step, and may handle it.
                     advance = partial(flow.throw, error)
                 else:
                     advance = partial(flow.send, outcome)
@@ -189,7 +189,7 @@ class Driver:
     async def _advance(
         self, advance: Callable[[], object], account_id: str, *, is_large: bool
     ) -> object:
-        """Have a flow go on to its next step; in a thread where it has much to look through."""
+        """Advance a flow to its next step; in a thread where it has much to read."""
         if not is_large:
             return _step_of(advance)
         await self._threads.acquire(account_id)
@@ -206,7 +206,7 @@ class Driver:
         return done.result()
 
     async def in_process(self, step: RunInProcess, account_id: str = "") -> object:
-        """Have a worker process do what may take long.
+        """Run a step that may take long in a worker process.
 
         Raises:
             VendorFault: it took too long, or what carried it out died.
@@ -214,7 +214,7 @@ class Driver:
         return await self._executor.dispatch(step, account_id)
 
     async def in_thread(self, work: Callable[[], T], account_id: str = "") -> T:
-        """Do quick work in a thread; nothing ends it, so it has its place until it is done."""
+        """Run quick work in a thread; it cannot be ended, so it keeps its place until done."""
         await self._threads.acquire(account_id)
         done = start_thread(work)
         done.add_done_callback(self._leave_thread)
@@ -223,7 +223,7 @@ class Driver:
     def _leave_thread(self, done: "asyncio.Future[Any]") -> None:
         self._threads.release()
         if not done.cancelled():
-            done.exception()  # looked at, as whoever waited may have gone
+            done.exception()  # retrieved, as whoever waited may have gone
 
     async def send(
         self, request: httpx.Request, timeouts: Timeouts = NO_TIMEOUTS, via: str = ""
@@ -245,7 +245,7 @@ class Driver:
 
     async def _sent(self, request: httpx.Request, timeouts: Timeouts, via: str) -> httpx.Response:
         host = request.url.host
-        # httpx's own limits are per read, so a dripping answer passes them: the clock is ours.
+        # httpx's timeouts are per read, so a slowly dripping answer passes them: time it here.
         request.extensions = {
             **request.extensions,
             "timeout": httpx.Timeout(timeouts.total_s, connect=timeouts.connect_s).as_dict(),
@@ -275,14 +275,14 @@ class Driver:
         except (VendorFault, LeaseLost):
             raise
         except Exception as error:
-            # Transports have errors of their own beside httpx's, such as for what is no HTTP.
+            # Transports raise errors of their own beside httpx's, such as for invalid HTTP.
             raise OutcomeUnknown(
                 ErrorCode.PROVIDER_UNAVAILABLE, f"The connection to {host} was lost."
             ) from _bare(error)
         headers = [
             (name, value)
             for name, value in response.headers.multi_items()
-            # The body is decoded by now, so these no longer speak of it.
+            # The body is decoded by now, so these headers no longer describe it.
             if name.lower() not in ("content-encoding", "content-length", "transfer-encoding")
         ]
         told = {n: v for n, v in response.extensions.items() if n == RECORDED_MODEL}
@@ -291,7 +291,7 @@ class Driver:
         )
 
     async def _read(self, response: httpx.Response) -> bytes:
-        # It hands out what it holds; to join chunks would take that much again, at a stretch.
+        # Its value is not copied; to join chunks would copy everything at once.
         body = io.BytesIO()
         size = 0
         async for chunk in response.aiter_bytes():
@@ -315,7 +315,7 @@ class _Ended:
 
 
 def _step_of(advance: Callable[[], object]) -> object:
-    """The next step of a flow, or its end."""
+    """Return the next step of a flow, or its end."""
     try:
         return advance()
     except StopIteration as stop:
@@ -323,7 +323,7 @@ def _step_of(advance: Callable[[], object]) -> object:
 
 
 def weigh(value: object) -> int:
-    """How many bytes and characters there are in an answer, a reply or what a flow is given."""
+    """Count the bytes and characters of a response, a reply or the input of a flow."""
     match value:
         case bytes() | str():
             return len(value)

@@ -61,21 +61,21 @@ T = TypeVar("T")
 
 
 class Capabilities:
-    """`/v1/capabilities`."""
+    """The service of `/v1/capabilities`."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
 
     def list(self) -> list[Capability]:
-        """Every capability, in registry order."""
+        """List every capability, in registry order."""
         return self._registry.records()
 
     def names(self) -> tuple[str, ...]:
-        """The ids of what can be asked for now, in registry order."""
+        """List the ids of the capabilities that are available now, in registry order."""
         return tuple(capability.id for capability in self._registry.newest())
 
     def get(self, name: str) -> Capability:
-        """One capability, by `id` or `id@version`.
+        """Return one capability, by `id` or `id@version`.
 
         Raises:
             RequestError: `NOT_FOUND`.
@@ -84,7 +84,7 @@ class Capabilities:
 
 
 class Engine:
-    """Accepts work, carries it out and answers for it; knows no HTTP of its own.
+    """The engine: accepts work, runs it and reports on it; knows no HTTP of its own.
 
     Every method belongs on the event loop it was opened on, and raises only `ToolkitError`s.
 
@@ -144,20 +144,20 @@ class Engine:
         take_up: bool | None = None,
         read_only: bool = False,
     ) -> Self:
-        """Open the data directory, take up what was left lying, and be ready for work.
+        """Open the data directory, resume abandoned work, and be ready for new work.
 
-        What this process has no secrets for is left, and so is everything in a copy.
+        Work that this process has no secrets for is left, and so is everything in a copy.
 
         Args:
             settings: where the data is, how vendors are reached; `TOOLKIT_…` variables by default.
-            transport: what vendors are called over; the network by default.
+            transport: the HTTP transport to vendors; the network by default.
             resolver: turns pointers into secrets; this process's environment by default.
             registry: the capabilities and vendors; the built-in and installed ones by default.
-            reproducible: route the same work alike in every process, whatever calls took in it.
-            observer: who is told of workflows, jobs, calls and commits; nobody by default.
-            take_up: true goes on with what was left lying in a copy, too, which is a data directory
-                of its own from then on; false goes on with nothing; none is as the settings say.
-            read_only: only look at what is there, of all accounts.
+            reproducible: route the same work alike in every process, whatever its latencies.
+            observer: watches workflows, jobs, calls and commits; none by default.
+            take_up: true resumes abandoned work in a copy, too, which is a data directory of its
+                own from then on; false resumes nothing; none is as the settings say.
+            read_only: only read what is there, of all accounts.
 
         Raises:
             ServiceError: `UNAVAILABLE` when the data directory cannot be used.
@@ -207,28 +207,28 @@ class Engine:
             await engine.close(0)
             raise
         engine._sweeper = asyncio.create_task(engine.once.sweep(), name="sweeper")
-        if takes_up and not reproducible:  # a replay asks nobody what the recording did not ask
+        if takes_up and not reproducible:  # a replay makes no request that was not recorded
             engine._settling = asyncio.create_task(engine.settler.keep(), name="settler")
         return engine
 
     @property
     def is_read_only(self) -> bool:
-        """Whether the directory was opened to be looked at, and no more."""
+        """True if the directory was opened for reading alone."""
         return isinstance(self._core.store, ReadOnlyStore)
 
     @property
     def is_held(self) -> bool:
-        """Whether the directory is a copy, so that what was left lying in it is not taken up."""
+        """True if the directory is a copy, whose abandoned work is not resumed."""
         return self._core.store.is_copy
 
     async def take_up(self, root_id: str) -> None:
-        """Go on with one run, workflow or task, if it was left lying; nothing of a copy is."""
+        """Resume one run, workflow or task, if it was abandoned; nothing of a copy is."""
         if not self.is_held:
             await self._roots.take_up(root_id)
 
     @property
     def draining(self) -> bool:
-        """Whether it takes no new work any more."""
+        """True once it takes no new work."""
         return self._core.draining
 
     def drain(self) -> None:
@@ -248,7 +248,7 @@ class Engine:
         await self._core.store.close()
 
     async def health(self) -> Health:
-        """Whether it is there, and how busy."""
+        """Report the status of the engine, and how many jobs it runs."""
         return Health(
             status="draining" if self.draining else "ok",
             version=installed_version(),
@@ -257,7 +257,7 @@ class Engine:
         )
 
     def lanes(self) -> list[LaneState]:
-        """The connections that this process has looked at, as they stand."""
+        """List the state of every connection that this process has used."""
         return self._core.lanes.states()
 
     async def run_in_worker(

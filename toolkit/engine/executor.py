@@ -1,4 +1,4 @@
-"""Who carries out CPU work: worker processes of our own, in turns by account, each with an end."""
+"""The pool of worker processes for CPU work: fair between accounts, each step with a limit."""
 
 import asyncio
 import builtins
@@ -16,35 +16,35 @@ from toolkit.settings import Settings
 from toolkit.workers.plain import NotPlainError
 from toolkit.workers.process import WorkerEndedError, WorkerProcess
 
-# On one core, too: a short step is not behind a long one of somebody else.
+# On one core, too, so that a short step need not wait for somebody else's long one.
 MIN_WORKERS = 2
 
 
 class CpuExecutor(Protocol):
-    """Carries out steps that need a CPU, somewhere they can be ended."""
+    """An executor of CPU work, which runs it where it can be ended."""
 
     async def dispatch(self, step: RunInProcess, account_id: str) -> object:
-        """Carry a step out and return its result; to cancel this ends it at once.
+        """Run a step and return its result; cancelling this ends it at once.
 
         Raises:
             NotPlainError: an argument or the result cannot travel.
-            VendorFault: it took too long, or what carried it out died.
+            VendorFault: it took too long, or the worker died.
             Exception: whatever the function raised, as the nearest built-in class.
         """
         ...
 
     async def aclose(self) -> None:
-        """End whatever is under way, and what carries it out."""
+        """End all steps under way, and the workers."""
         ...
 
 
 class WorkerPool:
-    """Worker processes, started when there is work for them and kept for more.
+    """A pool of worker processes, started when there is work for them and kept for more.
 
     Args:
-        size: how many work at once.
-        timeout_s: how long one step may take.
-        memory_bytes: what each may allocate; none for no limit.
+        size: the most that work at once.
+        timeout_s: the longest that one step may take, in seconds.
+        memory_bytes: the most that each may allocate; none for no limit.
     """
 
     def __init__(self, size: int, timeout_s: float, memory_bytes: int | None) -> None:
@@ -53,22 +53,22 @@ class WorkerPool:
         self._turns = FairLimiter(size)
         self._idle: list[WorkerProcess] = []
         self._workers: set[WorkerProcess] = set()
-        # Also when nobody closes the pool: it is forgotten, or the interpreter exits.
+        # For a pool that nobody closes: it is garbage collected, or the interpreter exits.
         self._finalizer = weakref.finalize(self, _kill_all, self._workers, os.getpid())
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
-        """A pool as the operator has set it; nothing is started yet."""
+        """Make a pool by the operator's settings; it starts nothing yet."""
         size = settings.cpu_workers or max(MIN_WORKERS, count_cores())
         return cls(size, settings.cpu_timeout_s, settings.cpu_memory_bytes)
 
     @property
     def pids(self) -> list[int]:
-        """The processes that there are now."""
+        """The ids of the worker processes that there are now."""
         return [worker.pid for worker in self._workers if worker.pid is not None]
 
     async def dispatch(self, step: RunInProcess, account_id: str) -> object:
-        """Carry a step out in the worker that is free first; accounts that wait take turns."""
+        """Run a step in the first free worker; accounts that wait are served in turn."""
         await self._turns.acquire(account_id)
         try:
             worker = self._take()
@@ -108,7 +108,7 @@ class WorkerPool:
             ) from None
 
     def _take(self) -> WorkerProcess:
-        """The worker that was used last, as it has most at hand; a new one if none is free."""
+        """Take the worker that was used last, as its caches are warm; a new one if none is free."""
         while self._idle:
             worker = self._idle.pop()
             if worker.is_alive:
@@ -121,11 +121,11 @@ class WorkerPool:
     def _drop(self, worker: WorkerProcess) -> None:
         worker.kill()
         self._workers.discard(worker)
-        with suppress(RuntimeError):  # the interpreter exits, and reaps it
+        with suppress(RuntimeError):  # no new threads at exit; the process is reaped then
             start_thread(worker.join)
 
     async def aclose(self) -> None:
-        """End every worker, whatever it is at, and wait until they are gone."""
+        """End every worker, busy or not, and wait until they are gone."""
         workers, self._idle = list(self._workers), []
         for worker in workers:
             worker.kill()
@@ -148,7 +148,7 @@ def _kill_all(workers: set[WorkerProcess], owner: int) -> None:
 
 
 def _result(answer: Any, step: RunInProcess) -> object:
-    """What a worker's answer holds: a value, or an error to raise."""
+    """Return the value of a worker's answer, or raise its error."""
     error = answer.get("error")
     if error is None:
         value: object = answer["value"]

@@ -1,4 +1,4 @@
-"""The shape of a workflow, as a `networkx.DiGraph`: checked before anything is stored."""
+"""The graph of a workflow, as a `networkx.DiGraph`: checked before anything is stored."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -9,7 +9,7 @@ from toolkit.contract.workflows import NodeCreate
 
 
 def build(nodes: Sequence[NodeCreate], *, max_nodes: int, max_edges: int) -> "nx.DiGraph[str]":
-    """Make the graph of a submitted workflow, edges pointing from a dependency to its dependent.
+    """Build the graph of a submitted workflow, edges pointing from a dependency to its dependent.
 
     Raises:
         RequestError: `INVALID_WORKFLOW`, with every fault at once, each with its node's id.
@@ -70,7 +70,7 @@ def _reference_faults(nodes: Sequence[NodeCreate], known: Collection[str]) -> li
 
 
 def _cycle_faults(graph: "nx.DiGraph[str]", nodes: Sequence[NodeCreate]) -> list[Detail]:
-    """One fault for each knot of nodes; listing every cycle of one could take forever."""
+    """Find one cycle in each strongly connected component; to list all could take forever."""
     if nx.is_directed_acyclic_graph(graph):
         return []
     index = {node.id: i for i, node in enumerate(nodes)}
@@ -85,7 +85,7 @@ def _cycle_faults(graph: "nx.DiGraph[str]", nodes: Sequence[NodeCreate]) -> list
 
 
 def downstream(node_id: str, depends_on: Mapping[str, Collection[str]]) -> set[str]:
-    """Every node that depends on `node_id`, directly or through others."""
+    """Find every node that depends on `node_id`, directly or through others."""
     graph: nx.DiGraph[str] = nx.DiGraph()
     graph.add_nodes_from(depends_on)
     graph.add_edges_from((up, node) for node, ups in depends_on.items() for up in ups)

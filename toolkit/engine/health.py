@@ -1,4 +1,4 @@
-"""How a connection is doing: a circuit breaker, latencies, and whether it may be called now."""
+"""The health of a connection: circuit breaker, latencies, and whether it may be called now."""
 
 import math
 import time
@@ -17,20 +17,20 @@ from toolkit.plugins import VendorFault
 LATENCIES_KEPT = 100
 OUTCOMES_KEPT = 20
 MOST_COOLDOWN_S = 60.0
-# While another job is finding out whether a connection has recovered.
+# The wait while another job probes whether a connection has recovered.
 PROBE_WAIT_S = 0.25
-# However long a vendor asks to be left alone, by then somebody looks whether it still is.
+# However long a vendor asks not to be called, it is tried again by then.
 MAX_RETRY_AFTER_S = 3600.0
 
-# What says that a vendor is down. A refused input or key, or a limit that was reached, says that it
-# is there: whoever asked is told at once, and a rotated key works at once.
+# The codes that say that a vendor is down. A refused input or key, or a limit that was reached,
+# says that it is up: whoever asked is told at once, and a rotated key works at once.
 _DOWN = frozenset({ErrorCode.PROVIDER_UNAVAILABLE, ErrorCode.PROVIDER_TIMEOUT})
 _SAYS_NOTHING = frozenset({ErrorCode.SECRET_UNRESOLVED, ErrorCode.NOT_FOUND, ErrorCode.REPLAY_MISS})
 
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """What calls have taken lately, in milliseconds."""
+    """The latencies of recent calls, in milliseconds."""
 
     p50: float
     p95: float
@@ -38,12 +38,12 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What the router is told of a connection.
+    """The health of a connection at one moment, for the router.
 
     Attributes:
         state: of its circuit breaker.
-        wait_s: how long it should not be called yet, in seconds; 0 if it may be called now.
-        why: in words, where it should not.
+        wait_s: the seconds for which it should not be called; 0 if it may be called now.
+        why: the reason in words, where it should not.
         latency: by model, where calls were made.
         error_rate: the share of the last calls that failed; none before the first.
         overbilled: the models that billed more than was reserved for them.
@@ -60,7 +60,7 @@ class Condition:
 
 
 class Saved(BaseModel):
-    """What is kept in the store, so that the next process need not learn it again."""
+    """The health that is kept in the store, so that the next process starts with it."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -72,22 +72,22 @@ class Saved(BaseModel):
 
 
 class Pass:
-    """The leave to make one call."""
+    """The permit to make one call."""
 
 
 class Health:
-    """Watches the calls of one connection.
+    """The health of one connection, learned from its calls.
 
-    The breaker opens after `failures` in a row, or when half of the last 20 calls failed; a limit
-    that was reached is no such failure, as the vendor is there. It then
-    lets nothing through for `cooldown_s`, and after that a single probe, whose success closes it;
-    each probe that fails doubles the wait, up to a minute.
+    The breaker opens after `failures` in a row, or when half of the last 20 calls failed; a rate
+    limit is no such failure, as the vendor is up. It then lets nothing through for `cooldown_s`,
+    and after that a single probe, whose success closes it; each probe that fails doubles the wait,
+    up to a minute.
 
     Args:
         failures: in a row, that open the breaker.
         cooldown_s: how long it stays open the first time, in seconds.
-        saved: what an earlier process knew.
-        clock: seconds that never step back.
+        saved: the health that an earlier process saved.
+        clock: a monotonic clock, in seconds.
 
     >>> Health(failures=5, cooldown_s=5.0).condition().state
     'closed'
@@ -119,18 +119,18 @@ class Health:
 
     @property
     def state(self) -> BreakerState:
-        """`closed`: calls go through; `open`: none does; `half_open`: one may, to find out."""
+        """The breaker's state. `closed`: calls pass; `open`: none does; `half_open`: one probes."""
         if not self._open:
             return "closed"
         return "open" if self._until > self._clock() else "half_open"
 
     @property
     def known(self) -> bool:
-        """Whether it has ever answered."""
+        """True if it has ever answered."""
         return bool(self._latency_ms)
 
     def condition(self) -> Condition:
-        """What the router is told, as of now."""
+        """Return the health as of now, for the router."""
         wait_s, why = self._waiting()
         return Condition(
             state=self.state,
@@ -156,7 +156,7 @@ class Health:
         return self._outcomes.count(False) / len(self._outcomes)
 
     def admit(self) -> Pass | None:
-        """The leave to make a call now, if there is any; give it back by `done`."""
+        """Return the permit to make a call now, if it may be made; return it by `done`."""
         if self._until > self._clock() or (self._open and self._probe is not None):
             return None
         leave = Pass()
@@ -165,12 +165,12 @@ class Health:
         return leave
 
     def done(self, leave: Pass) -> None:
-        """The call that this was the leave for is over."""
+        """Return the permit of a call that is over."""
         if self._probe is leave:
             self._probe = None
 
     def succeeded(self, model: str, took_ms: float) -> bool:
-        """A call went well; whether this changed the state of the breaker."""
+        """Record a call that worked; tell whether this changed the state of the breaker."""
         changed = self._open
         self._open, self._probe = False, None
         self._unresolved = False
@@ -182,10 +182,10 @@ class Health:
         return changed
 
     def failed(self, fault: VendorFault, leave: Pass) -> bool:
-        """A call failed; whether this changed when the next one may go out."""
+        """Record a call that failed; tell whether this changed when the next one may be made."""
         probing = self._probe is leave
         if fault.code is ErrorCode.CREDENTIALS_MISSING:
-            return False  # it is not shared any more with whoever asked: nobody was called
+            return False  # no longer shared with the account that asked: no call was made
         self._unresolved = fault.code is ErrorCode.SECRET_UNRESOLVED
         if fault.code in _SAYS_NOTHING:
             return False
@@ -194,14 +194,14 @@ class Health:
         self._outcomes.append(fault.code is ErrorCode.PROVIDER_REJECTED)
         self._against.append(against)
         if fault.retry_after is not None and fault.retryable:
-            # The vendor speaks to everyone who uses this connection.
+            # This applies to everyone who uses this connection.
             self._until = max(
                 self._until, self._clock() + min(fault.retry_after, MAX_RETRY_AFTER_S)
             )
         if not against:
             self._in_a_row = 0
             if probing and fault.code is not ErrorCode.PROVIDER_RATE_LIMITED:
-                self._open, self._cooldowns = False, 0  # it answered, so it is there
+                self._open, self._cooldowns = False, 0  # it answered, so it is up
             return probing or fault.retry_after is not None
         self._in_a_row += 1
         if probing or (not self._open and self._tripped()):
@@ -210,10 +210,10 @@ class Health:
         return fault.retry_after is not None
 
     def note_test(self, error: ErrorCode | None) -> None:
-        """Count what a free test has found out about the key; none if the vendor takes it.
+        """Record the error that a free test of the key had; none if the vendor took the key.
 
-        What failed before says nothing about a key that works now. That the vendor is there to be
-        asked for free says nothing about its calls: the breaker stays as it is.
+        Earlier failures say nothing about a key that works now. A free test that is answered says
+        nothing about paid calls: the breaker stays as it is.
         """
         self._unresolved = error is ErrorCode.SECRET_UNRESOLVED
         if error is None:
@@ -231,10 +231,10 @@ class Health:
         self._open = True
         self._cooldowns += 1
         self._until = max(self._until, self._clock() + wait_s)
-        self._against.clear()  # once it is closed again, it starts afresh
+        self._against.clear()  # once closed again, the breaker counts from zero
 
     def saved(self) -> Saved:
-        """What is worth keeping for the next process."""
+        """Return the health that is worth saving for the next process."""
         left = self._until - self._clock()
         until = datetime.fromtimestamp(now().timestamp() + left, now().tzinfo) if left > 0 else None
         return Saved(
@@ -247,7 +247,7 @@ class Health:
 
 
 class RetryBudget:
-    """How many retries a vendor is worth: an outage must not be multiplied by them.
+    """The budget of retries of one vendor: they must not multiply the load of an outage.
 
     Each retry takes one token of 20, each call that works gives half a token back, so that in the
     long run at most every third call is a retry.
@@ -264,14 +264,14 @@ class RetryBudget:
         self._tokens = self.MOST
 
     def take(self) -> bool:
-        """Whether one more retry may be made."""
+        """Take a token for one more retry; return whether there was one."""
         if self._tokens < 1:
             return False
         self._tokens -= 1
         return True
 
     def refund(self) -> None:
-        """A call worked."""
+        """Give back part of a token for a call that worked."""
         self._tokens = min(self.MOST, self._tokens + self.REFUND)
 
 
@@ -281,12 +281,12 @@ def _latency(taken: "deque[float]") -> Latency:
 
 
 def _percentile(ordered: list[float], share: float) -> float:
-    """The nearest-rank percentile of what is in order."""
+    """Return the nearest-rank percentile of a sorted list."""
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
 def _left(until: datetime | None) -> float:
-    """Seconds from now, by the wall clock: a process that starts has no other."""
+    """Return the seconds until then, by the wall clock: a process that starts has no other."""
     if until is None:
         return 0.0
     return min(max(0.0, until.timestamp() - time.time()), MAX_RETRY_AFTER_S)

@@ -1,4 +1,4 @@
-"""Jobs: the one unit of execution, whatever it is part of; and those asked for on a compute."""
+"""The service of `/v1/jobs`: reads all jobs, and creates those that run on a compute."""
 
 from toolkit.contract.errors import Detail, ErrorCode, RequestError, not_found
 from toolkit.contract.ids import Prefix, is_id
@@ -11,7 +11,7 @@ from toolkit.plugins import Capability
 
 
 class Jobs:
-    """`/v1/jobs`."""
+    """The service of `/v1/jobs`."""
 
     def __init__(self, core: Core, solo: Solo) -> None:
         self._core = core
@@ -53,7 +53,7 @@ class Jobs:
         )
 
     async def get(self, account_id: str, job_id: str) -> Job:
-        """One job.
+        """Return one job.
 
         Raises:
             RequestError: `NOT_FOUND`.
@@ -64,12 +64,12 @@ class Jobs:
         return read_job(row).to_record()
 
     async def list(self, account_id: str, limit: int, before: str | None) -> list[Job]:
-        """A page of jobs, newest first."""
+        """Return a page of jobs, newest first."""
         rows = await self._core.store.page("jobs", account_id, limit=limit, before=before)
         return [read_job(row).to_record() for row in rows]
 
     async def cancel(self, account_id: str, job_id: str) -> Job:
-        """End a job asked for alone; one that has ended is answered as it is.
+        """Cancel a single job; one that has ended is returned as it is.
 
         Raises:
             RequestError: `NOT_FOUND`; `CONFLICT` for a workflow's node, which ends with it.
@@ -85,7 +85,7 @@ class Jobs:
         return await self.get(account_id, job_id)
 
     def _capability(self, job_type: str) -> Capability:
-        """The capability that a type of job is the work of."""
+        """Find the capability of a type of job."""
         found = {
             capability.type_of_job: capability
             for capability in self._core.registry.newest()
@@ -104,7 +104,7 @@ class Jobs:
         return any(kind in vendor.in_pod for vendor in self._core.registry.backends(capability))
 
     async def _cloud(self, account_id: str, compute_id: str) -> str:
-        """The provider that a compute was rented at."""
+        """Find the provider that a compute was rented at."""
         row = await self._core.owned("compute", "compute", account_id, compute_id)
         connection = await self._core.store.get("connections", str(row["connection_id"]))
         return "" if connection is None else str(connection["provider"])

@@ -1,4 +1,4 @@
-"""A lane to each connection: its health, how many calls are in it, and who goes next."""
+"""The gate of each connection: its health, its limit of concurrent calls, and the queue."""
 
 import time
 from collections import defaultdict
@@ -17,19 +17,19 @@ from toolkit.plugins import VendorFault
 from toolkit.settings import Settings
 from toolkit.store import Store, Update
 
-# A connection that has never answered may be a wrong key or a vendor that is down: few calls find
-# that out as well as many.
+# A connection that has never answered may have a wrong key or a vendor that is down: few calls
+# find that out as well as many.
 AT_FIRST = 2
-# What only changes a statistic is written down at most this often.
+# A change of statistics alone is written at most this often.
 SAVE_EVERY_S = 1.0
 
 
 class CoolingDown(Exception):  # noqa: N818 - no error: the job is routed anew
-    """When its turn came, the connection was not to be called."""
+    """Raised when a waiting call is let in and the circuit breaker of its connection is open."""
 
 
 class Lane:
-    """The calls to one connection, of all jobs of this process.
+    """The gate that all calls of this process to one connection pass.
 
     Attributes:
         retries: what is left of the vendor's retry budget; shared by its connections.
@@ -52,19 +52,19 @@ class Lane:
         self._saved_at = 0.0
 
     def condition(self) -> Condition:
-        """How the connection is doing, for the router."""
+        """Return the health of the connection, for the router."""
         return self._health.condition()
 
     def state(self) -> LaneState:
-        """How the connection stands, for the operator."""
+        """Return the state of the connection, for the operator."""
         return LaneState(self._provider, self._health.state, self._limiter.waiting)
 
     @asynccontextmanager
     async def turn(self, group: str) -> AsyncIterator[Pass]:
-        """Wait for a place among the calls, and for the leave to make one; groups take turns.
+        """Wait for a place and a permit for one call; groups are served round-robin.
 
         Raises:
-            CoolingDown: when the turn came, the connection was not to be called.
+            CoolingDown: when its turn came, the connection was not to be called.
         """
         await self._limiter.acquire(group)
         try:
@@ -79,23 +79,23 @@ class Lane:
             self._limiter.release()
 
     def succeeded(self, model: str, took_ms: float) -> None:
-        """A call of this lane went well."""
+        """Record a call that worked."""
         self.retries.refund()
         self._limiter.widen(self._held_back)
         self._held_back = 0
         self._save(urgent=self._health.succeeded(model, took_ms))
 
     def failed(self, fault: VendorFault, leave: Pass) -> None:
-        """The call that this was the leave for failed."""
+        """Record the failure of the call that this was the permit for."""
         self._save(urgent=self._health.failed(fault, leave))
 
     def note_test(self, error: ErrorCode | None) -> None:
-        """Count what a test of the connection has found out; none if the vendor takes its key."""
+        """Record the error that a test of the connection had; none if the vendor took its key."""
         self._health.note_test(error)
         self._save(urgent=True)
 
     def _save(self, *, urgent: bool) -> None:
-        """Keep what is known of the connection with it; whoever writes last is right enough."""
+        """Save the connection's health in its row; the last writer wins, which is good enough."""
         if not urgent and time.monotonic() - self._saved_at < SAVE_EVERY_S:
             return
         self._saved_at = time.monotonic()
@@ -105,7 +105,7 @@ class Lane:
 
 
 class Lanes:
-    """The lanes of this process, each made when its connection is first looked at."""
+    """The gates of this process, each made when its connection is first used."""
 
     def __init__(self, settings: Settings, store: Store) -> None:
         self._settings = settings
@@ -114,11 +114,11 @@ class Lanes:
         self._budgets: defaultdict[str, RetryBudget] = defaultdict(RetryBudget)
 
     def of(self, connection: Connection, saved: Any = None) -> Lane:
-        """The lane to a connection.
+        """Return the gate of a connection.
 
         Args:
-            connection: whose.
-            saved: what its row tells of its health, for a lane that is not there yet.
+            connection: the connection.
+            saved: the health in its row, for a gate that has yet to be made.
         """
         lane = self._lanes.get(connection.id)
         if lane is None:
@@ -134,7 +134,7 @@ class Lanes:
         return lane
 
     def states(self) -> list[LaneState]:
-        """How every connection stands that was looked at."""
+        """Return the state of every connection that was used."""
         return [lane.state() for lane in self._lanes.values()]
 
 

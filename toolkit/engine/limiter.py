@@ -1,11 +1,11 @@
-"""At most so many at once, and turns for those who wait."""
+"""A semaphore whose waiters are served fairly by group."""
 
 import asyncio
 from collections import OrderedDict, deque
 
 
 class FairLimiter:
-    """A semaphore whose waiters take turns by group: a large workflow does not starve a run.
+    """A semaphore whose waiters are served round-robin by group, so that none starves another.
 
     >>> limiter = FairLimiter(8)
     >>> limiter.full
@@ -18,21 +18,21 @@ class FairLimiter:
 
     @property
     def full(self) -> bool:
-        """Whether whoever comes next has to wait."""
+        """True when whoever comes next has to wait."""
         return self._free == 0
 
     @property
     def waiting(self) -> int:
-        """How many wait for a place."""
+        """The number of those who wait for a place."""
         return sum(map(len, self._waiting.values()))
 
     def widen(self, by: int) -> None:
-        """Let so many more in at once."""
+        """Raise the limit by so many."""
         for _ in range(by):
             self.release()
 
     async def acquire(self, group: str) -> None:
-        """Wait for a place; groups that wait are served in turns, each in its own order."""
+        """Wait for a place; waiting groups are served round-robin, each in its own order."""
         if self._free > 0:
             self._free -= 1
             return
@@ -42,11 +42,11 @@ class FairLimiter:
             await place
         except asyncio.CancelledError:
             if place.done() and not place.cancelled():
-                self.release()  # it was given the place just before it was cancelled
+                self.release()  # it got the place just before it was cancelled
             raise
 
     def release(self) -> None:
-        """Give a place back, to whoever waits next."""
+        """Release a place, to whoever waits next."""
         while self._waiting:
             group, queue = self._waiting.popitem(last=False)
             place = queue.popleft()

@@ -1,4 +1,4 @@
-"""The manager: carries a task from state to state, each step persisted before the next begins."""
+"""The manager: takes a task from state to state, each step persisted before the next begins."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -33,7 +33,7 @@ MAX_REVIEW_RETRIES = 2
 
 
 class Manager:
-    """The manager flow of the specification: each state has one step, which says what is next.
+    """The manager flow of the specification: each state has one step, which sets the next one.
 
     ```
     planning  ── plan not executable ──▶ blocked ── resume ──▶ planning
@@ -60,7 +60,7 @@ class Manager:
         }
 
     async def carry_out(self, lease: Lease) -> None:
-        """Take a task from wherever it stands to a state that nothing here changes."""
+        """Take a task from wherever it stands to a state in which no step is left."""
         row = await self._core.store.get("tasks", lease.root_id)
         if row is None:
             raise not_found("task", lease.root_id)
@@ -104,7 +104,7 @@ class Manager:
             task.missing_capabilities = plan.missing_capabilities
             task.missing_connections = plan.missing_connections
             task.missing = plan.missing
-            if task.agent is not None:  # a run is not resumed: what it needed is gone since
+            if task.agent is not None:  # a run is not resumed: it fails where a task is blocked
                 unconnected = bool(task.missing_connections)
                 code = "CREDENTIALS_MISSING" if unconnected else "CAPABILITY_UNAVAILABLE"
                 task.error = why(ErrorCode[code])
@@ -122,7 +122,7 @@ class Manager:
     async def _new_workflow(
         self, task: Task, lease: Lease, nodes: Sequence[PlanNode], kept: Mapping[str, str]
     ) -> Sequence[Change]:
-        """The workflow that a plan becomes, or one that re-runs what is not `kept`."""
+        """Draft the workflow that a plan becomes, or one that re-runs the nodes not in `kept`."""
         request = workflow_of(task.objective, task.constraints, nodes)
         left = task.constraints.max_cost_usd
         if left is not None:
@@ -172,7 +172,7 @@ class Manager:
             await self.fail(task, lease, workflow.error or why(code))
 
     async def deliver(self, task: Task, lease: Lease, workflow: Workflow, plan: Plan) -> None:
-        """Complete a task with what its workflow made."""
+        """Complete a task with the artifacts of its workflow."""
         by_id = {node.id: node.artifact_id for node in workflow.nodes}
         task.final_artifact_id = workflow.final_artifact_id
         task.artifact_ids = {
@@ -190,7 +190,7 @@ class Manager:
         plan: Plan,
         action: RecommendedAction,
     ) -> None:
-        """Run again only the node to blame and what depends on it, with the constraints."""
+        """Re-run only the node to blame and its descendants, with the constraints."""
         depends_on = {node.id: node.depends_on for node in workflow.nodes}
         again = {action.node_id} | downstream(action.node_id, depends_on)
         kept = {
@@ -216,7 +216,7 @@ class Manager:
     async def _evidence(
         self, account_id: str, workflow: Workflow, plan: Plan
     ) -> Sequence[Evidence]:
-        """What each node made, loaded for the reviewer to look at."""
+        """Load the output of each node for the reviewer."""
         reasons = {node.id: node.reason for node in plan.nodes}
         evidence: dict[str, Evidence] = {}
         for node in workflow.nodes:
@@ -269,13 +269,13 @@ class Manager:
         if status in FINAL_TASK_STATUSES:
             task.completed_at = now()
         if status in FINAL_TASK_STATUSES | {"blocked"} and not task.workflow_ids:
-            task.cost_usd = 0.0  # it came to its end before anything was called
+            task.cost_usd = 0.0  # it ended before anything was called
         saved = Update("tasks", task.id, {"status": status, "doc": task.model_dump_json()})
         await self._core.store.write([*changes, saved, told(task)], lease=lease)
 
 
 def told(task: Task) -> Emit:
-    """The event that tells of the state a task is in."""
+    """Make the event of the state that a task is in."""
     data: dict[str, object] = {"id": task.id, "review_attempts": task.review_attempts}
     for name in ("plan_id", "workflow_id", "final_artifact_id"):
         if getattr(task, name) is not None:
@@ -292,12 +292,12 @@ def told(task: Task) -> Emit:
 
 
 def why(code: ErrorCode, message: str | None = None) -> ErrorInfo:
-    """A code as a record shows it."""
+    """Make the error that a record shows of a code."""
     return ErrorInfo(code=code.name, message=message or code.hint)
 
 
 def _text_of(upstream: list[Evidence]) -> str | None:
-    """What the upstream nodes said, as the node that takes it was given it."""
+    """Join the texts of the upstream nodes as their dependent was given them."""
     texts = [
         text
         for item in upstream

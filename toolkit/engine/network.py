@@ -1,4 +1,4 @@
-"""The network that vendors are called over."""
+"""The HTTP transport that vendors are called over."""
 
 import asyncio
 import socket
@@ -11,10 +11,10 @@ from toolkit.plugins import PUBLIC_ONLY, VendorFault
 
 
 class Network(httpx.AsyncBaseTransport):
-    """The network, over aiohttp: at 32 requests at once a sixth of the CPU time of httpx's own.
+    """A transport over aiohttp: at 32 concurrent requests a sixth of the CPU time of httpx's own.
 
-    A request that is marked `PUBLIC_ONLY` is sent to a global address or not at all: a name in a
-    vendor's answer must lead to nothing inside.
+    A request that is marked `PUBLIC_ONLY` is sent to a global address or not at all: a host name
+    in a vendor's answer must not lead into the internal network.
     """
 
     def __init__(self) -> None:

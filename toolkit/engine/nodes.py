@@ -1,4 +1,4 @@
-"""How a workflow's record follows from the jobs of its nodes."""
+"""The states of nodes, and a workflow's record as it follows from the jobs of its nodes."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from toolkit.engine.pacing import Pacer
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """Why a node will never start, and since when."""
+    """A node that will never start: why, and since when."""
 
     error: ErrorInfo
     at: datetime
 
 
 class JobState(NamedTuple):
-    """What a workflow's record shows of a job, and all that is kept of it once it has ended."""
+    """The part of a job that a workflow's record shows; the rest is dropped once it ended."""
 
     id: str
     workflow_id: str | None
@@ -39,7 +39,7 @@ class JobState(NamedTuple):
 
     @classmethod
     def of(cls, job: Job) -> Self:
-        """A job as it stands."""
+        """Take the state of a job as it stands."""
         return cls(
             job.id,
             job.workflow_id,
@@ -63,7 +63,7 @@ async def shown(
     skipped: Mapping[str, Skip],
     pacer: Pacer,
 ) -> Workflow:
-    """A workflow's record with what is known of its nodes, and with its sums.
+    """Return a workflow's record with the states of its nodes, and its sums.
 
     Args:
         workflow: the record, which is left as it is.
@@ -89,7 +89,7 @@ async def shown(
 def _node(node: Node, job: JobState | None, skip: Skip | None) -> Node:
     if skip is not None:
         update = {"status": "cancelled", "error": skip.error, "completed_at": skip.at}
-        return node.model_copy(update={**update, "cost_usd": 0.0})  # it was never begun
+        return node.model_copy(update={**update, "cost_usd": 0.0})  # it never started
     if job is None:
         return node
     return node.model_copy(
@@ -111,7 +111,7 @@ def _node(node: Node, job: JobState | None, skip: Skip | None) -> Node:
 
 
 def dependents(nodes: Iterable[Node]) -> dict[str, list[str]]:
-    """The nodes that depend on each node, directly."""
+    """Find the nodes that depend on each node, directly."""
     nodes = list(nodes)
     found: dict[str, list[str]] = {node.id: [] for node in nodes}
     for node in nodes:
@@ -123,7 +123,7 @@ def dependents(nodes: Iterable[Node]) -> dict[str, list[str]]:
 def behind(
     node_id: str, at: datetime | None, edges: Mapping[str, Sequence[str]], skipped: Collection[str]
 ) -> dict[str, Skip]:
-    """The nodes that will never start now that one has failed, without those known already."""
+    """Find the nodes that will never start as one has failed, without those skipped already."""
     message = f"`{node_id}` did not complete."
     error = ErrorInfo(code=ErrorCode.UPSTREAM_FAILED.name, message=message)
     skip = Skip(error, at or now())
@@ -140,7 +140,7 @@ def behind(
 def all_skipped(
     jobs: Mapping[str, JobState], edges: Mapping[str, Sequence[str]]
 ) -> dict[str, Skip]:
-    """Every node behind one that failed: what is skipped follows from the jobs."""
+    """Find every descendant of a node that failed: what is skipped follows from the jobs."""
     failed = [item for item in jobs.items() if item[1].status in FINAL_STATUSES - {"completed"}]
     skipped: dict[str, Skip] = {}
     for node_id, job in sorted(failed, key=lambda item: item[1].completed_at or now()):
@@ -149,7 +149,7 @@ def all_skipped(
 
 
 def total(costs: Iterable[float | None]) -> float | None:
-    """A sum of costs; one that is not known makes the sum unknown too.
+    """Sum up costs; one that is not known makes the sum unknown too.
 
     >>> total([0.1, 0.2]), total([0.1, None]), total([])
     (0.3, None, 0.0)
@@ -163,7 +163,7 @@ def total(costs: Iterable[float | None]) -> float | None:
 
 
 def dollars(amounts: Iterable[float]) -> float:
-    """A sum of dollars, to the billionth: binary fractions would show in the last digits.
+    """Sum up dollars, to the billionth: binary fractions would show in the last digits.
 
     >>> dollars([0.1, 0.2])
     0.3

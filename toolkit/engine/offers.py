@@ -11,12 +11,12 @@ _MILLION = 1_000_000
 
 
 def models_offered(vendor: Vendor, kind: str, settings: VendorSettings | None) -> list[Model]:
-    """What a vendor may be asked for, the default first: the operator's choice, else all.
+    """List the models that a vendor may be asked for, the default first: the operator's, or all.
 
     Args:
-        vendor: who is asked.
-        kind: of operation.
-        settings: the operator's, for this vendor.
+        vendor: the vendor.
+        kind: the kind of operation.
+        settings: the operator's settings of this vendor.
     """
     at = settings.base_urls.get("api") if settings else None
     offered = {model.id: model for model in vendor.models if model.kind == kind}
@@ -38,7 +38,7 @@ def models_offered(vendor: Vendor, kind: str, settings: VendorSettings | None) -
 
 
 def _as_called(model: Model, name: str, offered: Mapping[str, Model]) -> Model:
-    """The model under the name that it is called by, at the prices that it has then."""
+    """Return the model under the name that it is called by, at the prices of that name."""
     called = offered.get(name, model)
     return replace(called, quality=model.quality, default=model.default)
 
@@ -46,19 +46,19 @@ def _as_called(model: Model, name: str, offered: Mapping[str, Model]) -> Model:
 def find_model(
     vendor: Vendor, kind: str, settings: VendorSettings | None, name: str
 ) -> Model | None:
-    """The model of this name that a vendor may be asked for, if there is one."""
+    """Find the model of this name that a vendor may be asked for."""
     return next((m for m in models_offered(vendor, kind, settings) if m.id == name), None)
 
 
 def model_billed(
     vendor: Vendor, kind: str, settings: VendorSettings | None, asked: str, answered: str
 ) -> Model | None:
-    """The model at whose prices a call is billed: the profile of it that answered, if any.
+    """Find the model at whose prices a call is billed: the profile of it that answered, if any.
 
     Args:
-        vendor: who was asked.
-        kind: of operation.
-        settings: the operator's, for this vendor.
+        vendor: the vendor that was called.
+        kind: the kind of operation.
+        settings: the operator's settings of this vendor.
         asked: the model that the router chose.
         answered: the model that the reply names.
     """
@@ -70,7 +70,7 @@ def model_billed(
 
 
 def models_known(vendor: Vendor, settings: VendorSettings | None) -> list[Model]:
-    """Every model of a vendor, and those that the operator named beside them, with their prices."""
+    """List every model of a vendor, and those that the operator added, with their prices."""
     known: list[Model] = []
     kinds = [*(model.kind for model in vendor.models), *(of.kind for of in vendor.operations)]
     for kind in dict.fromkeys(kinds):
@@ -84,7 +84,7 @@ def models_known(vendor: Vendor, settings: VendorSettings | None) -> list[Model]
 
 
 def priced_by_operator(model: Model, settings: VendorSettings | None) -> Model:
-    """The model at the operator's prices; as it is, where none are set for it."""
+    """Return the model at the operator's prices; unchanged where none are set for it."""
     prices = settings.prices_of(model.id) if settings and model.kind == TextRequest.kind else None
     if prices is None:
         return model

@@ -1,4 +1,4 @@
-"""Doing what a request asks for once, however often it is sent (decisions, "Idempotency").
+"""Idempotency: a request that is sent again is carried out once (decisions, "Idempotency").
 
 The claim of a request's idempotency key is written in the very transaction that accepts what the
 request asks for: after a crash either both are there or neither is.
@@ -24,7 +24,7 @@ SWEPT_EVERY_S = 900.0
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a request was answered with: its HTTP status and body."""
+    """The response that a request got: its HTTP status and body."""
 
     fingerprint: str
     status: int
@@ -33,13 +33,13 @@ class Answer:
 
 @dataclass(slots=True)
 class Claim:
-    """A request that carries an idempotency key, while it is being answered.
+    """The claim of a request on its idempotency key, while it is being answered.
 
     Attributes:
-        id: names account and key, without telling the key.
-        fingerprint: of what is asked for; the same key must not ask for anything else.
-        answered: how a record would be answered with at once, as HTTP status and body.
-        kept: the answer that is in the store with it; none before it is.
+        id: made of the account and a hash of the key.
+        fingerprint: of the request; the same key must not be used for another one.
+        answered: renders a record as the response, which is HTTP status and body.
+        kept: the response that is stored with it; none before it is.
         lost: whether another process has written it first.
     """
 
@@ -51,7 +51,7 @@ class Claim:
     lost: bool = False
 
     def inserted(self, status: int, body: str) -> Insert:
-        """The claim as a row."""
+        """Make the insert of the claim's row."""
         row: dict[str, object] = {
             "id": self.id,
             "account_id": self.account_id,
@@ -63,18 +63,18 @@ class Claim:
         return Insert("idempotency", row)
 
 
-# The claim of the request that is being answered in this context, if it carries a key.
+# The claim of the request that is being answered in this context, if it has a key.
 CLAIM: ContextVar[Claim | None] = ContextVar("toolkit_claim", default=None)
 
 
 async def accept(
     core: Core, changes: Sequence[Change], record: BaseModel, *, lease: Lease | None = None
 ) -> None:
-    """Write down what a request asked for, together with the claim of its idempotency key.
+    """Commit what a request asked for, together with the claim of its idempotency key.
 
     Args:
-        changes: what is accepted.
-        record: what the request is answered with.
+        changes: what the request changes.
+        record: the record that the response shows.
         lease: the lease that it is written under.
 
     Raises:
@@ -97,20 +97,20 @@ async def accept(
 
 
 class Once:
-    """The answers that were given to requests with an idempotency key."""
+    """The store of responses to requests with an idempotency key."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
 
     async def sweep(self) -> None:
-        """Forget answers that are kept no longer, every so often, until cancelled."""
+        """Delete expired responses, every so often, until cancelled."""
         while True:
-            with suppress(ServiceError):  # the next time will do
+            with suppress(ServiceError):  # it is tried again at the next interval
                 await self._core.store.expire("idempotency", rfc3339(now() - REQUESTS_KEPT))
             await asyncio.sleep(SWEPT_EVERY_S)
 
     async def find(self, claim: Claim) -> Answer | None:
-        """The first answer that a key got, for as long as it is kept."""
+        """Find the first response that a key got, for as long as it is kept."""
         row = await self._core.store.get("idempotency", claim.id)
         if row is None:
             return None
@@ -120,7 +120,7 @@ class Once:
         return Answer(str(row["fingerprint"]), int(row["status"]), str(row["body"]))
 
     async def keep(self, claim: Claim, status: int, body: str) -> None:
-        """Keep the answer that was given."""
+        """Store the response that was given."""
         if claim.kept == (status, body):
             return
         if claim.kept is not None:
@@ -130,4 +130,4 @@ class Once:
         try:
             await self._core.store.write([claim.inserted(status, body)])
         except Conflict:
-            claim.lost = True  # another process was quicker with what may be done twice
+            claim.lost = True  # another process was quicker; here, twice does no harm

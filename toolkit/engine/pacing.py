@@ -1,4 +1,4 @@
-"""Shares of the event loop: long work is done in slices, and leaves others the most of it."""
+"""Fair use of the event loop: long work is done in slices and leaves most of it to others."""
 
 import asyncio
 import time
@@ -10,20 +10,20 @@ from weakref import WeakKeyDictionary
 from toolkit.engine.limiter import FairLimiter
 
 SLICE_S = 0.005
-# While other accounts are active, an account's long work rests so many times as long as it took.
+# While other accounts are active, an account's long work rests for this multiple of what it took.
 OTHERS_SHARE, MAX_REST_S = 2.0, 1.0
-ACTIVE_S = 0.25  # an account that asked for something as lately as that is active
+ACTIVE_S = 0.25  # an account is active for so long after a request
 MAX_ACCOUNTS = 1_000
-# A turn of the loop that took longer had something to do; for one that had not is waited so long.
+# An iteration of the loop that took longer had work to do; so long is waited for an idle one.
 IDLE_TURN_S, MAX_WAIT_S = 0.0004, 0.05
-NODE_S = 0.004  # what a node takes of the loop
+NODE_S = 0.004  # the loop's time that one node takes
 
 
 class _Loop:
-    """What is known of one event loop.
+    """The shares of one event loop.
 
     Attributes:
-        turn: of long work, one slice at a time, whichever account's it is.
+        turn: lets through one slice of long work at a time, whichever account's it is.
     """
 
     def __init__(self) -> None:
@@ -32,11 +32,11 @@ class _Loop:
         self._rests_until: OrderedDict[str, float] = OrderedDict()
 
     def note(self, account_id: str) -> None:
-        """Note that an account has asked for something."""
+        """Note that an account has made a request."""
         _put(self._active_at, account_id, time.monotonic())
 
     def charge(self, account_id: str | None, seconds: float) -> None:
-        """Count what an account's long work has taken."""
+        """Count the time that an account's long work has taken."""
         if account_id is None:
             return
         now = time.monotonic()
@@ -45,7 +45,7 @@ class _Loop:
         _put(self._rests_until, account_id, until)
 
     async def take_turn(self, account_id: str | None) -> None:
-        """Wait until long work may go on: it is its turn, and nobody else has anything to do."""
+        """Wait until long work may go on: it is next, and the loop is idle."""
         while True:
             await self.turn.acquire(account_id or "")
             try:
@@ -60,13 +60,13 @@ class _Loop:
             await asyncio.sleep(rest_s)
 
     def _rest_s(self, account_id: str | None) -> float:
-        """Tell how long an account's long work has to rest; not at all beside nobody else."""
+        """Return how long an account's long work has to rest; not at all if no other is active."""
         if account_id is None or not self.has_others(account_id):
             return 0.0
         return self._rests_until.get(account_id, 0.0) - time.monotonic()
 
     def has_others(self, account_id: str) -> bool:
-        """Tell if an account other than this one is active."""
+        """Tell whether an account other than this one is active."""
         since = time.monotonic() - ACTIVE_S
         for other, at in reversed(self._active_at.items()):
             if at < since:
@@ -77,7 +77,7 @@ class _Loop:
 
     @staticmethod
     async def _wait_until_idle() -> None:
-        """Let turns of the loop go by until one had nothing to do."""
+        """Let iterations of the loop go by until one had nothing to do."""
         began = before = time.perf_counter()
         while before - began < MAX_WAIT_S:
             await asyncio.sleep(0)
@@ -88,7 +88,7 @@ class _Loop:
 
 
 def _put(times: OrderedDict[str, float], account_id: str, at: float) -> None:
-    """Keep the time of an account, as the latest; of the accounts so many at the most."""
+    """Store the time of an account as the latest; drop the oldest of too many."""
     times[account_id] = at
     times.move_to_end(account_id)
     if len(times) > MAX_ACCOUNTS:
@@ -107,7 +107,7 @@ def _get_loop() -> _Loop:
 
 
 def note_activity(account_id: str) -> None:
-    """Note that an account has asked for something: others' long work gives way to it."""
+    """Note that an account has made a request: the long work of others makes way for it."""
     _get_loop().note(account_id)
 
 
@@ -121,15 +121,15 @@ async def give_way(account_id: str) -> None:
 
 
 class Pacer:
-    """Divides one piece of long work into slices.
+    """The pacer of one piece of long work, which divides it into slices.
 
-    The first slice is free. Whoever needs more queues with all other long work of the loop, in
-    turns by account, so that one turn of the loop holds one slice, however many callers ask for
-    much at once. While other accounts are active, two thirds of the loop's time are theirs: what
-    an account's pieces took, the last ones that could not be divided too, its next ones wait for.
+    The first slice is free. Whoever needs more queues with all other long work of the loop, one
+    account after the other, so that an iteration of the loop holds one slice, however many callers
+    ask for much at once. While other accounts are active, two thirds of the loop's time are theirs:
+    an account's next slices wait in proportion to what its earlier ones took.
 
     Args:
-        account_id: whose work it is; without one it only divides.
+        account_id: the account that it is work of; without one it is only divided.
 
     >>> async def add(numbers: list[int]) -> int:
     ...     total = 0
@@ -160,14 +160,14 @@ class Pacer:
         self._leave()
 
     async def pause(self) -> None:
-        """Let others have their turns, where this slice has lasted long enough."""
+        """Let other work run, where this slice has lasted long enough."""
         if time.perf_counter() - self._began >= SLICE_S:
             await self.end_slice()
 
     async def end_slice(self) -> None:
-        """Let others have their turns before something that cannot be divided."""
+        """Let other work run before something that cannot be divided."""
         self._leave()
-        # Without it a turn that nobody waits for would be taken again at once.
+        # Without it, a semaphore that nobody waits for would be acquired again at once.
         await asyncio.sleep(0)
         await self._loop.take_turn(self._account_id)
         self._has_turn = True

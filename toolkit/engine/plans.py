@@ -1,4 +1,4 @@
-"""Plans: what a task would do; a dry run and the task itself share `Plans.make`."""
+"""The service of `/v1/plans`; a dry run and a task itself share `Plans.make`."""
 
 import asyncio
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ LONG_OBJECTIVE = 1_000
 
 
 class Plans:
-    """`/v1/plans`, and the planning of tasks."""
+    """The service of `/v1/plans`, which also plans tasks."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
@@ -47,7 +47,7 @@ class Plans:
         await check_place(self._core, account_id, wanted.endpoint_id, wanted.compute_id)
 
     async def create(self, account_id: str, request: PlanCreate) -> Plan:
-        """Plan an objective and keep the plan; nothing is spent."""
+        """Plan an objective and store the plan; spend nothing."""
         await self.check(account_id, request)
         plan = await self.make(account_id, request)
         await self._core.quotas.check_room(account_id, 1)
@@ -55,7 +55,7 @@ class Plans:
         return plan
 
     async def get(self, account_id: str, plan_id: str) -> Plan:
-        """One plan.
+        """Return one plan.
 
         Raises:
             RequestError: `NOT_FOUND`.
@@ -66,7 +66,7 @@ class Plans:
         return Plan.model_validate_json(str(row["doc"]))
 
     async def list(self, account_id: str, limit: int, before: str | None) -> list[Plan]:
-        """A page of plans, newest first."""
+        """Return a page of plans, newest first."""
         rows = await self._core.store.page("plans", account_id, limit=limit, before=before)
         return [Plan.model_validate_json(str(row["doc"])) for row in rows]
 
@@ -86,7 +86,7 @@ class Plans:
             },
         )
         if len(request.objective) > LONG_OBJECTIVE:
-            # On a thread, as to read it takes too long for the loop; what it reads, nobody changes.
+            # On a thread, as it would block the loop too long; what it reads is never changed.
             making = asyncio.to_thread(make_plan, request.objective, request.constraints, view)
             draft = await making
         else:
@@ -106,7 +106,7 @@ class Plans:
         )
 
     def _usable(self, constraints: Constraints) -> Sequence[Capability]:
-        """What may be planned with, in registry order.
+        """Return the capabilities that may be planned with, in registry order.
 
         Raises:
             RequestError: `NOT_FOUND`, `CAPABILITY_UNAVAILABLE`.
@@ -120,10 +120,10 @@ class Plans:
     async def _cost(
         self, account_id: str, request: PlanCreate, draft: PlanDraft
     ) -> tuple[CostRange, str | None]:
-        """What a plan may come to, and why its budget rules it out, if it does."""
+        """Estimate what a plan may cost, and say why its budget rules it out, if it does."""
         if not draft.nodes or draft.missing_capabilities:
             return CostRange(), None
-        # Whatever the budget leaves: one too small is to be made as large as this.
+        # Regardless of the budget: this is what one that is too small has to be raised to.
         estimates = await self._estimates(account_id, request, draft.nodes, "any")
         cost = sum_up(estimates.values())
         limit = request.constraints.max_cost_usd
@@ -131,7 +131,7 @@ class Plans:
             return cost, None
         estimates = await self._estimates(account_id, request, draft.nodes, "left")
         refusal = explain_unaffordable(estimates, limit)
-        if refusal is None:  # the budget is kept, whatever would be asked
+        if refusal is None:  # the budget caps the cost, whatever is called
             cost.expected = None if cost.expected is None else min(cost.expected, limit)
             cost.high = None if cost.high is None else min(cost.high, limit)
         return cost, refusal
@@ -139,7 +139,7 @@ class Plans:
     async def _estimates(
         self, account_id: str, request: PlanCreate, nodes: Sequence[PlanNode], room: Room
     ) -> dict[str, Estimate]:
-        """What each node may come to, as the workflow that the plan becomes is estimated."""
+        """Estimate what each node may cost, as for the workflow that the plan becomes."""
         registry = self._core.registry
         by_id = {node.id: registry.require(node.capability) for node in nodes}
         options = node_options(workflow_of(request.objective, request.constraints, nodes))
@@ -160,7 +160,7 @@ class Plans:
 
     @staticmethod
     def inserted(account_id: str, plan: Plan) -> Insert:
-        """A plan as a row."""
+        """Make the insert of a plan's row."""
         row: dict[str, object] = {
             "id": plan.id,
             "account_id": account_id,
@@ -173,7 +173,7 @@ class Plans:
 def workflow_of(
     objective: str, constraints: Constraints, nodes: Sequence[PlanNode]
 ) -> WorkflowCreate:
-    """The workflow that a plan becomes."""
+    """Make the request for the workflow that a plan becomes."""
     return WorkflowCreate(
         name=objective.strip()[:200],
         endpoint_id=constraints.endpoint_id,

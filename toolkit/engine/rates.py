@@ -1,4 +1,4 @@
-"""How often somebody may ask: token buckets, one for each key or address."""
+"""Rate limits: token buckets, one for each API key or address."""
 
 import time
 from collections import OrderedDict
@@ -8,10 +8,10 @@ KEPT = 10_000
 
 
 class Rates:
-    """So many a second for each name, and so many at once after a pause.
+    """A token bucket for each name: so many requests a second, and a burst after a pause.
 
-    Buckets are this process's own; of more than `KEPT` the one that was longest not asked for is
-    forgotten, which is full again unless as many others came meanwhile.
+    Buckets are this process's own; of more than `KEPT` the least recently used is dropped, which
+    by then is most likely full again.
 
     >>> rates = Rates(per_s=10, burst=2, clock=lambda: 0.0)
     >>> [rates.wait_s("ada") for _ in range(3)]
@@ -27,7 +27,7 @@ class Rates:
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def wait_s(self, name: str) -> float:
-        """Take one; 0, or the seconds after which there is one again."""
+        """Take a token and return 0, or return the seconds until there is one."""
         at = self._clock()
         left, since = self._buckets.pop(name, (self._burst, at))
         left = min(self._burst, left + (at - since) * self._per_s)

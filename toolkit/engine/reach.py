@@ -1,4 +1,4 @@
-"""How vendors are reached: what it takes to ask one, without anything that is kept here."""
+"""The context that is needed to call vendors, without a store."""
 
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -13,12 +13,12 @@ from toolkit.secrets import SecretResolver
 from toolkit.settings import SANDBOX_URL, Settings, Timeouts
 
 R = TypeVar("R", bound=Reply)
-MAX_REMEMBERED = 1024  # connections and models, of which the process knows what they refuse
+MAX_REMEMBERED = 1024  # connections and models whose refused parameters this process remembers
 
 
 @dataclass(kw_only=True)
 class Reach:
-    """The vendors, the way to them, and who resolves the pointers to their keys."""
+    """The vendors, the driver that calls them, and the resolver of pointers to their keys."""
 
     settings: Settings
     registry: Registry
@@ -29,7 +29,7 @@ class Reach:
     _refusals: dict[tuple[str | None, ...], set[str]] = field(default_factory=dict)
 
     def timeouts(self, vendor_id: str, capability_id: str = "") -> Timeouts:
-        """How long a call may take; worked out once, as every job asks."""
+        """Return the timeouts of a call; computed once, as every job asks."""
         found = self._timeouts.get((vendor_id, capability_id))
         if found is None:
             found = self.settings.timeouts_of(vendor_id, capability_id)
@@ -65,7 +65,7 @@ class Reach:
         )
 
     def _hosts(self, vendor: Vendor) -> tuple[dict[str, str], bool]:
-        """A vendor's hosts, and whether another server stands in for it; every job asks."""
+        """Return a vendor's hosts, and whether another server stands in for it; computed once."""
         found = self._known_hosts.get(vendor.id)
         if found is None:
             settings = self.settings.vendors.get(vendor.id)
@@ -76,13 +76,13 @@ class Reach:
         return found
 
     def _refusals_of(self, asked: tuple[str | None, ...]) -> set[str]:
-        """What a server is known to refuse; the longest known is forgotten for the newest."""
+        """Return what a server is known to refuse; a new entry may evict the oldest."""
         if asked not in self._refusals and len(self._refusals) >= MAX_REMEMBERED:
             del self._refusals[next(iter(self._refusals))]
         return self._refusals.setdefault(asked, set())
 
     async def secret(self, connection: Connection) -> str:
-        """What a connection's pointer leads to.
+        """Resolve the secret of a connection.
 
         Raises:
             WorkError: `SECRET_UNRESOLVED`.

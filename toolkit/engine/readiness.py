@@ -1,8 +1,7 @@
-"""Which of the work that was left lying this process may go on with.
+"""Readiness of abandoned work: whether this process can resolve the secrets that it needs.
 
-Work is taken up by a process that can resolve the secrets it needs. Others leave it, with
-`status_detail: "waiting_secret"`: it would fail for good where it only had to wait (decisions,
-"Opening a directory").
+A process that cannot leaves the work, with `status_detail: "waiting_secret"`: there it would fail
+for good where it only had to wait (decisions, "Opening a directory").
 """
 
 import json
@@ -28,17 +27,17 @@ Pool = dict[str, list[Connection]]
 
 
 class Readiness:
-    """Looks at roots before they are taken up, and tells on their records what they wait for."""
+    """The check of work items before they are resumed; it records what they wait for."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        # When a root, or a connection, is next looked at; and what was found the last time.
+        # When a work item, or a connection, is next checked; and the last result.
         self._waiting: dict[str, float] = {}
         self._resolved: dict[str, tuple[float, bool]] = {}
         self._told: set[str] = set()
 
     async def is_ready(self, root: Row) -> bool:
-        """Whether a root can be gone on with here; cancelling needs nothing."""
+        """Tell whether a work item can be resumed here; to cancel one needs no secret."""
         root_id = str(root["id"])
         if root["cancel_requested"]:
             return True
@@ -47,7 +46,7 @@ class Readiness:
         pool = await self._core.connection_pool(str(root["account_id"]))
         try:
             needs = await self._usable(root, pool)
-        except ValueError:  # whoever begins with it will say what is wrong with its record
+        except ValueError:  # an unreadable record: whoever runs it reports what is wrong
             return True
         for usable in needs:
             if usable and not any([await self._resolves(one) for one in usable]):
@@ -58,18 +57,18 @@ class Readiness:
         return True
 
     async def is_news(self, root: Row) -> bool:
-        """Whether a root waits for a secret, and its record may not say so yet."""
+        """Tell whether a work item waits for a secret, and its record may not say so yet."""
         return root["id"] in self._waiting and root["id"] not in self._told
 
     async def tell(self, lease: Lease, *, waiting: bool) -> None:
-        """Have a root's record say that it waits for a secret, or no longer."""
+        """Record that a work item waits for a secret, or no longer."""
         if waiting:
             self._told.add(lease.root_id)
         with suppress(LeaseLost):
             await self._core.store.write(await self._changes(lease, waiting), lease=lease)
 
     async def _usable(self, root: Row, pool: Pool) -> Iterable[Collection[Connection]]:
-        """The connections that would do, for each thing that is yet to be done."""
+        """Find the connections that would do, for each job that is yet to be done."""
         root_id = str(root["id"])
         if root["kind"] in ("run", "job"):
             named = {"run_id": root_id} if root["kind"] == "run" else {"id": root_id}
@@ -79,7 +78,7 @@ class Readiness:
             return await self._of_workflow(root_id, pool)
         row = await self._core.store.get("tasks", root_id)
         workflow_id = None if row is None else json.loads(str(row["doc"])).get("workflow_id")
-        if workflow_id is None:  # what its plan will need is not known: any one lets it begin
+        if workflow_id is None:  # not planned yet, so its needs are unknown: any one will do
             return [[one for some in pool.values() for one in some]]
         return await self._of_workflow(str(workflow_id), pool)
 
@@ -105,7 +104,7 @@ class Readiness:
         job = read_job(row)
         if job.status in FINAL_STATUSES:
             return []
-        if row["vendor_job_id"] is not None:  # it is attached to where it is under way
+        if row["vendor_job_id"] is not None:  # it is resumed at the vendor where it is under way
             return [one for some in pool.values() for one in some if one.id == job.connection_id]
         return self._of_capability(job.capability, job.options, pool)
 
@@ -115,7 +114,7 @@ class Readiness:
         try:
             vendors = self._core.registry.backends(self._core.registry.require(capability))
         except ToolkitError:
-            return []  # it is not known here any more, and says so when it is begun
+            return []  # not known here any more, which is reported when it is run
         usable = [one for vendor in vendors for one in pool.get(vendor.id, [])]
         pin = options.provider
         return [one for one in usable if pin is None or pin in (one.provider, one.id)]
@@ -131,7 +130,7 @@ class Readiness:
         return found
 
     async def _changes(self, lease: Lease, waiting: bool) -> list[Change]:
-        """What is written where the record does not say so yet, or still does."""
+        """Return the changes for records that do not show the waiting yet, or still do."""
         store, root_id = self._core.store, lease.root_id
         record: Job | Workflow | Task
         if lease.kind in ("run", "job"):

@@ -1,4 +1,4 @@
-"""The registry: which capabilities there are, who can serve each, and what input each takes."""
+"""The registry of capabilities, of the vendors that can serve each, and of their schemas."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property
@@ -23,17 +23,17 @@ POLICY = "the default provider while it is well, else the best of the other allo
 
 
 class Registry:
-    """Capabilities in registry order and the vendors behind them.
+    """A registry of capabilities, in order, and of the vendors that serve them.
 
-    Which connections a capability allows is not written down anywhere: it is every vendor that
-    offers the operation the capability needs.
+    No list says which connections a capability allows: it is every vendor that offers the operation
+    the capability needs.
     """
 
     def __init__(self, capabilities: Iterable[Capability], vendors: Mapping[str, Vendor]) -> None:
         self._by_id: dict[str, dict[str, Capability]] = {}
         for capability in capabilities:
             self._by_id.setdefault(capability.id, {})[capability.version] = capability
-        # Every node of every workflow is looked up several times, by one of these names.
+        # By name and by `name@version`: every node of every workflow is looked up several times.
         self._named = {bare: self._newest(versions) for bare, versions in self._by_id.items()}
         for versions in self._by_id.values():
             self._named |= {capability.name: capability for capability in versions.values()}
@@ -41,14 +41,14 @@ class Registry:
 
     @classmethod
     def load(cls, extra: Sequence[Capability] = ()) -> "Registry":
-        """The built-in capabilities and vendors, those of entry points, and `extra` ones."""
+        """Load the built-in capabilities and vendors, those of entry points, and `extra` ones."""
         from toolkit.capabilities import load_capabilities
         from toolkit.vendors import load_vendors
 
         return cls([*load_capabilities(), *extra], load_vendors())
 
     def newest(self) -> list[Capability]:
-        """The newest available version of each capability, in registry order."""
+        """List the newest available version of each capability, in registry order."""
         chosen = (self._newest(versions) for versions in self._by_id.values())
         return [capability for capability in chosen if capability.status == "available"]
 
@@ -58,11 +58,11 @@ class Registry:
         return max(offered, key=lambda c: (len(c.version), c.version))
 
     def find(self, name: str, version: str | None = None) -> Capability:
-        """The capability called `name` or `name@version`, in that or its newest version.
+        """Find the capability called `name` or `name@version`, in that or its newest version.
 
         Raises:
             RequestError: `NOT_FOUND` for an unknown id or version, `INVALID_REQUEST` when name
-                and version disagree, `CAPABILITY_UNAVAILABLE` is for `require`.
+                and version disagree; `CAPABILITY_UNAVAILABLE` comes from `require` alone.
         """
         if version is None and name in self._named:
             return self._named[name]
@@ -80,7 +80,7 @@ class Registry:
         return versions[wanted] if wanted is not None else self._newest(versions)
 
     def require(self, name: str, version: str | None = None) -> Capability:
-        """Like `find`, for work: a planned capability is refused.
+        """Find a capability to run, like `find`; refuse one that is only planned.
 
         Raises:
             RequestError: also `CAPABILITY_UNAVAILABLE`.
@@ -93,7 +93,7 @@ class Registry:
         return capability
 
     def backends(self, capability: Capability) -> list[Vendor]:
-        """The vendors that can serve a capability, in the order of the specification's labels."""
+        """Find the vendors that can serve a capability, in order of the specification's labels."""
         return self._backends.get(capability.operation, []) if capability.operation else []
 
     @cached_property
@@ -108,11 +108,11 @@ class Registry:
         return offered
 
     def records(self) -> list[CapabilityRecord]:
-        """Every version of every capability as the contract shows it, in registry order."""
+        """Return every version of every capability as the contract shows it, in registry order."""
         return [self.record(c) for versions in self._by_id.values() for c in versions.values()]
 
     def record(self, capability: Capability) -> CapabilityRecord:
-        """The capability object of the specification's table."""
+        """Make the capability object of the specification's table."""
         vendors = [vendor.id for vendor in self.backends(capability)]
         providers = [SourceProvider(requires_connection=vendor) for vendor in vendors]
         if not capability.needs_connection:
@@ -152,7 +152,7 @@ def validate_input(
     """Check an input against a capability's schema; fields that upstream fills may be missing.
 
     Returns:
-        the input as the capability's model, or none while such a field is missing.
+        the input as the capability's model; none while such a field is missing.
 
     Raises:
         RequestError: `INVALID_REQUEST` with the path of each fault.
@@ -181,7 +181,7 @@ def validate_input(
 
 
 def fillable_fields(capability: Capability, upstream: Iterable[Capability]) -> frozenset[str]:
-    """The input fields that the artifacts of `upstream` capabilities can fill."""
+    """Find the input fields that the artifacts of `upstream` capabilities can fill."""
     if not capability.takes:
         return frozenset()
     yielded = [producer.yields for producer in upstream]
@@ -193,7 +193,7 @@ def fillable_fields(capability: Capability, upstream: Iterable[Capability]) -> f
 
 
 def max_length_of(model: type[BaseModel], field: str) -> int | None:
-    """How many characters a text field may have."""
+    """Find the most characters that a text field may have; none for no limit."""
     limits = (getattr(rule, "max_length", None) for rule in model.model_fields[field].metadata)
     return next((limit for limit in limits if isinstance(limit, int)), None)
 
@@ -204,7 +204,7 @@ def _schema(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def _field_docs(model: type[BaseModel]) -> dict[str, object]:
-    """The older, flat description of a schema: a line for each field."""
+    """Describe a schema in the older, flat form: a line for each field."""
     properties: dict[str, Any] = _schema(model).get("properties", {})
     return {
         name: str(doc.get("description") or doc.get("type") or "any")

@@ -1,4 +1,4 @@
-"""Workflows that run again, in whole or in part, without paying twice for what is there."""
+"""Retries and forks of workflows, which do not pay twice for results that exist."""
 
 import json
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from toolkit.store import Change, Emit, Lease, Update
 
 
 class Reruns:
-    """`/v1/workflows/{id}/retry` and `/v1/workflows/{id}/fork`."""
+    """The service of `/v1/workflows/{id}/retry` and `/v1/workflows/{id}/fork`."""
 
     def __init__(self, core: Core, roots: Roots, workflows: Workflows) -> None:
         self._core = core
@@ -30,8 +30,8 @@ class Reruns:
     ) -> Workflow:
         """Run a workflow that did not complete again, from its failed nodes on.
 
-        The id and the completed nodes stay, and so does what has been spent. What more it costs is
-        charged to the key that asks for it.
+        The id and the completed nodes stay, and so does what has been spent. Further costs are
+        charged to the key of the request.
 
         Raises:
             RequestError: `NOT_FOUND`; `CONFLICT` unless it is failed or cancelled and not a
@@ -54,13 +54,13 @@ class Reruns:
         try:
             await self._queue_again(workflow, lease)
         except BaseException:
-            await self._roots.give_back(lease)  # it is as ended as it was
+            await self._roots.give_back(lease)  # nothing was changed: it has still ended
             raise
         self._roots.start(lease)
         return await self._workflows.get(account_id, workflow_id)
 
     async def _queue_again(self, workflow: Workflow, lease: Lease) -> None:
-        """Write a workflow and its failed jobs down as they are to be run again."""
+        """Reset a workflow and its failed jobs in the store, so that they run again."""
         rows = await self._core.store.find("jobs", workflow_id=workflow.id)
         changes: list[Change] = []
         for row in rows:
@@ -108,7 +108,7 @@ class Reruns:
 
     @staticmethod
     def _again(source: Workflow, request: WorkflowFork) -> set[str]:
-        """The nodes that a fork runs again."""
+        """Find the nodes that a fork runs again."""
         depends_on = {node.id: node.depends_on for node in source.nodes}
         faults = []
         again: set[str] = set()
@@ -131,7 +131,7 @@ class Reruns:
 def _asked_again(
     source: Workflow, spec: Mapping[str, Any], overrides: Mapping[str, JsonObject]
 ) -> WorkflowCreate:
-    """The request that a workflow came of, with other inputs for some nodes."""
+    """Rebuild the request that a workflow was created by, with other inputs for some nodes."""
     return WorkflowCreate(
         name=source.name,
         endpoint_id=source.endpoint_id,
@@ -152,7 +152,7 @@ def _asked_again(
 
 
 def _as_drafted(workflow: Workflow) -> Workflow:
-    """A record as it was before anything of it ran; what was created stays."""
+    """Reset a record to before anything of it ran; when it was created stays."""
     bare = [
         Node(
             id=n.id,
@@ -169,7 +169,7 @@ def _as_drafted(workflow: Workflow) -> Workflow:
 
 
 def _renew(job: Job) -> None:
-    """Queue a job again; its tries and what they cost stay."""
+    """Reset a job to queued; its attempts and what they cost stay."""
     job.status, job.status_detail, job.error = "queued", None, None
     job.started_at = job.completed_at = job.latency_ms = job.queue_ms = None
     job.retry_count = 0

@@ -1,4 +1,4 @@
-"""Reviews by a person: a task that has ended is passed, failed, or run again in part."""
+"""The service of reviews by a person, who passes, fails or re-runs part of an ended task."""
 
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.plans import Plan
@@ -24,7 +24,7 @@ _SCORES = {"pass": 1.0, "retry": 0.5, "fail": 0.0}
 
 
 class Reviews:
-    """`/v1/tasks/{id}/reviews`."""
+    """The service of `/v1/tasks/{id}/reviews`."""
 
     def __init__(
         self,
@@ -45,9 +45,9 @@ class Reviews:
     async def create(
         self, account_id: str, task_id: str, request: ReviewCreate, *, key_id: str | None = None
     ) -> Task:
-        """Have a person's verdict on a task that has ended stand instead of the reviewer's.
+        """Replace the reviewer's verdict on a task that has ended by a person's.
 
-        What a retry costs is charged to the key that asks for it.
+        The costs of a retry are charged to the key of the request.
 
         Raises:
             RequestError: `NOT_FOUND`; `CONFLICT` for a task that is still worked on, made nothing,
@@ -73,7 +73,7 @@ class Reviews:
             task.reviews.append(verdict)
             await self._carry_out(task, lease, workflow, plan, verdict)
         except BaseException:
-            await self._roots.give_back(lease)  # it is as ended as it was
+            await self._roots.give_back(lease)  # nothing was changed: it has still ended
             raise
         if verdict.decision == "retry":
             self._roots.start(lease)
@@ -84,7 +84,7 @@ class Reviews:
     async def _carry_out(
         self, task: Task, lease: Lease, workflow: Workflow, plan: Plan, verdict: Review
     ) -> None:
-        """Do to a task what a verdict says."""
+        """Apply a verdict to a task."""
         task.error, task.completed_at = None, None
         task.final_artifact_id, task.artifact_ids = None, {}
         if verdict.recommended_action is not None:
@@ -96,7 +96,7 @@ class Reviews:
 
 
 def _verdict(task: Task, workflow: Workflow, request: ReviewCreate) -> Review:
-    """A person's verdict as a review.
+    """Make the review of a person's verdict.
 
     Raises:
         RequestError: `CONFLICT`, `INVALID_REQUEST`.
@@ -124,7 +124,7 @@ def _verdict(task: Task, workflow: Workflow, request: ReviewCreate) -> Review:
 
 
 def _action(task: Task, workflow: Workflow, request: ReviewCreate) -> RecommendedAction | None:
-    """What a retry runs again: the node that is named, or the one that delivers.
+    """Choose what a retry runs again: the node that is named, or the one that delivers.
 
     Raises:
         RequestError: `CONFLICT` when no retry is left, `INVALID_REQUEST`.

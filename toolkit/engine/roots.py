@@ -1,7 +1,7 @@
-"""Roots: what a caller asked for, and which process works on it.
+"""Leases on work items: which process works on which run, workflow or task.
 
-A run, workflow or task is carried out by the process that holds its lease. New work is leased by
-the process that accepted it; work whose process has gone is claimed by another one.
+A work item is run by the process that holds its lease. New work is leased by the process that
+accepted it; work whose process has gone is claimed by another one.
 """
 
 import asyncio
@@ -21,42 +21,42 @@ log = logging.getLogger(__name__)
 Handler = Callable[[Lease], Awaitable[None]]
 CLAIM_AT_ONCE = 64
 LET_GO_S = 1.0
-CANCEL_WAIT_S = 10.0  # for the end of what is cancelled to be written down
+CANCEL_WAIT_S = 10.0  # until the end of what is cancelled is written down
 
 
 class Roots:
-    """Starts the handler of each leased root, renews the leases and claims what is left lying."""
+    """The manager of leases: runs each work item's handler, renews, and claims abandoned work."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
         self._readiness = Readiness(core)
-        # What was left lying and may be taken up here; none is everything.
+        # The abandoned work that may be taken up here; none is everything.
         self._scope: set[str] | None = set()
         self._handlers: dict[str, Handler] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
         self._keeper: asyncio.Task[None] | None = None
         self._interval_s = min(1.0, core.settings.lease_s / 5)
-        # On a thread: to the others, a loop that something holds would look like one that is gone.
+        # On a thread: other processes would take a blocked event loop for a process that is gone.
         self._heartbeat = Heartbeat(
             core.store.renew_leases, lambda: bool(self._running), self._interval_s
         )
-        # Leases that the store did not take back: until it does, nobody can claim their roots.
+        # Leases that could not be released: until they are, nobody can claim their work items.
         self._unreleased: set[Lease] = set()
 
     def handle(self, kind: str, handler: Handler) -> None:
-        """Say who carries out roots of a kind: `run`, `workflow` or `task`."""
+        """Register who runs work items of a kind: `run`, `job`, `workflow` or `task`."""
         self._handlers[kind] = handler
 
     @property
     def running(self) -> int:
-        """How many roots this process is working on."""
+        """The number of work items that this process is working on."""
         return len(self._running)
 
     async def open(self, *, take_up: bool) -> None:
-        """Keep the leases of what is worked on here.
+        """Start to renew the leases of what is worked on here.
 
         Args:
-            take_up: also take up what was left lying, now and later.
+            take_up: also take up abandoned work, now and later.
         """
         self._scope = None if take_up else set()
         await self._claim()
@@ -64,17 +64,17 @@ class Roots:
         self._keeper = asyncio.create_task(self._keep(), name="lease keeper")
 
     def start(self, lease: Lease) -> None:
-        """Work on a root that this process holds."""
+        """Start to work on a work item that this process has the lease of."""
         if lease.root_id not in self._running and not self._core.draining:
             task = asyncio.create_task(self._carry_out(lease), name=lease.root_id)
             self._running[lease.root_id] = task
 
     async def reopened(self, root_id: str, key_id: str | None = None) -> Lease:
-        """The lease of a root that has ended; whoever ended it may be about to let go of it.
+        """Lease a work item that has ended; whoever ended it may be about to release it.
 
         Args:
-            root_id: which.
-            key_id: the key that more work is asked for with, which is charged for it.
+            root_id: the id of the work item.
+            key_id: the API key of the request for more work, which is charged for it.
 
         Raises:
             RequestError: `CONFLICT` when it is being worked on.
@@ -87,24 +87,24 @@ class Roots:
         return lease
 
     async def give_back(self, lease: Lease) -> None:
-        """Let go of a root that was taken and not begun; later, where the store is out of reach."""
+        """Release a lease whose work was not begun; later, where the store is out of reach."""
         await self._release(lease, done=True)
 
     async def take_up(self, root_id: str) -> None:
-        """Go on with one root as soon as it can be, if it was left lying."""
+        """Resume one work item as soon as possible, if it was abandoned."""
         if self._scope is not None:
             self._scope.add(root_id)
             await self._claim()
 
     async def cancel(self, root_id: str) -> None:
-        """Have a root cancelled, here or by the process that holds it."""
+        """Have a work item cancelled, here or by the process that has its lease."""
         if root_id not in self._running:
             for lease in await self._core.store.claim(1, partial(_is_root, root_id)):
                 self.start(lease)
         task = self._running.get(root_id)
         if task is not None:
-            await asyncio.sleep(0)  # cancelled before its first step, it could not say so
-            if not task.cancelling():  # once more, it would be cut off as it writes down its end
+            await asyncio.sleep(0)  # cancelled before its first step, it could not record that
+            if not task.cancelling():  # once more, it would be cut off as it records its end
                 task.cancel()
             await asyncio.wait([task], timeout=CANCEL_WAIT_S)
             if not task.done():
@@ -117,7 +117,7 @@ class Roots:
             await self._core.store.request_cancel(root_id)
 
     async def close(self, grace_s: float) -> None:
-        """Let what runs go on for `grace_s` seconds, then leave the rest to be resumed."""
+        """Let running work go on for `grace_s` seconds, then leave the rest to be resumed."""
         if self._keeper is not None:
             self._keeper.cancel()
             await asyncio.wait([self._keeper])
@@ -164,7 +164,7 @@ class Roots:
             await asyncio.sleep(self._interval_s)
             try:
                 for lease in list(self._unreleased):
-                    # What could not be written is not known to be done: it is taken up again.
+                    # It is not known whether its last writes were stored: it is taken up again.
                     await self._release(lease, done=False)
                 if self._running:
                     for root_id in await self._core.store.cancel_requested():
@@ -180,7 +180,7 @@ class Roots:
         for lease in await self._core.store.claim(CLAIM_AT_ONCE, self._is_ready):
             await self._readiness.tell(lease, waiting=False)
             self.start(lease)
-        # Who waits for what is left is told why, once.
+        # The record of what still has to wait says why; that is written once.
         for lease in await self._core.store.claim(CLAIM_AT_ONCE, self._readiness.is_news):
             await self._readiness.tell(lease, waiting=True)
             await self._release(lease, done=False)

@@ -1,4 +1,4 @@
-"""The router: which connection and model serve a job. Pure: it is told all it weighs."""
+"""The router: chooses the connection and model that serve a job; a pure function."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from toolkit.plugins.pricing import price
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """How much each property of a candidate counts."""
+    """The weight of each property of a candidate."""
 
     cost: float = 0.0
     latency: float = 0.0
@@ -33,7 +33,8 @@ WEIGHTS: Mapping[str, Weights] = {
     "balanced": Weights(cost=0.4, latency=0.2, quality=0.25, reliability=0.15),
 }
 _POINTER = f"{Prefix.CONNECTION}_"
-# Without a wish, each vendor's default model is asked; this orders those after the default one.
+# Without `optimize_for`, each vendor is asked for its default model; this orders the vendors after
+# the default one.
 DEFAULT_WEIGHTS = Weights(cost=0.6, latency=0.2, reliability=0.2)
 
 
@@ -78,7 +79,7 @@ def check(capability: Capability, options: Options, backends: Backends) -> None:
 
 
 def servable(capability: Capability, options: Options, backends: Backends) -> bool:
-    """Whether any connection could carry out the operation that a capability makes do without."""
+    """Tell whether any connection could run an operation that the capability can do without."""
     options, backends = resolve_pin(options, backends)
     kind = capability.operation.kind if capability.operation else ""
     return any(
@@ -88,13 +89,13 @@ def servable(capability: Capability, options: Options, backends: Backends) -> bo
 
 
 def _is_usable(vendor: Vendor, kind: str, options: Options, backends: Backends) -> bool:
-    """Whether a vendor has a model that can be asked where the options would have it."""
+    """Tell whether a vendor has a model that can be called at the place the options name."""
     models = backends.models.get(vendor.id) or (Model("", kind),)
     return any(_serves(vendor, model, options) for model in models)
 
 
 def _default_model(vendor: Vendor, options: Options, backends: Backends) -> Model | None:
-    """The model that a vendor is asked for when nothing else decides."""
+    """Return the model that a vendor is asked for by default."""
     models = backends.models.get(vendor.id) or (None,)
     return next((m for m in models if m is None or _serves(vendor, m, options)), models[0])
 
@@ -115,7 +116,7 @@ def route(
     backends: Backends,
     money: Money | None = None,
 ) -> Routing:
-    """Rank the backends; the first candidate that is not excluded is called first.
+    """Rank the candidates; the first that is not excluded is called first.
 
     A pin leaves only its provider. Without `optimize_for`, the capability's default provider comes
     first, asked for its default model. With it, every model that a vendor may be asked for is
@@ -125,10 +126,10 @@ def route(
     candidate, in the order in which they are used (`Backends.considered`).
 
     Args:
-        capability: what is asked for.
-        options: how.
-        operation: what a vendor is asked for; none where no vendor is.
-        backends: who there is.
+        capability: the capability to serve.
+        options: the options of the run.
+        operation: the operation to ask a vendor for; none where no vendor is needed.
+        backends: the vendors, models and connections to choose from.
         money: what budgets leave; by default the whole of the options' own.
     """
     money = Money.of(options) if money is None else money
@@ -143,7 +144,7 @@ def route(
     best = _Best.of([c for c in candidates if not c.excluded] or candidates)
     for candidate in candidates:
         candidate.score = score(candidate, best, weights)
-    # A model of a vendor ranks as by the first connection that it may be asked by.
+    # A vendor's model ranks by the first connection that it may be called by.
     scores: dict[tuple[str, str | None], float] = {}
     for candidate in sorted(candidates, key=lambda one: one.excluded):
         scores.setdefault((candidate.provider, candidate.model), candidate.score or 0.0)
@@ -169,7 +170,7 @@ def route(
 
 
 def soonest(routing: Routing, backends: Backends) -> float | None:
-    """Seconds until a candidate that only cools down may be called; none if there is none."""
+    """Return the seconds until a candidate that only cools down may be called; none if none."""
     waits = [
         backends.state(backends.find(c)).wait_s
         for c in routing.candidates
@@ -200,7 +201,7 @@ class _Best:
 
 
 def score(candidate: Candidate, best: _Best, weights: Weights) -> float:
-    """How good a candidate is, from 0 to 1, by a weighted sum of four shares of the best.
+    """Score a candidate, from 0 to 1, by a weighted sum of four shares of the best.
 
     - cost: the lowest expected dollars for this very input over its own; 0 if its price is
       unknown, which is never cheap; 1 if it is free.
@@ -223,17 +224,17 @@ def score(candidate: Candidate, best: _Best, weights: Weights) -> float:
 
 
 def _share(best: float, own: float) -> float:
-    """The best of two costs or times over the other; what costs nothing is beyond compare."""
+    """Return the best cost or time over a candidate's own; what costs nothing scores 1."""
     if own <= 0:
         return 1.0
-    # A free rival would make every other share 0, and hide how they differ.
+    # A free candidate would make every other share 0, and hide how they differ.
     return best / own if best > 0 else 0.5 / (1.0 + own)
 
 
 def _considered(
     options: Options, backends: Backends
 ) -> Iterator[tuple[Vendor, Connection | None, Model | None]]:
-    """Pair each vendor's connections and models; the spare ones with what they may be asked for."""
+    """Pair each vendor's connections and models; spare connections with eligible models only."""
     for vendor in backends.vendors:
         models = backends.models.get(vendor.id) or (None,)
         default = _default_model(vendor, options, backends)
@@ -323,12 +324,12 @@ def _candidate(
 def _estimate(
     vendor: Vendor, model: Model | None, options: Options, operation: Operation[Any] | None
 ) -> Decimal | None:
-    """What a candidate is expected to cost where it is asked to run."""
+    """Estimate what a candidate costs at the place where it is to run."""
     placed = vendor.takes_place(model)
     if placed and options.compute_id is not None:
         return Decimal(0)  # a pod is billed by the hour, whatever it does
     if placed and options.endpoint_id is not None:
-        return None  # by the second of its GPU, and nobody knows how many before
+        return None  # billed by the GPU second, of which the number is unknown before
     return estimate_usd(operation, model)
 
 
@@ -350,7 +351,7 @@ def _policy(options: Options) -> str:
 
 
 def estimate_usd(operation: Operation[Any] | None, model: Model | None) -> Decimal | None:
-    """The most an operation is expected to cost; none where the price is unknown."""
+    """Estimate the most that an operation costs; none where the price is unknown."""
     if operation is None:
         return Decimal(0)
     return price(model, operation.units()) if model is not None else None

@@ -1,4 +1,4 @@
-"""Jobs, the one unit of execution: from queued to an artifact, or to an error."""
+"""The executor of jobs, the one unit of execution: from queued to an artifact or an error."""
 
 import asyncio
 import logging
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 class JobRunner:
-    """Executes jobs; runs and workflow nodes are the same to it."""
+    """The executor of jobs; runs and workflow nodes are the same to it."""
 
     def __init__(self, core: Core, artifacts: Artifacts) -> None:
         self._core = core
@@ -40,7 +40,7 @@ class JobRunner:
         self._cache = Cache(core)
 
     async def execute(self, work: Work) -> Ended:
-        """Carry a job out until it is in a final state.
+        """Execute a job until it is in a final state.
 
         Returns:
             what came of it, once the final state is on its way to the store.
@@ -53,7 +53,7 @@ class JobRunner:
             return await self._in_time(work)
 
     async def _in_time(self, work: Work) -> Ended:
-        """Carry a job out within its deadline; however that ends, it is written down."""
+        """Run a job within its deadline, and write down how it ended."""
         deadline_s = work.job.options.deadline_s
         try:
             if deadline_s is None:
@@ -70,7 +70,7 @@ class JobRunner:
             return self._fail(work, overdue(deadline_s))
 
     async def _in_turn(self, work: Work) -> Ended:
-        """Carry a job out once there is room for it."""
+        """Run a job once a concurrency slot is free for it."""
         if work.new and self._core.slots.full(work.account_id):
             self._core.store.write(work.written(), lease=work.lease)
         async with self._core.slots.place(work.account_id, work.lease.root_id):
@@ -80,7 +80,7 @@ class JobRunner:
             return await self._to_the_end(work)
 
     async def _to_the_end(self, work: Work) -> Ended:
-        """Carry a job out, again while retries are left."""
+        """Run a job, again while retries are left."""
         while True:
             try:
                 return await self._carry_out(work)
@@ -108,11 +108,11 @@ class JobRunner:
             job.queue_ms = max(0, int((started - job.created_at).total_seconds() * 1000))
         if not work.capability.needs_connection:
             self._local_attempt(job, started)
-        # Not waited for: it is written before whatever this job writes next.
+        # Not awaited: it is written before whatever this job writes next.
         self._core.store.write(work.written("running", started), lease=work.lease, eager=False)
 
     def _again(self, work: Work) -> None:
-        """A node retry: the same job, once more."""
+        """Mark the job as running once more, which is a node retry."""
         job, started = work.job, now()
         job.retry_count += 1
         job.status_detail = "retrying"
@@ -140,11 +140,11 @@ class JobRunner:
                 if kept is not None:
                     return await self._taken_over(work, earlier, kept)
             ended = await self._made(work, call)
-            await ended.durable  # before that, whoever waits for a turn would not find it
+            await ended.durable  # before that, the next one under this lock would not find it
             return ended
 
     async def _taken_over(self, work: Work, earlier: Job, kept: Kept) -> Ended:
-        """Complete a job with the result of an equal one; nothing is asked for, nothing paid."""
+        """Complete a job with the result of an equal one; nothing is called, nothing paid."""
         job = work.job
         copied, inserted = self._artifacts.copied(kept, work.account_id, job.id)
         job.output = dict(earlier.output or {})
@@ -192,7 +192,7 @@ class JobRunner:
         if job.options.cache:
             key = self._cache.key_of(work, call, work.backend[0], work.backend[1])
             changes.append(self._cache.put(key, work))
-        # What was paid for is written down at once; a node that cost nothing waits for company.
+        # What was paid for is written at once; a node that cost nothing waits to share a commit.
         paid = job.provider is not None or job.node_id is None
         written = self._core.store.write(changes, lease=work.lease, eager=paid)
         written.add_done_callback(lambda _: self._core.quotas.arrive(kept.artifact.id))
@@ -205,7 +205,7 @@ class JobRunner:
         return Ended(None, self._core.store.write(changes, lease=work.lease))
 
     async def _call(self, work: Work) -> Call[Any]:
-        """The validated input, with what upstream fills in and the bytes of artifact fields."""
+        """Make the capability's call: the validated input, what upstream gives, artifact bytes."""
         capability, given = work.capability, dict(work.job.input)
         upstream: tuple[Upstream, ...] = ()
         if capability.takes and work.upstream:
@@ -238,7 +238,7 @@ class JobRunner:
         blobs: dict[str, Blob] = {}
         if not work.capability.takes:
             return blobs
-        # What comes from upstream may be on its way to the store yet: it cannot be found there.
+        # What comes from upstream may not be stored yet, so it is not looked up there.
         at_hand = {kept.artifact.id: kept for kept in work.upstream.values()}
         for field, take in work.capability.takes.items():
             named = getattr(value, field, None)
@@ -250,7 +250,7 @@ class JobRunner:
 
 
 def overdue(deadline_s: float) -> ErrorInfo:
-    """Why something failed that was not done in time."""
+    """Make the error of something that was not done within its deadline."""
     message = f"It was not done within its deadline of {deadline_s:g} s."
     return ErrorInfo(code=ErrorCode.PROVIDER_TIMEOUT.name, message=message)
 
@@ -282,7 +282,7 @@ def _fill(capability: Capability, given: dict[str, object], upstream: Sequence[U
 
 
 def _explain(error: Exception) -> tuple[ErrorInfo, bool]:
-    """An error as the record shows it, and whether a node retry may help."""
+    """Return an error as the record shows it, and whether a node retry may help."""
     match error:
         case VendorFault():
             return ErrorInfo(code=error.code.name, message=error.message), error.retryable
@@ -290,7 +290,7 @@ def _explain(error: Exception) -> tuple[ErrorInfo, bool]:
             return ErrorInfo.of(error), error.code.retryable
         case NotPlainError():
             return ErrorInfo(code=ErrorCode.INTERNAL.name, message=str(error)), False
-    # A fault of a capability's own code: its text may hold anything, so only its kind is shown.
+    # A bug in a capability's code: the message may hold anything, so only the type is shown.
     log.error("a job failed with %s", type(error).__name__, exc_info=error)
     message = f"The capability's own code failed with {type(error).__name__}."
     return ErrorInfo(code=ErrorCode.INTERNAL.name, message=message), True

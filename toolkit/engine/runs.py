@@ -1,4 +1,4 @@
-"""Runs: one capability, asked for alone; and the choice that one would get."""
+"""The service of `/v1/runs` and `/v1/route`: one capability or agent, run alone."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ from toolkit.plugins import Capability, Operation
 
 
 class Runs:
-    """`/v1/runs`."""
+    """The service of `/v1/runs`."""
 
     def __init__(self, core: Core, solo: Solo, admission: Admission, agents: AgentRuns) -> None:
         self._core = core
@@ -48,7 +48,7 @@ class Runs:
         return Run.of(job)
 
     async def get(self, account_id: str, run_id: str) -> Run:
-        """One run.
+        """Return one run.
 
         Raises:
             RequestError: `NOT_FOUND`.
@@ -62,7 +62,7 @@ class Runs:
         return told(task)
 
     async def list(self, account_id: str, limit: int, before: str | None) -> list[Run]:
-        """A page of runs, newest first."""
+        """Return a page of runs, newest first."""
         rows = await self._core.store.page(
             "roots", account_id, limit=limit, before=before, kind="run"
         )
@@ -71,7 +71,7 @@ class Runs:
         return sorted(runs, key=lambda run: run.id, reverse=True)[:limit]
 
     async def cancel(self, account_id: str, run_id: str) -> Run:
-        """End a run; one that has ended is answered as it is."""
+        """Cancel a run; one that has ended is returned as it is."""
         run = await self.get(account_id, run_id)
         if run.task_id is not None:
             return await self._agents.cancel(account_id, run.task_id)
@@ -80,7 +80,7 @@ class Runs:
         return await self.get(account_id, run_id)
 
     async def route(self, account_id: str, request: RunCreate) -> Route:
-        """The choice that `create` would make with the same request, and why; spends nothing.
+        """Show the choice that `create` would make for the same request, and why; spend nothing.
 
         Raises:
             RequestError: whatever `create` refuses, but for a missing connection: that is shown.
@@ -105,7 +105,7 @@ class Runs:
         )
 
     def _asked(self, request: RunCreate) -> tuple[Capability, Operation[Any] | None]:
-        """The capability that is asked for, and what a vendor would be asked for."""
+        """Return the requested capability, and the operation that a vendor would be asked for."""
         if request.target != "capability":
             raise RequestError(ErrorCode.TARGET_UNSUPPORTED)
         capability = self._core.registry.require(request.name, request.version)

@@ -1,4 +1,4 @@
-"""Runs one workflow: a node starts the moment its last dependency completes."""
+"""The scheduler of one workflow: a node starts the moment its last dependency completes."""
 
 import asyncio
 import time
@@ -27,7 +27,7 @@ STARTED_AT_ONCE = 4
 
 
 class Recovered(NamedTuple):
-    """What a workflow had cost before this process took it up.
+    """The costs that a workflow had before this process took it up.
 
     Attributes:
         incurred: all of it, in US dollars.
@@ -39,10 +39,10 @@ class Recovered(NamedTuple):
 
 
 class Scheduler:
-    """Carries out a workflow from wherever it stands, without level barriers.
+    """The scheduler of one workflow, from wherever it stands and without level barriers.
 
-    The state of a node is that of its job; what is kept here is only what is needed to know what
-    can start next, and all of it can be made again from the store.
+    The state of a node is that of its job. This keeps only what it needs to know what can start
+    next, and all of it can be rebuilt from the store.
     """
 
     def __init__(
@@ -70,11 +70,11 @@ class Scheduler:
         self._vendor_jobs: dict[str, str] = {}
         self._artifacts: dict[str, Kept] = {}
         self._tasks: set[asyncio.Task[None] | None] = set()
-        # One for all nodes: by default every task is given a copy.
+        # One context for all nodes: by default every task would get its own copy.
         self._context = copy_context()
         self._idle = asyncio.Event()
         self._failure: Exception | None = None
-        # Durations go by the monotonic clock; what passed before is known by the wall clock alone.
+        # Durations are by the monotonic clock; the time before this process, by the wall clock.
         self._began = time.monotonic()
         self._earlier_s = 0.0
 
@@ -152,7 +152,7 @@ class Scheduler:
             earlier = [state.started_at for state in self._states.values() if state.started_at]
             started_at = min(earlier, default=now())
             self._workflow = self._workflow.model_copy(update={"started_at": started_at})
-        # The record itself is written again when there is more to say than its status.
+        # Only the status column: the record is written again when the workflow ends.
         saved = Update("workflows", self._workflow.id, {"status": "running"})
         event = self._event("running")
         self._core.store.write([saved, event], lease=self._lease, eager=False)
@@ -171,14 +171,14 @@ class Scheduler:
         self._tasks.add(asyncio.create_task(carried_out, context=self._context))
 
     async def _start_all(self, node_ids: Sequence[str]) -> None:
-        """Start nodes a few at a time: what each does first is done in one turn of the loop."""
+        """Start nodes a few at a time: what each does first takes one iteration of the loop."""
         for i, node_id in enumerate(node_ids):
             self._start(node_id)
             if i % STARTED_AT_ONCE == STARTED_AT_ONCE - 1:
                 await asyncio.sleep(0)
 
     async def _carry_out(self, first: str) -> None:
-        """Carry out a node and then, for as long as there is one, a node that waited for it.
+        """Run a node and then, for as long as there is one, a node that waited for it.
 
         So a chain is one task, and what comes next in it does not queue behind its siblings.
         """
@@ -196,26 +196,26 @@ class Scheduler:
                 self._idle.set()
 
     async def _execute(self, node_id: str) -> list[str]:
-        """Carry out one node; the nodes that can start now that it has completed."""
+        """Run one node and return the nodes that can start now that it has completed."""
         work = self._work(self._nodes[node_id])
         try:
             ended = await self._runner.execute(work)
         finally:
             self._states[node_id] = JobState.of(work.job)
-        # Nobody waits until the end is durable: what is written under a lease has no gaps, so what
-        # its dependents write comes after it, and what they spend waits for what they write.
+        # No need to wait until the end is durable: writes under a lease are in order and without
+        # gaps, so its dependents' come after it, and they spend only after their own writes.
         if ended.kept is None:
             return []
         if self._unstarted_dependents[node_id]:
             self._artifacts[node_id] = ended.kept
         if not work.job.latency_ms:
-            await asyncio.sleep(0)  # it may never have waited, and others want a turn
+            await asyncio.sleep(0)  # it may never have yielded to the loop: let other tasks run
         for dependent in self._dependents[node_id]:
             self._waiting_for[dependent] -= 1
         return [node_id for node_id in self._dependents[node_id] if self._ready(node_id)]
 
     def _failed(self, work: Work) -> list[Change]:
-        """Cancel only what lies behind a node that failed; independent branches go on."""
+        """Skip only the descendants of a node that failed; independent branches go on."""
         skipped = behind(
             str(work.job.node_id), work.job.completed_at, self._dependents, self._skipped
         )
@@ -223,7 +223,7 @@ class Scheduler:
         return [self._cancelled(node_id, skip) for node_id, skip in skipped.items()]
 
     def _work(self, node: Node) -> Work:
-        """The node's job: the one it had before a crash, or a new one."""
+        """Prepare the node's job: the one it had before a crash, or a new one."""
         earlier = self._interrupted.pop(node.id, None)
         upstream = {up: self._artifacts[up] for up in node.depends_on}
         for up in upstream:
@@ -266,7 +266,7 @@ class Scheduler:
         return Options(**given) if given else DEFAULT_OPTIONS
 
     def _cancelled(self, node_id: str, skip: Skip) -> Emit:
-        """Tell of a node that never starts: it has no job."""
+        """Make the event of a node that never starts, and so has no job."""
         data: dict[str, object] = {
             "id": self._workflow.id,
             "node_id": node_id,
@@ -275,7 +275,7 @@ class Scheduler:
         return Emit(self._workflow.id, "node.cancelled", data, rfc3339(skip.at))
 
     async def _stop(self) -> None:
-        """Have every running node stop, each writing down its own end."""
+        """Stop every running node; each writes down its own end."""
         running = [task for task in self._tasks if task is not None]
         for task in running:
             task.cancel()
@@ -328,7 +328,7 @@ class Scheduler:
 
 
 def _own_budget(job: Job) -> tuple[Budget, ...]:
-    """The budget that a node has of its own, if it has one."""
+    """Return the budget that a node has of its own, if it has one."""
     limit = job.options.max_cost_usd
     return () if limit is None else (spending(limit, job.cost_incurred_usd),)
 

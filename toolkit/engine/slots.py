@@ -1,4 +1,4 @@
-"""Places for jobs: so many in all, so many for each account, and turns for those who wait."""
+"""Limits of concurrent jobs, in all and by account, with fair queues for those who wait."""
 
 from collections import Counter
 
@@ -6,9 +6,9 @@ from toolkit.engine.limiter import FairLimiter
 
 
 class Slots:
-    """Who may carry out a job now: accounts take turns, and within one its roots do.
+    """Limits of concurrent jobs; accounts are served round-robin, and within one its work items.
 
-    An account that has as many under way as it may waits for its own and holds up nobody else.
+    An account that has reached its own limit waits for its own jobs and holds up nobody else.
 
     >>> slots = Slots(in_all=8, of_account=4)
     >>> slots.full("acc_1")
@@ -17,23 +17,23 @@ class Slots:
 
     def __init__(self, in_all: int, of_account: int) -> None:
         self._in_all = FairLimiter(in_all)
-        # No more than there are: a lone account so waits in its own line, where its roots take
-        # turns.
+        # At most as many as in all: a lone account so waits in its own queue, where its work items
+        # are served round-robin.
         self._of_account = min(of_account, in_all)
         self._accounts: dict[str, FairLimiter] = {}
         self._wanted: Counter[str] = Counter()
 
     def full(self, account_id: str) -> bool:
-        """Whether the account's next job has to wait."""
+        """Tell whether the account's next job has to wait."""
         own = self._accounts.get(account_id)
         return self._in_all.full or (own is not None and own.full)
 
     def place(self, account_id: str, root_id: str) -> "Place":
-        """One place, for as long as it is entered; entering waits until there is one."""
+        """Return a slot that is held while it is entered; to enter it waits until one is free."""
         return Place(self, account_id, root_id)
 
     async def acquire(self, account_id: str, root_id: str) -> None:
-        """Wait for a place."""
+        """Wait for a slot."""
         own = self._accounts.get(account_id)
         if own is None:
             own = self._accounts[account_id] = FairLimiter(self._of_account)
@@ -50,7 +50,7 @@ class Slots:
             raise
 
     def release(self, account_id: str) -> None:
-        """Give a place back."""
+        """Release a slot."""
         self._in_all.release()
         self._accounts[account_id].release()
         self._no_longer_wanted(account_id)
@@ -62,7 +62,7 @@ class Slots:
 
 
 class Place:
-    """A place that is held while it is entered."""
+    """A slot that is held while it is entered."""
 
     __slots__ = ("_account_id", "_root_id", "_slots")
 

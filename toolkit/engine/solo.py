@@ -1,4 +1,4 @@
-"""Jobs asked for alone, be it as a run or on a compute: accepted, carried out, cancelled."""
+"""Single jobs, be it a run or one on a compute: accepted, run and cancelled here."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from toolkit.store import Lease
 
 
 class Solo:
-    """What runs and jobs have in common: each is one job, and the root of its own work."""
+    """The service that runs and jobs share: each is one job, and a work item of its own."""
 
     def __init__(self, core: Core, roots: Roots, runner: JobRunner, admission: Admission) -> None:
         self._core = core
@@ -43,10 +43,10 @@ class Solo:
         """Accept a job; it is durable and under way when this returns.
 
         Args:
-            operation: what a vendor would be asked for.
+            operation: the vendor operation that it would need.
             given: the input.
-            run_id: the run that it is, if it is one.
-            key_id: the key that it is asked for with.
+            run_id: the id of the run that it is, if it is one.
+            key_id: the API key of the request.
 
         Raises:
             RequestError: whatever admission refuses.
@@ -74,7 +74,7 @@ class Solo:
         return job
 
     async def cancel(self, root_id: str) -> None:
-        """End a job, wherever it is being worked on."""
+        """Cancel a job, wherever it is being worked on."""
         await self._roots.cancel(root_id)
 
     async def _carry_out(self, lease: Lease) -> None:

@@ -1,4 +1,4 @@
-"""Jobs as they are stored, where what upstream gave a job stands apart from its input.
+"""Jobs as they are stored, which keep what upstream gave apart from their input.
 
 On the wire it stands in the input, as the specification says. The store keeps the two apart, as
 every version has: a process of an earlier one may go on with the job, and a node's input stays

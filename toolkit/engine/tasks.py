@@ -1,4 +1,4 @@
-"""Tasks: accepted, read, cancelled, resumed and judged; `manager.py` carries them out."""
+"""The service of `/v1/tasks`: accepts, reads, cancels and resumes; the manager runs them."""
 
 from collections.abc import Callable
 
@@ -23,7 +23,7 @@ from toolkit.store import Insert
 
 
 class Tasks:
-    """`/v1/tasks`."""
+    """The service of `/v1/tasks`."""
 
     def __init__(self, core: Core, roots: Roots, plans: Plans, manager: Manager) -> None:
         self._core = core
@@ -44,11 +44,11 @@ class Tasks:
         """Accept a task; it is durable and being planned when this returns.
 
         Args:
-            account_id: whose it is.
-            request: what is wanted.
-            key_id: the key that it is asked for with.
-            agent: the agent that it is carried out as, if any.
-            shown: what the request is answered with.
+            account_id: the account that it belongs to.
+            request: the objective and its constraints.
+            key_id: the API key of the request.
+            agent: the agent that it is a run of, if any.
+            shown: makes the record that the response shows.
 
         Raises:
             RequestError: `NOT_FOUND` for an endpoint that is not there.
@@ -79,7 +79,7 @@ class Tasks:
         return task
 
     async def get(self, account_id: str, task_id: str) -> Task:
-        """One task.
+        """Return one task.
 
         Raises:
             RequestError: `NOT_FOUND`.
@@ -90,12 +90,12 @@ class Tasks:
         return Task.model_validate_json(str(row["doc"]))
 
     async def list(self, account_id: str, limit: int, before: str | None) -> list[Task]:
-        """A page of tasks, newest first."""
+        """Return a page of tasks, newest first."""
         rows = await self._core.store.page("tasks", account_id, limit=limit, before=before)
         return [Task.model_validate_json(str(row["doc"])) for row in rows]
 
     async def cancel(self, account_id: str, task_id: str) -> Task:
-        """End a task, which is then `failed` with `CANCELLED`; an ended one stays as it is."""
+        """Cancel a task, which is then `failed` with `CANCELLED`; an ended one stays as it is."""
         task = await self.get(account_id, task_id)
         if task.status == "blocked":
             await self._lease_again(task, "failed", why(ErrorCode.CANCELLED))
@@ -104,7 +104,7 @@ class Tasks:
         return await self.get(account_id, task_id)
 
     async def resume(self, account_id: str, task_id: str, *, key_id: str | None = None) -> Task:
-        """Take a blocked task back to planning; what it costs is charged to the key that asks.
+        """Take a blocked task back to planning; its costs are charged to the key of the request.
 
         Raises:
             RequestError: `CONFLICT` when it is not blocked, `BUDGET_EXCEEDED` for a key whose
@@ -124,7 +124,7 @@ class Tasks:
     async def _lease_again(
         self, task: Task, status: TaskStatus, error: ErrorInfo | None, key_id: str | None = None
     ) -> None:
-        """Move a blocked task, whose root is closed, to another state."""
+        """Move a blocked task, whose work item is closed, to another state."""
         lease = await self._roots.reopened(task.id, key_id)
         task.missing_capabilities, task.missing_connections, task.missing = [], [], []
         task.error = error

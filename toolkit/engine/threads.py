@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def start_thread(work: Callable[[], T]) -> "asyncio.Future[T]":
-    """Do work in a thread of its own; the future has what came of it.
+    """Start a thread that does some work, and return the future of its result.
 
     The standard pool's threads are joined at exit, so one that hangs would keep the process.
     """
@@ -20,7 +20,7 @@ def start_thread(work: Callable[[], T]) -> "asyncio.Future[T]":
     def main() -> None:
         try:
             value = work()
-        except BaseException as error:  # the waiter's to see, whatever it is
+        except BaseException as error:  # the waiter gets it, whatever it is
             report(future.set_exception, _settable(error))
         else:
             report(future.set_result, value)
@@ -34,5 +34,5 @@ def start_thread(work: Callable[[], T]) -> "asyncio.Future[T]":
 
 
 def _settable(error: BaseException) -> BaseException:
-    """An exception that a future takes."""
+    """Return an exception that a future accepts."""
     return RuntimeError("it raised StopIteration") if isinstance(error, StopIteration) else error

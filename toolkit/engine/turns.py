@@ -1,4 +1,4 @@
-"""Turns by key: those who would do the same wait for each other."""
+"""A lock by key: those who would do the same wait for each other."""
 
 import asyncio
 from collections import Counter
@@ -28,7 +28,7 @@ class Turns:
 
     @asynccontextmanager
     async def of(self, key: str) -> AsyncIterator[None]:
-        """One turn with a key."""
+        """Hold the lock of a key."""
         lock = self._locks.setdefault(key, asyncio.Lock())
         self._wanted[key] += 1
         try:

@@ -1,4 +1,4 @@
-"""A job under way: its record, what it is part of, and how its changes are written down."""
+"""A job under way: its record, what it belongs to, and the changes that save it."""
 
 import asyncio
 import time
@@ -18,17 +18,17 @@ from toolkit.plugins import Capability
 from toolkit.store import Change, Emit, Insert, Lease, Update
 
 J = TypeVar("J", bound=Job)
-# What an event tells of a job, where it is known.
+# The fields of a job that its events show, where they are known.
 _TOLD = ("status_detail", "provider", "artifact_id", "cost_usd", "latency_ms", "cached_from")
 
 
 class Suspended(Exception):  # noqa: N818 - not an error: the work goes on later
-    """The engine is shutting down, and the rest of this root is left to be resumed."""
+    """Raised when the engine shuts down and the rest of the work item is left to be resumed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a job came to its end, which is on its way to the store.
+    """The outcome of a job, which is on its way to the store.
 
     Attributes:
         kept: its artifact; none if it failed.
@@ -41,7 +41,7 @@ class Ended:
 
 @dataclass(slots=True)
 class Work:
-    """One job being carried out by the process that holds its root's lease.
+    """One job that is run by the process holding its work item's lease.
 
     Attributes:
         resource_id: the run or workflow whose events tell of the job.
@@ -51,9 +51,9 @@ class Work:
             work on, to attach to it again.
         simulated: whether it is the sandbox that does and bills the work.
         new: whether the job has no row yet.
-        began: when this process began with it, by the monotonic clock; none before.
-        backend: the provider and the model that were asked last, as the router names them.
-        on_failure: says what else is to be written when it fails.
+        began: when this process began to run it, by the monotonic clock; none before.
+        backend: the provider and the model that were called last, as the router names them.
+        on_failure: returns what else is to be written when it fails.
         earlier_attempts: how many attempts there were before the try that is under way.
         digests: the SHA-256 of the artifact that each artifact field names.
     """
@@ -77,10 +77,12 @@ class Work:
     digests: dict[str, str] = field(default_factory=dict)
 
     def written(self, state: str | None = None, at: datetime | None = None) -> list[Change]:
-        """The job as it stands, inserted if it is new, with an event for the state it came to.
+        """Collect the changes that save the job as it stands, with an event for its state.
+
+        A new job is inserted, with an event `queued` before the other.
 
         Args:
-            state: what to tell of, after `queued` if the job is new.
+            state: what the event says; without it there is none, but for `queued`.
             at: since when; the present, by default.
         """
         changes: list[Change] = [self._inserted() if self.new else self.saved(), *self._calls()]
@@ -92,7 +94,7 @@ class Work:
         return changes
 
     def _calls(self) -> list[Change]:
-        """What the calls that ended since the last time add to the account's usage."""
+        """Return what the calls that ended since the last time add to the account's usage."""
         return [
             counted(
                 self.job, self.lease, attempt.provider, attempt.connection_id, spent(attempt), now()
@@ -120,7 +122,7 @@ class Work:
         return Insert("jobs", row)
 
     def saved(self, **columns: object) -> Update:
-        """The job as it stands now."""
+        """Make the update that saves the job as it stands now."""
         job = self.job
         values = {
             "status": job.status,
@@ -131,7 +133,7 @@ class Work:
         return Update("jobs", job.id, {**values, **columns})
 
     def _event(self, state: str, at: datetime) -> Emit:
-        """Tell of a state, to those who follow the run or workflow and to those of the job."""
+        """Make the event of a state, for those who follow the run or workflow, or the job."""
         job = self.job
         data: dict[str, object] = {"id": job.run_id or job.id, "job_id": job.id}
         if job.node_id is not None:
@@ -147,14 +149,14 @@ class Work:
         return Emit(self.resource_id, f"{self.kind}.{state}", data, rfc3339(at), job.id)
 
     def finish(self, status: FinalStatus, error: ErrorInfo | None = None) -> list[Change]:
-        """Put the job into a final state and say so."""
+        """Put the job into a final state and collect the changes that save it."""
         job = self.job
         job.status = status
         job.status_detail = None
         job.error = error
         job.completed_at = now()
         if self.began is not None:
-            # Not from the times above: somebody may have set the clock meanwhile.
+            # Not from the timestamps: the wall clock may have been set meanwhile.
             job.latency_ms = int((time.monotonic() - self.began) * 1000)
         for attempt in job.attempts:
             if attempt.status == "running":
@@ -169,7 +171,7 @@ class Work:
         return [*self.written(status, job.completed_at), ended]
 
     def _sum_up(self, status: FinalStatus) -> None:
-        """Say what the job cost: by the calls its result came of, or by all if there is none."""
+        """Sum up the job's cost: the calls that led to its result, or all if there is none."""
         job = self.job
         calls = [attempt for attempt in job.attempts if attempt.provider is not None]
         if status == "completed":
@@ -182,22 +184,22 @@ class Work:
         elif not job.cost_usd:
             job.cost_source = "metered" if job.cost_source == "unknown" else job.cost_source
         elif any(one.cost_usd for one in calls if one.status != "completed"):
-            job.cost_source = "estimated"  # what a call that failed is billed, no vendor says
+            job.cost_source = "estimated"  # no vendor says what a failed call is billed
 
     def incurred(self, amount: Decimal) -> None:
-        """Count what a call cost, whatever came of it."""
+        """Add what a call cost, whatever came of it."""
         self.job.cost_incurred_usd = float(Decimal(str(self.job.cost_incurred_usd)) + amount)
 
 
 def interrupted(job: J) -> J:
-    """A job whose process died under it, back in the queue with the attempt marked.
+    """Queue a job whose process died, with its attempt marked as interrupted.
 
     A vendor that was being called may have done the work, so what the call could cost is counted
     as spent (decisions, "Unknown outcome").
     """
     for attempt in job.attempts:
         if attempt.count():
-            continue  # by the process that wrote it down
+            continue  # counted by the process that wrote it
         if attempt.status == "running":
             attempt.status = "interrupted"
             attempt.ended_at = now()

@@ -1,4 +1,4 @@
-"""Workflows: accepted, stored, read and cancelled. How they run is `scheduler.py`'s."""
+"""The service of `/v1/workflows`: accepts, reads and cancels them; the scheduler runs them."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ from toolkit.store import Change, Emit, Insert, Lease, Row
 
 
 class Checked(NamedTuple):
-    """A graph that can be run.
+    """A graph that has passed every check and can be run.
 
     Attributes:
         options: what each node is carried out with, by node id.
@@ -49,14 +49,14 @@ class Checked(NamedTuple):
 
 
 class Workflows:
-    """`/v1/workflows`."""
+    """The service of `/v1/workflows`."""
 
     def __init__(self, core: Core, roots: Roots, runner: JobRunner, admission: Admission) -> None:
         self._core = core
         self._roots = roots
         self._runner = runner
         self._admission = admission
-        # Accepted here and not begun yet: what is at hand need not be read back.
+        # Accepted by this process and not begun yet: these need not be read from the store.
         self._fresh: dict[str, tuple[Workflow, Mapping[str, Any]]] = {}
         roots.handle("workflow", self._carry_out)
 
@@ -80,7 +80,7 @@ class Workflows:
         forked_from: str | None = None,
         key_id: str | None = None,
     ) -> Workflow:
-        """Accept a graph of which the jobs of some nodes (`kept`, by node id) are there already.
+        """Accept a graph of which some nodes (`kept`, by node id) have their jobs already.
 
         Raises:
             RequestError: see `create`.
@@ -195,7 +195,7 @@ class Workflows:
         for node in request.nodes:
             if node.id in kept:
                 continue
-            await asyncio.sleep(0)  # there may be many, and others want a turn
+            await asyncio.sleep(0)  # there may be many nodes: let other tasks run
             capability = by_id[node.id]
             estimate = estimate_node(
                 capability,
@@ -215,7 +215,7 @@ class Workflows:
     def draft(
         self, request: WorkflowCreate, checked: Checked, *, task_id: str | None = None
     ) -> Workflow:
-        """The record of a new workflow."""
+        """Make the record of a new workflow."""
         estimates = checked.estimates
         return Workflow(
             id=new_id(Prefix.WORKFLOW),
@@ -246,7 +246,7 @@ class Workflows:
         root_id: str,
         spec: Mapping[str, Any],
     ) -> list[Change]:
-        """A new workflow as rows; `spec` is what its record does not show."""
+        """Return the changes that insert a workflow; `spec` is what its record does not show."""
         row: dict[str, object] = {
             "id": workflow.id,
             "account_id": account_id,
@@ -262,7 +262,7 @@ class Workflows:
         return [Insert("workflows", row), event]
 
     async def get(self, account_id: str, workflow_id: str) -> Workflow:
-        """One workflow, its nodes as they stand.
+        """Return one workflow, its nodes as they stand.
 
         Raises:
             RequestError: `NOT_FOUND`.
@@ -270,7 +270,7 @@ class Workflows:
         return await self.current(await self.row(account_id, workflow_id))
 
     async def row(self, account_id: str, workflow_id: str) -> Row:
-        """One workflow as it is stored.
+        """Return one workflow's row.
 
         Raises:
             RequestError: `NOT_FOUND`.
@@ -281,7 +281,7 @@ class Workflows:
         return row
 
     async def current(self, row: Mapping[str, Any]) -> Workflow:
-        """A workflow as it stands: while it runs, its nodes are told by their jobs."""
+        """Read a workflow as it stands: while it runs, its nodes follow from their jobs."""
         async with Pacer(row["account_id"]) as pacer:
             workflow = Workflow.model_validate_json(str(row["doc"]))
             if workflow.status in FINAL_STATUSES:
@@ -306,12 +306,12 @@ class Workflows:
         return workflow
 
     async def list(self, account_id: str, limit: int, before: str | None) -> list[Workflow]:
-        """A page of workflows, newest first."""
+        """Return a page of workflows, newest first."""
         rows = await self._core.store.page("workflows", account_id, limit=limit, before=before)
         return [await self.current(row) for row in rows]
 
     async def cancel(self, account_id: str, workflow_id: str) -> Workflow:
-        """End a workflow; what has ended is answered as it is."""
+        """Cancel a workflow; one that has ended is returned as it is."""
         row = await self.row(account_id, workflow_id)
         if row["status"] not in FINAL_STATUSES:
             # A task's workflow has no lease of its own: the task is what is cancelled.
@@ -355,7 +355,7 @@ def _state(row: Mapping[str, Any]) -> JobState:
 
 
 def spec_of(options: Mapping[str, Options], kept: Mapping[str, str] | None = None) -> JsonObject:
-    """What is stored beside a workflow's record.
+    """Make the JSON that is stored beside a workflow's record.
 
     Args:
         options: the options of each node, by node id; only those that say something are kept.
@@ -370,11 +370,11 @@ def spec_of(options: Mapping[str, Options], kept: Mapping[str, str] | None = Non
 
 
 def node_options(request: WorkflowCreate) -> dict[str, Options]:
-    """Each node's options over the workflow's, whose budget and deadline are its own."""
+    """Merge each node's options over the workflow's, whose budget and deadline are its own."""
     common = request.options.model_dump(
         exclude_defaults=True, exclude={"max_cost_usd", "deadline_s"}
     )
-    # One place, of those that stand together; what is nearer to the node says which.
+    # Work runs at one place, an endpoint or a compute; the more specific option decides.
     if request.endpoint_id is not None:
         common |= {"endpoint_id": request.endpoint_id, "compute_id": None}
     elif request.compute_id is not None:
@@ -387,7 +387,7 @@ def node_options(request: WorkflowCreate) -> dict[str, Options]:
 
 
 def _options_of(common: Mapping[str, Any], own: Options) -> Options:
-    """A node's options over what all nodes have; a place of its own is its only one."""
+    """Merge a node's options over those of all nodes; a place of its own is its only one."""
     given = own.model_dump(exclude_defaults=True)
     elsewhere = PLACES if PLACES & given.keys() else frozenset()
     return Options(**{name: v for name, v in common.items() if name not in elsewhere} | given)
