@@ -10,7 +10,7 @@ from toolkit.engine._topics import blank, leftover, own_and_shared, trim
 
 LONGEST_PHRASE = 6
 REACH = 5
-# More than a plan has room for; what follows them is not read.
+# More than a plan can hold; the rest of the objective is not read.
 MOST_MENTIONS = 100
 _STOP = re.compile(r"[.!?;:\n](?=\s|$)")
 # A relation of two capability ids, such as "the artifact of the first fills a field of the second".
@@ -25,7 +25,7 @@ class Mention:
         id: the capability that makes it, or what one would be called.
         phrase: its name as the objective has it.
         start, end: its tokens.
-        before: where the words that introduce it begin, in characters.
+        before: the offset, in characters, where the words that introduce it begin.
         connector: how it is joined to what came before.
         feeds: the index, in the list of mentions, of the one that it is an input of.
         delivered: whether it is requested for itself, and not only as a part of another.
@@ -199,7 +199,7 @@ def _is_whole(mention: Mention, tokens: Sequence[Token], text: str, starts: set[
     if mention.verb or mention.end >= len(tokens) or mention.end in starts:
         return True
     if tokens[mention.end - 1].word.endswith("ed") or tokens[mention.end - 1].word == "spoken":
-        return True  # "a narrated tour": it says how, whatever the thing is called
+        return True  # "a narrated tour": an adjective, whatever noun follows
     following = tokens[mention.end]
     gap = text[tokens[mention.end - 1].end : following.start]
     return bool(gap.strip(" \t-")) or "  " in gap or following.word in lex.AFTER

@@ -46,7 +46,7 @@ class AccountKey(ApiKey):
 
 
 class Rented(Record):
-    """Something that an account has at a GPU cloud."""
+    """A resource that an account has at a GPU cloud."""
 
     id: str
     kind: str
@@ -148,7 +148,7 @@ class AccountAdmin:
         )
 
     async def list_keys(self, named: str) -> list[AccountKey]:
-        """The keys of an account, those that have ended too, the newest first.
+        """List the keys of an account, those that have ended too, the newest first.
 
         Raises:
             RequestError: `NOT_FOUND`.
@@ -179,7 +179,7 @@ class AccountAdmin:
         disabled = Patch("accounts", account.id, {"disabled_at": rfc3339(account.disabled_at)})
         open_roots = await self._find_open(account.id)
         ending = set() if let_finish else {str(root["id"]) for root in open_roots}
-        # In one transaction: whoever sees that it is disabled has its work cancelled, too.
+        # In one transaction: a process that sees it disabled also sees its work cancelled.
         await self._store.write([disabled, *map(_cancel, ending)])
         if not let_finish:
             ending |= await self._wait_for_end(account.id)

@@ -78,7 +78,7 @@ class Allowances:
         self._store = store
         self._given_back = asyncio.Event()  # set and replaced whenever something is released
         self._lines: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        # Reservations of this process whose end could not be written: spent, and to be deleted.
+        # Reservations of this process whose settlement could not be written: spent, to be deleted.
         self._unwritten: set[str] = set()
 
     async def check(self, account_id: str, key_id: str | None, bound: Decimal | None) -> None:

@@ -44,7 +44,7 @@ class Bill:
         if not _bills(request):
             return
         if self._may_be_billed and INSTEAD not in request.extensions:
-            # It counts as spent. Still reserved, it would be waited for, and by itself.
+            # It counts as spent: if it stayed reserved, this call would wait for itself.
             self._held[-1].settle(self.amount)
             try:
                 self._held.append(await self._reserve())
