@@ -1,4 +1,4 @@
-"""What the nodes of a plan are told to write, say and show; for the planner."""
+"""Prompts for the nodes of a plan: what to write, say and show; used by the planner."""
 
 from toolkit.engine._tokens import singular
 
@@ -22,7 +22,7 @@ _PICTURES = {
 
 
 def text_brief(form: str, topic: str, words: int | None, language: str | None) -> str:
-    """The objective of a text that is one of several things asked for.
+    """Write the objective of a text that is one of several requested outputs.
 
     >>> text_brief("teaser", "tidal power", 20, None)
     'A 20-word teaser about tidal power.'
@@ -31,7 +31,7 @@ def text_brief(form: str, topic: str, words: int | None, language: str | None) -
 
 
 def card_brief(form: str, topic: str, words: int | None, language: str | None) -> str:
-    """The objective of a text that is laid out on a card: short enough to be read at a glance.
+    """Write the objective of a text for a card: short enough to be read at a glance.
 
     >>> card_brief("", "tidal power", None, None)
     'A 30-word teaser about tidal power, in plain sentences without a heading.'
@@ -41,7 +41,7 @@ def card_brief(form: str, topic: str, words: int | None, language: str | None) -
 
 
 def spoken_brief(form: str, topic: str, words: int | None, language: str | None) -> str:
-    """The objective of a text that is written to be heard.
+    """Write the objective of a text that is to be spoken.
 
     >>> spoken_brief("", "tidal power", None, "French")
     'A 60-word spoken summary about tidal power, in plain French sentences.'
@@ -51,7 +51,7 @@ def spoken_brief(form: str, topic: str, words: int | None, language: str | None)
 
 
 def image_brief(form: str, topic: str) -> str:
-    """The prompt of an image.
+    """Write the prompt of an image.
 
     >>> image_brief("photo", "a turbine")
     'A photo of a turbine'

@@ -1,4 +1,4 @@
-"""What leads to what: the capabilities as producers and consumers of media types."""
+"""The capability graph: capabilities as producers and consumers of media types."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ _ROLES_BY_NAME = {
 
 
 def field_role(name: str, info: FieldInfo) -> str | None:
-    """The part of an objective that goes into a field: its `x-role`, or what its name says."""
+    """Return the part of an objective that fills a field: its `x-role`, or one by its name."""
     extra = info.json_schema_extra
     role = extra.get("x-role") if isinstance(extra, dict) else None
     if isinstance(role, str):
@@ -36,13 +36,13 @@ def field_role(name: str, info: FieldInfo) -> str | None:
 
 
 def role_of(capability: Capability, role: str) -> str | None:
-    """The field of a capability that has a role, if there is one."""
+    """Return the field of a capability that has a role, if there is one."""
     fields = capability.input_model.model_fields.items()
     return next((name for name, info in fields if field_role(name, info) == role), None)
 
 
 def shortened(text: str, info: FieldInfo) -> str:
-    """A text cut, between words, to the longest that a field takes."""
+    """Cut a text, between words, to a field's maximum length."""
     limits = (getattr(rule, "max_length", None) for rule in info.metadata)
     longest = next((limit for limit in limits if isinstance(limit, int)), None)
     if longest is None or len(text) <= longest:
@@ -51,23 +51,23 @@ def shortened(text: str, info: FieldInfo) -> str:
 
 
 def is_given_only(name: str, info: FieldInfo) -> bool:
-    """Whether only the caller has what a field wants, such as the sound of a person's voice."""
+    """Tell whether only the caller can supply a field, such as a recording of a person's voice."""
     extra = info.json_schema_extra
     role = extra.get("x-role") if isinstance(extra, dict) else None
     return role == "reference" or name.startswith("reference")
 
 
 def _names_something(key: tuple[str, ...]) -> bool:
-    """Whether a keyword is more than a preposition or a question, which any objective may have."""
+    """Tell whether a keyword is more than a preposition or a question, which any text may have."""
     return bool(key) and key[-1] not in lex.ABOUT and not all(word in lex.FILLER for word in key)
 
 
 class Chains:
-    """The capabilities of a view, and the cheapest way to each.
+    """A graph of the capabilities of a view, with the cheapest path to each.
 
     The cost of a capability is one node more than what its required fields need, found for all
     of them at once by relaxing until nothing changes. Every step costs a node, so that the
-    cheapest way to anything never leads through itself.
+    cheapest path to a capability never leads through itself.
     """
 
     def __init__(
@@ -85,21 +85,21 @@ class Chains:
         self.free_only = free_only
 
     def get(self, capability_id: str) -> Capability | None:
-        """A capability that is available."""
+        """Return an available capability by its id."""
         return self._by_id.get(capability_id)
 
     def usable(self, capability: Capability) -> bool:
-        """Whether it can be run with what is connected (and paid for)."""
+        """Tell whether it can run with the connected vendors (and the money allowed)."""
         if not capability.needs_connection:
             return True
         return not self.free_only and self.is_connected(capability)
 
     def is_connected(self, capability: Capability) -> bool:
-        """Whether a vendor that serves it is connected."""
+        """Tell whether a vendor that serves it is connected."""
         return bool(self._backends.get(capability.id, frozenset()) & self._connected)
 
     def would_do(self, capability: Capability) -> list[str]:
-        """The vendors whose connection it lacks, its default one first; none if it has one."""
+        """List the vendors whose connection it lacks, its default one first; none if it has one."""
         if self.is_connected(capability):
             return []
         default = capability.default_provider
@@ -107,11 +107,11 @@ class Chains:
 
     @cached_property
     def vocabulary(self) -> dict[tuple[str, ...], str]:
-        """What each phrase asks for: keywords first, in registry order, then common names."""
+        """The capability id by phrase: keywords first, in registry order, then common names."""
         words: dict[tuple[str, ...], str] = {}
         for capability in [*self.all, *self._planned]:
             for key in filter(_names_something, map(phrase_key, capability.keywords)):
-                # Two claim it: the one that can build on the other's result says more.
+                # Two claim it: the one that can build on the other's result wins.
                 earlier = words.setdefault(key, capability.id)
                 if capability.alias_of is None and self.fills(earlier, capability.id):
                     words[key] = capability.id
@@ -123,7 +123,7 @@ class Chains:
         return words
 
     def _maker(self, common: lex.Common) -> str:
-        """Who makes a common deliverable: by type and role, whatever it is called."""
+        """Find who makes a common deliverable: by type and role, whatever its id."""
         if common.id in self._by_id or not common.media:
             return common.id
         kind = Take((common.media,), "text")
@@ -131,7 +131,7 @@ class Chains:
         return next((c.id for c in made), common.id)
 
     def fills(self, producer_id: str, consumer_id: str) -> bool:
-        """Whether the artifact of one capability can fill a field of another."""
+        """Tell whether the artifact of one capability can fill a field of another."""
         producer, consumer = self.get(producer_id), self.get(consumer_id)
         if producer is None or consumer is None or producer is consumer:
             return False
@@ -142,7 +142,7 @@ class Chains:
         )
 
     def needs(self, consumer_id: str, producer_id: str) -> bool:
-        """Whether a capability cannot do without such an artifact as another yields."""
+        """Tell whether a capability requires an artifact of the kind that another produces."""
         producer, consumer = self.get(producer_id), self.get(consumer_id)
         if producer is None or consumer is None or producer is consumer:
             return False
@@ -154,11 +154,11 @@ class Chains:
         )
 
     def writer(self, take: Take | None = None) -> Capability | None:
-        """The first capability that writes text to an objective; one that can run comes first."""
+        """Find the first capability that writes text to an objective, one that can run first."""
         return self._first("objective", take)
 
     def researcher(self, take: Take | None = None) -> Capability | None:
-        """The first capability that finds out about a topic, and can run as things are."""
+        """Find the first capability that researches a topic, if it can run now."""
         found = self._first("topic", take)
         return found if found is not None and self.usable(found) else None
 
@@ -176,7 +176,7 @@ class Chains:
         return min(found, key=lambda c: not self.usable(c), default=None)
 
     def cheapest(self, consumer: Capability, field: str) -> Capability | None:
-        """The producer that fills a field at the least cost; registry order breaks ties."""
+        """Find the producer that fills a field at the least cost; registry order breaks ties."""
         if is_given_only(field, consumer.input_model.model_fields[field]):
             return None
         take = consumer.takes[field]
@@ -190,7 +190,7 @@ class Chains:
     @cached_property
     def _cost(self) -> dict[str, Cost]:
         costs = {c.id: _NEVER for c in self.all}
-        # A way never repeats a capability, so it is settled after as many rounds as there are.
+        # A path never repeats a capability, so costs converge after as many rounds as there are.
         for _ in self.all:
             before = dict(costs)
             for capability in self.all:
@@ -213,7 +213,7 @@ class Chains:
             ]
             least = min(ways, default=_NEVER)
             if least == _NEVER and field_role(field, info) == "text":
-                continue  # its own topic can be said
+                continue  # its topic can be used as the text
             missing, nodes = missing + least[0], nodes + least[1]
         if any(
             self._is_unfillable(capability, field) for field in capability.input_model.model_fields
@@ -222,7 +222,7 @@ class Chains:
         return missing, nodes
 
     def _required_takes(self, capability: Capability) -> list[str]:
-        """The required fields that the objective does not fill itself."""
+        """List the required fields that the objective does not fill itself."""
         fields = capability.input_model.model_fields
         return [
             name

@@ -1,4 +1,4 @@
-"""What is wrong with one node's result, and what could cure it; for the reviewer."""
+"""Checks of one node's result, each issue with its remedy; used by the reviewer."""
 
 import re
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ _CREATIVE = re.compile(r"\b(?:" + "|".join(map(re.escape, sorted(lex.CREATIVE)))
 
 
 class Cure(Enum):
-    """What running a node again would do about a finding."""
+    """The effect that running a node again would have on a finding."""
 
     RERUN = "running it again may help"
     FOLLOWS = "it follows from what is wrong with an earlier node"
@@ -32,11 +32,11 @@ class Cure(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something wrong with a node's result.
+    """An issue with a node's result.
 
     Attributes:
-        weight: what it takes off the criterion, of 1.
-        blocks: whether the result cannot pass with it.
+        weight: how much it lowers the criterion's score, of 1.
+        blocks: whether it prevents the result from passing.
         changes: fields of the node's input to set before it runs again.
         instruction: a sentence to add to the node's objective before it runs again.
     """
@@ -52,7 +52,7 @@ class Finding:
 
 
 class Result(Protocol):
-    """The part of a reviewer's evidence that is looked at here."""
+    """The part of a reviewer's evidence that the checks read."""
 
     @property
     def node(self) -> PlanNode: ...
@@ -71,9 +71,10 @@ class Result(Protocol):
 
 
 def inspect(item: Result, topic: str, attempt: int) -> list[Finding]:
-    """Everything that is wrong with a node's result.
+    """Find everything that is wrong with a node's result.
 
-    Parameters:
+    Args:
+        item: the result.
         topic: what it should be about.
         attempt: how many reviews there were before; seeds follow from it.
     """
@@ -92,7 +93,7 @@ def inspect(item: Result, topic: str, attempt: int) -> list[Finding]:
 
 
 def fits(capability: Capability, given: JsonObject, name: str) -> bool:
-    """Whether an input field has a value that the capability's schema takes."""
+    """Tell whether an input field has a value that the capability's schema accepts."""
     if name not in capability.input_model.model_fields:
         return False
     try:
@@ -114,7 +115,7 @@ def _unfinished(item: Result) -> Finding:
 
 
 def _curable(item: Result, finding: Finding) -> Finding:
-    """A capability without a vendor gives the same again, unless its input changes."""
+    """Drop the rerun remedy where a capability without a vendor would give the same again."""
     changed = any(item.node.input.get(name) != value for name, value in finding.changes.items())
     told = finding.instruction and role_of(item.capability, "objective") is not None
     if finding.cure is not Cure.RERUN or changed or told or item.capability.operation is not None:
@@ -130,7 +131,7 @@ def _curable(item: Result, finding: Finding) -> Finding:
 
 
 def _shape(item: Result) -> Iterator[Finding]:
-    """An output that matches its schema, and an artifact of the kind the capability yields."""
+    """Check that the output matches its schema, and the artifact the capability's media type."""
     name, capability = item.node.id, item.capability
     if item.output is None:
         yield Finding(name, "output_completeness", 1.0, "There is no output.", blocks=True)
@@ -173,7 +174,7 @@ def _image(item: Result, blob: Blob, attempt: int) -> Iterator[Finding]:
 
 
 def _wanted_size(item: Result) -> tuple[int, int] | None:
-    """The size that was asked for, or that the capability makes unasked."""
+    """Return the requested image size, or the capability's default one."""
     fields = item.capability.input_model.model_fields
     sides = [
         item.node.input.get(side, fields[side].default if side in fields else None)
@@ -184,7 +185,7 @@ def _wanted_size(item: Result) -> tuple[int, int] | None:
 
 
 def _another(item: Result, attempt: int) -> JsonObject:
-    """A change that makes the same request come out differently."""
+    """Return an input change that makes the same request come out differently."""
     fields = item.capability.input_model.model_fields
     if "seed" in fields:
         seed = item.node.input.get("seed")
@@ -206,7 +207,7 @@ def _choices(annotation: object) -> list[str]:
 
 
 def _layout(item: Result) -> Iterator[Finding]:
-    """What a layout says of itself: its text boxes, its warnings, the glyphs it lacked."""
+    """Check a layout's own report: its text boxes, its warnings, its missing glyphs."""
     output = item.output or {}
     if "text_boxes" not in item.capability.output_model.model_fields:
         return
@@ -252,7 +253,7 @@ def _mp3(item: Result, blob: Blob) -> Iterator[Finding]:
 
 
 def _spoken_text(item: Result) -> str | None:
-    """What was to be said: the text given, or what upstream gave, cut to what the field takes."""
+    """Return the text to be spoken: the input's or upstream's, cut to the field's limit."""
     spoken = role_of(item.capability, "text")
     if spoken is None:
         return None
@@ -340,6 +341,6 @@ def _alignment(item: Result, text: str, topic: str) -> Iterator[Finding]:
 
 
 def _told(item: Result) -> str:
-    """What a node was told to write."""
+    """Return the instruction that a node was given to write."""
     told = role_of(item.capability, "objective")
     return str(item.node.input.get(told, "")) if told is not None else ""

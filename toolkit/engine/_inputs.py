@@ -1,4 +1,4 @@
-"""The input of a planned node: what the objective says, put into the fields that have a role."""
+"""Inputs of planned nodes: the objective's parts, put into the fields that have a role."""
 
 from pydantic import ValidationError
 
@@ -11,11 +11,11 @@ from toolkit.plugins import Capability
 
 
 class Unplannable(Exception):  # noqa: N818 - not an error: it sends the planner another way
-    """No input for a capability can be made from the objective."""
+    """Raised when no input for a capability can be built from the objective."""
 
 
 class Inputs:
-    """Makes the inputs of one plan."""
+    """Builder of the node inputs of one plan."""
 
     def __init__(self, objective: str, wording: Wording, chains: Chains) -> None:
         self._objective = objective
@@ -23,7 +23,7 @@ class Inputs:
         self._chains = chains
 
     def given(self, capability: Capability, mention: Mention, purpose: str) -> JsonObject:
-        """The fields that the objective itself fills, for what the node is made for."""
+        """Return the fields that the objective itself fills, given the node's purpose."""
         given: JsonObject = {}
         for field, info in capability.input_model.model_fields.items():
             role = field_role(field, info)
@@ -41,7 +41,7 @@ class Inputs:
 
     @staticmethod
     def _without_cost(capability: Capability, given: JsonObject) -> JsonObject:
-        """The input without the option that would ask a vendor for more, if it has one."""
+        """Switch off the option that would call a vendor, if the capability has one."""
         if capability.operation is None or capability.operation_required:
             return given
         for field, info in capability.input_model.model_fields.items():
@@ -56,7 +56,7 @@ class Inputs:
         return given
 
     def _said(self, capability: Capability, field: str, mention: Mention) -> str | None:
-        """What goes into a field for text: the objective's own words, or what it is about."""
+        """Choose the text for a field: the objective's own words, or its topic."""
         literal = None if self._wording.literal_is_title else self._wording.literal
         if not capability.input_model.model_fields[field].is_required():
             return literal if literal and trim(literal) != mention.topic else None
@@ -87,7 +87,7 @@ class Inputs:
         return text_brief(mention.phrase, topic, mention.words, language)
 
     def valid(self, capability: Capability, given: JsonObject, filled: set[str]) -> JsonObject:
-        """The input, as far as it matches the schema; optional fields that do not are left out."""
+        """Return the input without the optional fields that do not match the schema."""
         fields = capability.input_model.model_fields
         for _ in range(len(given) + 1):
             try:

@@ -1,4 +1,4 @@
-"""The words an objective is read by: common deliverables, connectors, measures; for `_wording`."""
+"""Lexicon of the objective reader: common deliverables, connectors, measures."""
 
 import re
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ def _set(text: str) -> frozenset[str]:
 
 
 def phrases(text: str) -> tuple[str, ...]:
-    """The phrases of a list parted by commas."""
+    """Split a comma-separated list of phrases."""
     return tuple(phrase.strip() for phrase in text.split(",") if phrase.strip())
 
 
@@ -88,7 +88,7 @@ COMMON: tuple[Common, ...] = (
     Common("qrcode.generate", "", "", phrases("qr code")),
 )
 
-# Forms of text that facts cannot stand in for: they have to be written.
+# Forms of text that facts cannot replace: they have to be written.
 CREATIVE = frozenset(
     phrases(
         "poem, haiku, limerick, story, joke, slogan, tagline, email, letter, script, recipe, "
@@ -123,7 +123,7 @@ ABOUT = _set(
     """
 )
 ALSO = _set("and then also & plus")
-# What may stand after a deliverable's name; any other word makes the name part of a longer one.
+# Words that may follow a deliverable's name; any other word makes the name part of a longer one.
 AFTER = (
     WITH
     | AS
@@ -137,7 +137,7 @@ AFTER = (
     """
     )
 )
-# What carries no topic when it is left over.
+# Words that carry no topic when they are left over.
 FILLER = _set(
     """
     a an the please can could would you i we want need like to me us my our for with and of

@@ -1,4 +1,4 @@
-"""Words of an objective: cut, compared and counted; for the planner and the reviewer."""
+"""Tokens of an objective: splitting, comparing and counting words; for planner and reviewer."""
 
 import re
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ _TOKEN = re.compile(r"\w+(?:['’]\w+)?")
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word of the objective and where it stands."""
+    """A word of the objective and its position."""
 
     word: str
     start: int
@@ -18,7 +18,7 @@ class Token:
 
 
 def tokens_of(text: str) -> list[Token]:
-    """The words of a text.
+    """Split a text into words.
 
     >>> [token.word for token in tokens_of("A 20-word teaser")]
     ['a', '20', 'word', 'teaser']
@@ -27,7 +27,7 @@ def tokens_of(text: str) -> list[Token]:
 
 
 def singular(word: str) -> str:
-    """A word without its plural ending, crudely, so that both sides of a match lose the same.
+    """Strip a word's plural ending, crudely, so that both sides of a match lose the same.
 
     >>> singular("stories"), singular("summaries"), singular("cards"), singular("glass")
     ('story', 'summary', 'card', 'glass')
@@ -42,12 +42,12 @@ def singular(word: str) -> str:
 
 
 def phrase_key(phrase: str) -> tuple[str, ...]:
-    """The form in which a phrase is looked up."""
+    """Return the key by which a phrase is looked up."""
     return tuple(singular(token.word) for token in tokens_of(phrase))
 
 
 def words_asked(text: str) -> int | None:
-    """How many words an instruction asks for.
+    """Return the number of words that an instruction asks for.
 
     >>> words_asked("A summary of about 60 words")
     60

@@ -1,4 +1,4 @@
-"""What an objective is about, once its deliverables are known; for `_wording`."""
+"""Topic extraction for an objective whose deliverables are known; used by the objective reader."""
 
 import re
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ _LEADING = frozenset({"the", "a", "an"})
 def blank(
     text: str, patterns: Sequence[re.Pattern[str]], spans: Sequence[tuple[int, int]] = ()
 ) -> str:
-    """A text with everything that matches replaced by as many spaces: places stay the same."""
+    """Replace every match and span by as many spaces, so that positions stay the same."""
     cut = [match.span() for pattern in patterns for match in pattern.finditer(text)]
     for start, end in [*cut, *spans]:
         text = text[:start] + " " * (end - start) + text[end:]
@@ -41,7 +41,7 @@ def blank(
 
 
 def trim(text: str) -> str:
-    """A topic without what stands around it, at most `LONGEST_TOPIC` characters.
+    """Strip a topic of the words around it and cut it to its maximum length.
 
     >>> trim(" “tidal power”, please ")
     'tidal power'
@@ -58,9 +58,9 @@ def trim(text: str) -> str:
 
 
 def own_and_shared(tail: str, verb: bool) -> tuple[str, str]:
-    """What the words after a deliverable's name say it is about.
+    """Return the topics that the words after a deliverable's name give.
 
-    Parameters:
+    Args:
         tail: the text between its name and the next deliverable.
         verb: whether the name is a verb, whose object is its topic.
 
@@ -91,7 +91,7 @@ def own_and_shared(tail: str, verb: bool) -> tuple[str, str]:
 
 
 def leftover(text: str, spans: Sequence[tuple[int, int]]) -> str:
-    """What remains of an objective without the deliverables and the words around them.
+    """Return what remains of an objective without the deliverables and the words around them.
 
     >>> leftover("Please explain how tides work", [(7, 14)])
     'how tides work'
@@ -115,7 +115,7 @@ def leftover(text: str, spans: Sequence[tuple[int, int]]) -> str:
 
 
 def title_of(topic: str) -> str:
-    """A topic as a headline: no leading article, a capital first.
+    """Format a topic as a headline: no leading article, a capital first.
 
     >>> title_of("the tides of Venice")
     'Tides of Venice'

@@ -1,4 +1,4 @@
-"""Reads an objective: which deliverables it names, how they belong together, about what."""
+"""Objective reader: finds the named deliverables, how they belong together, and their topic."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -10,10 +10,10 @@ from toolkit.engine._topics import blank, leftover, own_and_shared, trim
 
 LONGEST_PHRASE = 6
 REACH = 5
-# More than a plan has room for; what follows them is not read.
+# More than a plan can hold; the rest of the objective is not read.
 MOST_MENTIONS = 100
 _STOP = re.compile(r"[.!?;:\n](?=\s|$)")
-# A chain of consumers and producers: does the first one's artifact fill a field of the second?
+# A relation of two capability ids, such as "the artifact of the first fills a field of the second".
 Link = Callable[[str, str], bool]
 
 
@@ -25,10 +25,10 @@ class Mention:
         id: the capability that makes it, or what one would be called.
         phrase: its name as the objective has it.
         start, end: its tokens.
-        before: where the words that introduce it begin, in characters.
+        before: the offset, in characters, where the words that introduce it begin.
         connector: how it is joined to what came before.
-        feeds: the place, in the list of mentions, of the one it goes into.
-        delivered: whether it is asked for itself, and not only as a part of another.
+        feeds: the index, in the list of mentions, of the one that it is an input of.
+        delivered: whether it is requested for itself, and not only as a part of another.
         topic: what it is about, in its own words or those of its neighbours.
         words: how many words it should have.
     """
@@ -46,18 +46,18 @@ class Mention:
 
     @property
     def verb(self) -> bool:
-        """Whether it is named by what is done to make it."""
+        """True if its name is a verb: what is done to make it."""
         return singular(self.phrase.lower()) in lex.VERBS
 
     @property
     def creative(self) -> bool:
-        """Whether facts cannot stand in for it."""
+        """True if facts cannot replace it, as for a poem."""
         return singular(self.phrase.lower()) in lex.CREATIVE
 
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """What an objective says."""
+    """The parts of an objective that planning needs."""
 
     mentions: tuple[Mention, ...]
     topic: str
@@ -73,7 +73,8 @@ def read(
 ) -> Wording:
     """Read an objective.
 
-    Parameters:
+    Args:
+        objective: the request, in a person's words.
         vocabulary: capability ids (or hypothetical ones) by `phrase_key`.
         fills: whether the artifact of the first id can fill a field of the second.
         needs: whether the first id has a required field that an artifact of the second fills.
@@ -105,7 +106,7 @@ def read(
 
 
 def _literal(objective: str) -> tuple[str | None, bool, list[tuple[int, int]]]:
-    """Words to be used as they are: quoted, after a cue such as `saying` or `titled`."""
+    """Find words to be used as they are: quoted, after a cue such as `saying` or `titled`."""
     spans, literal, is_title = [], None, False
     for match in lex.QUOTED.finditer(objective):
         before = objective[max(0, match.start() - 40) : match.start()]
@@ -129,7 +130,7 @@ def _find(
     vocabulary: Mapping[tuple[str, ...], str],
     quoted: Sequence[tuple[int, int]],
 ) -> list[Mention]:
-    """Every phrase of the vocabulary, the longest first at each place."""
+    """Find every phrase of the vocabulary, preferring the longest at each place."""
     keys = [singular(token.word) for token in tokens]
     found, i = [], 0
     while i < len(tokens):
@@ -153,7 +154,7 @@ def _find(
 def _accepted(
     found: Sequence[Mention], tokens: Sequence[Token], text: str, fills: Link, needs: Link
 ) -> list[Mention]:
-    """The phrases that name something asked for, and not a part of the topic."""
+    """Keep the phrases that name a requested output, and drop those that are part of the topic."""
     starts = {mention.start for mention in found}
     question = bool(tokens) and tokens[0].word in lex.QUESTIONS
     kept: list[Mention] = []
@@ -175,7 +176,7 @@ def _accepted(
         elif firm and joined.connector == "start":
             sidelined.append(joined)
     if not kept:
-        # "Make an image sunset over the sea": sloppy, but it says what to make.
+        # "Make an image sunset over the sea": bad grammar, but it says what to make.
         kept = [m for m in sidelined if _is_told(m, tokens)][:1]
     return kept[:MOST_MENTIONS]
 
@@ -194,11 +195,11 @@ def _linked(mention: Mention, previous: Mention, fills: Link, needs: Link) -> bo
 
 
 def _is_whole(mention: Mention, tokens: Sequence[Token], text: str, starts: set[int]) -> bool:
-    """Whether a phrase is a thing, and not the first part of another thing's name."""
+    """Tell whether a phrase is a thing, and not the first part of another thing's name."""
     if mention.verb or mention.end >= len(tokens) or mention.end in starts:
         return True
     if tokens[mention.end - 1].word.endswith("ed") or tokens[mention.end - 1].word == "spoken":
-        return True  # "a narrated tour": it says how, whatever the thing is called
+        return True  # "a narrated tour": an adjective, whatever noun follows
     following = tokens[mention.end]
     gap = text[tokens[mention.end - 1].end : following.start]
     return bool(gap.strip(" \t-")) or "  " in gap or following.word in lex.AFTER
@@ -207,7 +208,7 @@ def _is_whole(mention: Mention, tokens: Sequence[Token], text: str, starts: set[
 def _joined(
     mention: Mention, previous: Mention | None, tokens: Sequence[Token], text: str
 ) -> tuple[Mention, bool]:
-    """A mention with its connector, and whether the wording stands firmly behind it."""
+    """Return a mention with its connector, and whether the wording clearly requests it."""
     floor = previous.end if previous else 0
     between = tokens[floor : mention.start]
     topical = any(token.word in lex.ABOUT for token in between)
@@ -232,7 +233,7 @@ def _joined(
 def _walk_back(
     mention: Mention, floor: int, tokens: Sequence[Token], text: str
 ) -> tuple[str, int, bool]:
-    """The connector before a mention, where it stands, and whether it has an article or a verb."""
+    """Return the connector before a mention, its index, and whether an article or verb precedes."""
     determined, pronoun = False, False
     for i in range(mention.start - 1, max(floor, mention.start - REACH) - 1, -1):
         word = tokens[i].word
@@ -250,7 +251,7 @@ def _walk_back(
 
 
 def _introduction(connector: int, floor: int, tokens: Sequence[Token]) -> int:
-    """Where the words before a connector begin that are no topic: `and put it` on a card."""
+    """Return the index where the words that introduce a connector begin: `and put it` on a card."""
     i = connector
     if i > floor and tokens[i - 1].word in {"it", "them"}:
         i -= 1
@@ -274,7 +275,7 @@ def _kind(word: str, mention: Mention) -> str | None:
 
 
 def _join(mentions: Sequence[Mention], fills: Link, needs: Link) -> list[Mention]:
-    """Say which mention goes into which; a verb that only introduces another one is dropped."""
+    """Link each mention to the one it is an input of; drop verbs that only introduce another."""
     joined: list[Mention] = []
     open_with = False
     for mention in mentions:
@@ -306,12 +307,12 @@ def _join(mentions: Sequence[Mention], fills: Link, needs: Link) -> list[Mention
 
 
 def _governs(verb: Mention, mention: Mention) -> bool:
-    """`Write a summary`: the verb and its object are one request."""
+    """Tell whether a verb and its object are one request, as in `Write a summary`."""
     return verb.verb and mention.connector in {"none", "adjacent"} and mention.start - verb.end <= 4
 
 
 def _join_adjacent(joined: list[Mention], mention: Mention, fills: Link) -> None:
-    """`A spoken summary`, `a summary card`: whichever takes the other is what is asked for."""
+    """Link adjacent names, as in `a spoken summary`: the one that takes the other is requested."""
     previous, here = joined[-1], len(joined)
     if previous.id == mention.id:
         phrase = f"{previous.phrase} {mention.phrase}"
@@ -343,7 +344,7 @@ def _join_to_any(
 
 
 def _with_topics(mentions: Sequence[Mention], tokens: Sequence[Token], text: str) -> list[Mention]:
-    """Give each mention what it is about: its own words, or a later one's, or an earlier one's."""
+    """Assign each mention a topic: its own words, or a later mention's, or an earlier one's."""
     own: list[str] = []
     shared: list[str] = []
     for i, mention in enumerate(mentions):
@@ -368,7 +369,7 @@ def _with_topics(mentions: Sequence[Mention], tokens: Sequence[Token], text: str
 def _with_words(
     mentions: Sequence[Mention], tokens: Sequence[Token], objective: str
 ) -> list[Mention]:
-    """Give each word count to the mention after it in its phrase, or else to the one before."""
+    """Assign each word count to the mention after it in its phrase, or else to the one before."""
     counts: dict[int, int] = {}
     for match in lex.MEASURE.finditer(objective):
         starts = [tokens[mention.start].start for mention in mentions]

@@ -1,4 +1,4 @@
-"""Accounts as whoever operates a data directory sees and changes them; a server may be running."""
+"""Administration of accounts by the operator of a data directory; a server may be running."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ from toolkit.settings import Settings
 from toolkit.store import Change, Patch, Row, Store, Update
 from toolkit.store.accounting import TEXTS
 
-END_S = 10.0  # the longest to wait for others to end what an account has under way
+END_S = 10.0  # the longest wait for other processes to end an account's work
 POLL_S = 0.1
 RENTED = ("endpoints", "compute", "storage")
 
@@ -28,9 +28,9 @@ class AccountSummary(Account):
 
     Attributes:
         operator: whether it may share its connections.
-        spent_usd_today: what its work cost since midnight, UTC.
-        records: how many records it keeps: work, artifacts, connections, keys and the rest.
-        stored_bytes: what these take, artifacts' bytes included.
+        spent_usd_today: the cost of its work since midnight, UTC.
+        records: the number of its records: work, artifacts, connections, keys and the rest.
+        stored_bytes: the size of these, artifacts' bytes included.
     """
 
     operator: bool
@@ -46,7 +46,7 @@ class AccountKey(ApiKey):
 
 
 class Rented(Record):
-    """Something that an account has at a GPU cloud."""
+    """A resource that an account has at a GPU cloud."""
 
     id: str
     kind: str
@@ -55,16 +55,16 @@ class Rented(Record):
 
 
 class AccountDetails(AccountSummary):
-    """All that an operator may want to know of an account: never a secret.
+    """All that an operator may want to know of an account; it never holds a secret.
 
     Attributes:
-        left_usd_today: what its daily limit leaves; none where it has no limit.
-        spent_usd_this_month: what its work cost since the first of the month, UTC.
-        artifact_bytes, record_bytes: what it keeps, of the most that it may.
-        max_stored_bytes: that most, by the settings of this process.
-        under_way: how many of its runs, jobs, workflows and tasks are not done.
-        allow_env: what its pointers may name beside the conventional variables; none where it was
-            signed up, and may name nothing of its own.
+        left_usd_today: the rest of its daily limit; none where it has no limit.
+        spent_usd_this_month: the cost of its work since the first of the month, UTC.
+        artifact_bytes, record_bytes: the bytes that it stores.
+        max_stored_bytes: the most that it may store, by the settings of this process.
+        under_way: the number of its runs, jobs, workflows and tasks that are not done.
+        allow_env: the variables that its pointers may name beside the conventional ones; none where
+            it was signed up, and may name none of its own.
     """
 
     left_usd_today: float | None
@@ -83,8 +83,8 @@ class AccountDisabled(Account):
     """An account that was disabled.
 
     Attributes:
-        ended: how many runs, jobs, workflows and tasks were ended.
-        under_way: how many are not done yet.
+        ended: the number of runs, jobs, workflows and tasks that were ended.
+        under_way: the number that are not done yet.
         rented: what it has at a GPU cloud, which is billed until it is deleted.
     """
 
@@ -94,7 +94,7 @@ class AccountDisabled(Account):
 
 
 class AccountRecovered(KeyCreated):
-    """A new key for an account whose own was lost, shown this once.
+    """A new key for an account whose own was lost, shown only once.
 
     Attributes:
         account: whose key it is.
@@ -108,7 +108,7 @@ class AccountRecovered(KeyCreated):
 
 
 class AccountAdmin:
-    """Reads and changes accounts beside whatever process serves them."""
+    """Administration of accounts, beside whatever process serves them."""
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self._store = store
@@ -116,11 +116,11 @@ class AccountAdmin:
         self._allowances = Allowances(store)
 
     async def list_all(self) -> list[AccountSummary]:
-        """Every account, the oldest first."""
+        """List every account, the oldest first."""
         return [await self._summarize(row) for row in await self._store.find("accounts")]
 
     async def describe(self, named: str) -> AccountDetails:
-        """One account, by its id or its address.
+        """Describe one account, by its id or its address.
 
         Raises:
             RequestError: `NOT_FOUND`.
@@ -148,7 +148,7 @@ class AccountAdmin:
         )
 
     async def list_keys(self, named: str) -> list[AccountKey]:
-        """The keys of an account, those that have ended too, the newest first.
+        """List the keys of an account, those that have ended too, the newest first.
 
         Raises:
             RequestError: `NOT_FOUND`.
@@ -156,14 +156,14 @@ class AccountAdmin:
         return await self._list_keys(str((await find_account(self._store, named))["id"]))
 
     async def disable(self, named: str, *, let_finish: bool = False) -> AccountDisabled:
-        """Have an account's keys refused, and end what it has under way.
+        """Disable an account's keys, and end its unfinished work.
 
-        Other processes are told through the store, and what they end is waited for, `END_S` at
-        the most.
+        Other processes learn of it through the store; this waits for them to end the work, for a
+        limited time.
 
         Args:
             named: its id or its address.
-            let_finish: have what is under way go on.
+            let_finish: let unfinished work go on.
 
         Raises:
             RequestError: `NOT_FOUND`, `CONFLICT` for the account of notebooks right here.
@@ -179,7 +179,7 @@ class AccountAdmin:
         disabled = Patch("accounts", account.id, {"disabled_at": rfc3339(account.disabled_at)})
         open_roots = await self._find_open(account.id)
         ending = set() if let_finish else {str(root["id"]) for root in open_roots}
-        # In one transaction: whoever sees that it is disabled has its work cancelled, too.
+        # In one transaction: a process that sees it disabled also sees its work cancelled.
         await self._store.write([disabled, *map(_cancel, ending)])
         if not let_finish:
             ending |= await self._wait_for_end(account.id)
@@ -192,11 +192,11 @@ class AccountAdmin:
         )
 
     async def _wait_for_end(self, account_id: str) -> set[str]:
-        """Wait while a living process works on what is to be ended; the ids of all that was."""
+        """Wait while a living process works on what is to be ended; return the ids seen."""
         seen: set[str] = set()
         until = time.monotonic() + END_S
         while time.monotonic() < until:
-            # A request that was let in just before may have its work accepted just after.
+            # A request that was authenticated just before may have its work accepted just after.
             await asyncio.sleep(POLL_S)
             held = await self._find_open(account_id)
             late = [str(root["id"]) for root in held if not root["cancel_requested"]]
@@ -209,7 +209,7 @@ class AccountAdmin:
         return seen
 
     async def enable(self, named: str) -> Account:
-        """Have a disabled account's keys work again.
+        """Enable a disabled account's keys again.
 
         Raises:
             RequestError: `NOT_FOUND`.
@@ -220,9 +220,9 @@ class AccountAdmin:
         return account
 
     async def set_operator(self, named: str, *, operator: bool) -> Account:
-        """Have an account share its connections with others, or with nobody.
+        """Allow an account to share its connections with others, or stop allowing it.
 
-        What it has shared is kept, and is used by others only while it may share.
+        Its shares are kept, and work for others only while it may share.
 
         Raises:
             RequestError: `NOT_FOUND`.
@@ -232,7 +232,7 @@ class AccountAdmin:
         return account
 
     async def recover(self, named: str, *, revoke_others: bool = False) -> AccountRecovered:
-        """Make a key with all scopes for an account whose own was lost; it is shown this once.
+        """Make a key with all scopes for an account whose own was lost; it is shown only once.
 
         Args:
             named: its id or its address.
@@ -269,7 +269,7 @@ class AccountAdmin:
         )
 
     async def _spent(self, account_id: str, first: str) -> dict[str, Decimal]:
-        """What an account's work cost from a day on, by the key that asked for it."""
+        """Sum up what an account's work has cost since a day, by the key that requested it."""
         days = (first, _today())
         rows = await self._store.sums("usage", ["nano"], ["key_id"], account_id, "day", days)
         return {str(row["key_id"]): dollars(row["nano"]) for row in rows}

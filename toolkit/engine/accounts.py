@@ -1,4 +1,4 @@
-"""Accounts: signed up by anybody or made by the operator; and whose key a request carries."""
+"""Accounts: sign-up, creation by the operator, and authentication of keys."""
 
 import ipaddress
 import math
@@ -30,7 +30,7 @@ from toolkit.engine.standing import is_disabled
 from toolkit.settings import Settings
 from toolkit.store import EVERYONE, Change, Conflict, Insert, Patch, Row, Store
 
-NOTED_S = 60.0  # at most so often a key's use is written down
+NOTED_S = 60.0  # the shortest time between two records of a key's use
 LOCAL_EMAIL = "notebook@localhost.localdomain"
 TAKEN = "This address has an account; use its key or another address."
 
@@ -42,13 +42,13 @@ class Accounts:
         self._store = store
         self._settings = settings
         self._sign_ups = Rates(settings.signups_per_hour / 3600, settings.signups_per_hour)
-        self._uses = Rates(1 / NOTED_S, 1)  # of a key that are written down
+        self._uses = Rates(1 / NOTED_S, 1)  # limits how often a key's use is recorded
         self._requests = Rates(settings.rate_limit_per_s, settings.rate_limit_burst)
-        # The keys of notebooks on this very process: never written down, gone with it.
+        # The keys of notebooks in this process: never stored, gone when it ends.
         self._session: dict[str, Principal] = {}
 
     async def sign_up(self, request: AccountCreate, address: str) -> AccountCreated:
-        """Open an account for whoever asks from an address.
+        """Open an account for a caller at a network address.
 
         Raises:
             RequestError: `FORBIDDEN` where sign-up is closed, `CONFLICT`.
@@ -66,7 +66,7 @@ class Accounts:
                 retry_after=wait_s,
             )
         if request.email.casefold() == LOCAL_EMAIL:
-            # Whoever had it would have the account that a notebook here takes for its own.
+            # Whoever had it would own the account that notebooks here use.
             raise RequestError(ErrorCode.CONFLICT, TAKEN)
         return await self.create(request)
 
@@ -78,13 +78,13 @@ class Accounts:
         max_cost_usd_per_day: float | None = None,
         operator: bool = False,
     ) -> AccountCreated:
-        """Open an account; the key in the answer is shown this once.
+        """Open an account; the key in the answer is shown only once.
 
         Args:
             request: whose.
-            allow_env: what its pointers may name beside vendors' conventional variables, for one
-                that the operator makes; none for one that was signed up.
-            max_cost_usd_per_day: what all its work may cost in a day.
+            allow_env: the variables that its pointers may name beside vendors' conventional ones,
+                for an account that the operator makes; none for one that was signed up.
+            max_cost_usd_per_day: the most that all its work may cost in a day.
             operator: whether it is an operator's, which may share its connections.
 
         Raises:
@@ -101,9 +101,9 @@ class Accounts:
         return AccountCreated(**dict(account), api_key=key)
 
     async def authenticate(self, key: str) -> Principal:
-        """Tell whose key this is, and count the request against what the key may ask.
+        """Return the principal of a key, and count the request against the key's rate limit.
 
-        A notebook on this very process may ask as often as it likes.
+        A notebook in this process has no rate limit.
 
         Raises:
             RequestError: `UNAUTHENTICATED` for a malformed, unknown, revoked or expired one, all
@@ -127,10 +127,10 @@ class Accounts:
         return Principal(account_id, record.id, frozenset(record.scopes), purse)
 
     def _note_use(self, key: ApiKey) -> None:
-        """Write down that a key was used, seldom enough to cost nothing; nobody waits for it."""
+        """Record that a key was used, seldom enough to cost nothing; nobody waits for it."""
         at = now()
         known = key.last_used_at
-        # A clock that was set back must not keep it from being written.
+        # A clock that was set back must not prevent it from being recorded.
         if known is not None and 0 <= (at - known).total_seconds() < NOTED_S:
             return
         if not self._uses.wait_s(key.id):
@@ -138,7 +138,7 @@ class Accounts:
             self._store.write([used], eager=False)
 
     async def is_valid(self, caller: Principal) -> bool:
-        """Tell if a key that was good when it was sent still is, whoever revoked it."""
+        """Tell whether a key that was valid when it was sent still is, whoever revoked it."""
         if caller in self._session.values():
             return True
         row = await self._store.get("api_keys", caller.key_id, "doc")
@@ -147,7 +147,7 @@ class Accounts:
         return not await is_disabled(self._store, caller.account_id)
 
     async def local(self) -> tuple[Account, str]:
-        """The account of whoever runs the engine in their own process, and a key for it."""
+        """Open or find the account of whoever runs the embedded engine, and make a key for it."""
         account, changes = _new_account(LOCAL_EMAIL, frozenset(), operator=True)
         try:
             await self._store.write(changes)
@@ -160,21 +160,21 @@ class Accounts:
         return account, key
 
     def look(self) -> str:
-        """Make a key for whoever owns the directory, to look at what is there of all accounts."""
+        """Make a read-only key for the owner of the directory, which covers all accounts."""
         key = fresh_key()
         principal = Principal(EVERYONE, new_id(Prefix.KEY), frozenset({"read", "admin"}))
         self._session[digest_of(key)] = principal
         return key
 
     async def limit(self, named: str, max_cost_usd_per_day: float | None) -> Account:
-        """Set what all work of an account may cost in a day; none ends the limit.
+        """Set the most that all work of an account may cost in a day; none removes the limit.
 
         Args:
             named: its address or id.
             max_cost_usd_per_day: US dollars, from midnight to midnight, UTC.
 
         Raises:
-            RequestError: `NOT_FOUND`, `INVALID_REQUEST` for what is no amount.
+            RequestError: `NOT_FOUND`, `INVALID_REQUEST` for an invalid amount.
         """
         _check_amount(max_cost_usd_per_day)
         account = Account.model_validate_json(str((await find_account(self._store, named))["doc"]))
@@ -184,7 +184,7 @@ class Accounts:
         return account
 
     async def me(self, caller: Principal) -> CallerAccount:
-        """The caller's account, and what is known of the key that was used."""
+        """Return the caller's account and the record of the key that was used."""
         if caller.account_id == EVERYONE:
             raise RequestError(
                 ErrorCode.NOT_FOUND, "What is looked at is of all accounts: toolkit account list."
@@ -193,7 +193,7 @@ class Accounts:
         if row is None:
             raise not_found("account", caller.account_id)
         kept = await self._store.get("api_keys", caller.key_id)
-        if kept is None:  # of a notebook on this very process
+        if kept is None:  # the key of a notebook in this process
             scopes = [scope for scope in ALL_SCOPES if scope in caller.scopes]
             key = CallerKey(id=caller.key_id, scopes=scopes)
         else:
@@ -203,7 +203,7 @@ class Accounts:
 
 
 async def find_account(store: Store, named: str) -> Row:
-    """The row of an account, by its id or its address.
+    """Find the row of an account, by its id or its address.
 
     Raises:
         RequestError: `NOT_FOUND`.
@@ -250,7 +250,7 @@ def _new_account(
 
 
 def _neighbourhood(address: str) -> str:
-    """What one caller can have many addresses in: an IPv4 address, or an IPv6 network of 64 bits.
+    """Return the network a caller may have many addresses in: an IPv4 address, or an IPv6 /64.
 
     >>> _neighbourhood("2001:db8::1") == _neighbourhood("2001:db8::2")
     True

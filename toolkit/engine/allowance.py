@@ -1,4 +1,4 @@
-"""What a key or an account may spend in a day, kept in the store, where all processes meet."""
+"""Daily allowances of keys and accounts, kept in the store and shared by all processes."""
 
 import asyncio
 import json
@@ -20,20 +20,20 @@ from toolkit.engine.nanos import dollars, nanos
 from toolkit.store import Change, Delete, Insert, Lease, OverLimit, Spend, Store
 
 Record: TypeAlias = Callable[[Sequence[Change]], "asyncio.Future[None]"]
-POLL_S = 0.2  # how often another process's settlements are looked for
-# A reservation this old is no call's any more, where no lock file tells that its process has gone.
+POLL_S = 0.2  # how often to look for another process's settlements
+# A reservation older than this is stale, where no lock file tells that its process has gone.
 MAX_CALL_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What may be spent in a day.
+    """A daily spending limit.
 
     Attributes:
-        allowance_id: what is spent is counted under it: the first of a row of rotated keys, or an
-            account.
+        allowance_id: the id that spending is counted under: the first of a chain of rotated keys,
+            or an account.
         usd: how much.
-        holder: whose it is, in a sentence.
+        holder: who holds it, as the subject of a sentence.
     """
 
     allowance_id: str
@@ -42,18 +42,18 @@ class Limit:
 
     @property
     def nano(self) -> int:
-        """How much, in billionths of a dollar."""
+        """The limit, in billionths of a dollar."""
         return nanos(self.usd, ROUND_FLOOR)
 
     @property
     def row_id(self) -> str:
-        """The row of today, by UTC."""
+        """The id of today's row, by UTC."""
         return f"{self.allowance_id}:{now():%Y-%m-%d}"
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What one call holds of one day's allowance.
+    """The part of one day's allowance that one call holds.
 
     Attributes:
         id: of the reservation.
@@ -67,27 +67,27 @@ class Taken:
 
 
 class Allowances:
-    """Takes what calls may cost from the day's allowances of the key and the account they are for.
+    """The daily allowances of keys and accounts, from which calls reserve what they may cost.
 
     Each call's reservation is a row of its own, so every process can tell what is spent from what
-    may yet be given back, and refuses only what does not fit beside what is spent. What was taken
-    for a call that a crash cut off counts as spent: its vendor may bill it.
+    may yet be released, and refuses only what does not fit beside what is spent. The reservation
+    of a call that a crash interrupted counts as spent: its vendor may bill it.
     """
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._given_back = asyncio.Event()  # set, and replaced, each time something is
+        self._given_back = asyncio.Event()  # set and replaced whenever something is released
         self._lines: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        # Reservations of this process whose end could not be written: spent, and to be deleted.
+        # Reservations of this process whose settlement could not be written: spent, to be deleted.
         self._unwritten: set[str] = set()
 
     async def check(self, account_id: str, key_id: str | None, bound: Decimal | None) -> None:
-        """Refuse work at once for which too little is left today.
+        """Refuse work for which too little of today's allowances is left.
 
         Args:
             account_id: whose work.
-            key_id: the key that it is asked for with.
-            bound: the most that the work's first call may come to; none where that is not known.
+            key_id: the key that it was requested with.
+            bound: the most that the work's first call may cost; none where that is not known.
 
         Raises:
             RequestError: `BUDGET_EXCEEDED`.
@@ -99,7 +99,7 @@ class Allowances:
                 raise RequestError(ErrorCode.BUDGET_EXCEEDED, _over(limit, spent))
 
     async def check_renting(self, account_id: str, key_id: str | None) -> None:
-        """Refuse to rent what is billed by the hour with a daily allowance, which cannot hold it.
+        """Refuse to rent what is billed by the hour under a daily allowance, which cannot bound it.
 
         Raises:
             RequestError: `FORBIDDEN`.
@@ -114,7 +114,7 @@ class Allowances:
             )
 
     async def left(self, account_id: str, key_id: str | None) -> Decimal | None:
-        """What today's calls may come to beside what is spent; none where nothing limits them."""
+        """Return what today's calls may still cost; none where nothing limits them."""
         rooms = [
             limit.usd - dollars((await self._standing(limit))[0])
             for limit in await self.find_limits(account_id, key_id)
@@ -122,12 +122,12 @@ class Allowances:
         return min(rooms, default=None)
 
     async def left_today(self, limit: Limit) -> float:
-        """Tell what may yet be spent today of one allowance, in US dollars; at least 0."""
+        """Return what may still be spent today of one allowance, in US dollars; at least 0."""
         spent, _ = await self._standing(limit)
         return float(max(Decimal(0), limit.usd - dollars(spent)))
 
     async def refuse(self, account_id: str, key_id: str | None) -> None:
-        """Refuse what today's allowances do not cover.
+        """Raise the error for work that today's allowances do not cover.
 
         Raises:
             RequestError: `BUDGET_EXCEEDED`.
@@ -147,7 +147,7 @@ class Allowances:
         held: Reservation,
         record: Record,
     ) -> None:
-        """Have what a call may cost held here too, waiting while others may give some back.
+        """Hold what a call may cost here too, waiting while other calls may release some.
 
         Args:
             lease: of the work that the call is for.
@@ -170,7 +170,7 @@ class Allowances:
     async def _take(
         self, lease: Lease, limits: Sequence[Limit], amount: Decimal | None
     ) -> list[Taken]:
-        """Take an amount from each of the day's allowances, or from none."""
+        """Take an amount from each of the day's allowances, or from none of them."""
         if amount is None:
             raise WorkError(
                 ErrorCode.BUDGET_EXCEEDED,
@@ -184,14 +184,14 @@ class Allowances:
             taken = await self._try_to_take(limits, nano)
             if taken is not None:
                 return taken
-        # One after the other: else all would try again whenever anything is given back.
+        # One after the other: else all would try again whenever anything is released.
         async with line:
             while True:
                 given_back = self._given_back
                 taken = await self._try_to_take(limits, nano)
                 if taken is not None:
                     return taken
-                # Read anew each time: the operator may have changed them, and a day may have begun.
+                # Read again each time: the operator may have changed them, or a new day has begun.
                 limits = await self.find_limits(lease.account_id, lease.key_id)
                 if await self._must_wait(limits, nano):
                     await _wait(given_back, POLL_S)
@@ -237,7 +237,7 @@ class Allowances:
         return waits
 
     async def _standing(self, limit: Limit) -> tuple[int, int]:
-        """Read what is spent of an allowance today, and what calls under way hold beside it."""
+        """Read what is spent of an allowance today, and what calls in flight hold beside it."""
         total, reservations = await self._store.spending(limit.row_id)
         reserved, over = 0, []
         for row in reservations:
@@ -246,12 +246,12 @@ class Allowances:
             else:
                 over.append(str(row["id"]))
         if over:
-            # Spent, as far as anybody can tell: the sum has it already.
+            # Counts as spent: the sum includes it already.
             self._store.write([Delete("reservations", each) for each in over], eager=False)
         return total - reserved, reserved
 
     def _is_under_way(self, reservation_id: str, owner: str, created_at: str) -> bool:
-        """Whether the call that a reservation is for may still end, and give some of it back."""
+        """Tell whether a reservation's call may still end and release some of it."""
         if owner == self._store.owner:
             return reservation_id not in self._unwritten
         age_s = (now() - datetime.fromisoformat(created_at)).total_seconds()
@@ -270,14 +270,14 @@ class Allowances:
         record(changes).add_done_callback(partial(self._end, ids))
 
     def _end(self, ids: Sequence[str], written: "asyncio.Future[None]") -> None:
-        # What could not be written stays taken; whoever writes the record is told why.
+        # What could not be written stays taken; the writer of the record is told why.
         if written.cancelled() or written.exception() is not None:
             self._unwritten.update(ids)
         self._given_back.set()
         self._given_back = asyncio.Event()
 
     async def find_limits(self, account_id: str, key_id: str | None) -> list[Limit]:
-        """Find what work counts against, the account's limit first.
+        """Find the limits that work counts against, the account's first.
 
         Nothing without a known bound is called where there is any.
         """
@@ -286,7 +286,7 @@ class Allowances:
         a_day = None if account is None else json.loads(account["doc"]).get("max_cost_usd_per_day")
         if a_day is not None:
             found.append(limit_of_account(account_id, a_day))
-        # The key of a notebook on its own process is never written down.
+        # The key of a notebook's embedded engine is never stored.
         row = None if key_id is None else await self._store.get("api_keys", key_id, "doc")
         if row is not None:
             limit = limit_of_key(ApiKey.model_validate_json(str(row["doc"])))
@@ -295,12 +295,12 @@ class Allowances:
 
 
 def limit_of_account(account_id: str, usd: float) -> Limit:
-    """The limit of an account that may spend so many US dollars in a day."""
+    """Make the limit of an account from its daily US dollars."""
     return Limit(account_id, Decimal(str(usd)), "The account")
 
 
 def limit_of_key(key: ApiKey) -> Limit | None:
-    """The limit that a key's allowance sets; none where it has none."""
+    """Make the limit that a key's allowance sets; none where it has none."""
     if key.max_cost_usd_per_day is None:
         return None
     return Limit(key.purse, Decimal(str(key.max_cost_usd_per_day)), "The key")

@@ -1,4 +1,4 @@
-"""Artifacts: bytes in the content-addressed store, a record of each in the database."""
+"""Artifacts: bytes in the content-addressed store, and a record of each in the database."""
 
 import asyncio
 from collections.abc import Mapping
@@ -22,28 +22,28 @@ from toolkit.store import Content, Insert, Update, sha256_of
 # transaction as the record.
 SMALL_BYTES = 4096
 HASHED_HERE_BYTES = 256 * 1024
-# Uploads that may be JSON and are parsed to see: all others are never there whole.
+# Uploads held in memory to be parsed as JSON; all others are never in memory whole.
 MAX_IN_MEMORY = 2
-# So long a record may take from its bytes to itself; those of a deleted one wait as long, at most.
+# The longest time between storing bytes and writing their record; deleted bytes wait as long.
 ON_ITS_WAY_S = 5.0
 AT_ONCE_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """An artifact's record, and its bytes where they stand beside it."""
+    """An artifact's record, with its bytes where the row holds them."""
 
     artifact: Artifact
     content: bytes | None
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Self:
-        """An artifact as its row tells it."""
+        """Return an artifact from its row."""
         return cls(Artifact.model_validate_json(str(row["doc"])), row["content"])
 
 
 class Artifacts:
-    """What jobs yield and callers upload."""
+    """The artifacts that jobs produce and callers upload."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
@@ -52,18 +52,18 @@ class Artifacts:
 
     @staticmethod
     def new_id() -> str:
-        """An id for an artifact that is about to be stored."""
+        """Return an id for an artifact that is about to be stored."""
         return new_id(Prefix.ARTIFACT)
 
     async def keep(
         self, account_id: str, blob: Blob, *, job_id: str | None, artifact_id: str | None = None
     ) -> tuple[Kept, Insert]:
-        """Store the bytes; the record is the caller's to write, with what it belongs to.
+        """Store the bytes; the caller writes the record, together with what it belongs to.
 
         A crash in between leaves bytes that no record names, never a record without bytes.
 
         Raises:
-            RequestError: `PAYLOAD_TOO_LARGE` for what the account may not keep any more.
+            RequestError: `PAYLOAD_TOO_LARGE` where it exceeds the account's quota.
         """
         media_type = blob.media_type.partition(";")[0].strip().lower()
         if media_type not in MEDIA_TYPES:
@@ -108,7 +108,7 @@ class Artifacts:
         return Kept(artifact, small), _inserted(account_id, artifact, small)
 
     def copied(self, kept: Kept, account_id: str, job_id: str) -> tuple[Kept, Insert]:
-        """A record of its own for bytes that are there already."""
+        """Make another record for bytes that are already stored."""
         artifact_id = self.new_id()
         suffix = kept.artifact.filename.rpartition(".")[2]
         update = {"id": artifact_id, "job_id": job_id, "created_at": now()}
@@ -118,7 +118,7 @@ class Artifacts:
         return Kept(artifact, kept.content), _inserted(account_id, artifact, kept.content)
 
     async def there(self, account_id: str, artifact_id: str | None) -> Kept | None:
-        """An artifact of whose record and bytes nothing is missing."""
+        """Find an artifact if both its record and its bytes are present."""
         try:
             kept = await self.find(account_id, artifact_id or "")
             if kept.content is None:
@@ -130,7 +130,7 @@ class Artifacts:
     async def create(
         self, account_id: str, content: Content, metadata: Mapping[str, object]
     ) -> Artifact:
-        """Keep an uploaded artifact; its media type is told from its bytes.
+        """Store an uploaded artifact; its media type is detected from its bytes.
 
         Raises:
             RequestError: `PAYLOAD_TOO_LARGE`.
@@ -149,7 +149,7 @@ class Artifacts:
         return kept.artifact
 
     async def find(self, account_id: str, artifact_id: str) -> Kept:
-        """One artifact, with its bytes if they are few.
+        """Find one artifact, with its bytes if they are few.
 
         Raises:
             RequestError: `NOT_FOUND`, for someone else's as well.
@@ -160,7 +160,7 @@ class Artifacts:
         return Kept.of(row)
 
     async def get(self, account_id: str, artifact_id: str) -> Artifact:
-        """The record of one artifact.
+        """Return the record of one artifact.
 
         Raises:
             RequestError: `NOT_FOUND`.
@@ -171,7 +171,7 @@ class Artifacts:
         """Delete an artifact; its bytes go too, unless another artifact has the same.
 
         Raises:
-            RequestError: `NOT_FOUND`; `CONFLICT` while the work that it is part of goes on.
+            RequestError: `NOT_FOUND`; `CONFLICT` while the work that it is part of is unfinished.
         """
         artifact = await self.get(account_id, artifact_id)
         if artifact.job_id is not None:
@@ -192,22 +192,22 @@ class Artifacts:
         return artifact
 
     async def _drop_bytes(self, sha256: str) -> None:
-        """Delete bytes that no artifact has any more.
+        """Delete bytes that no artifact refers to any more.
 
-        Another's record may be on its way yet, so bytes that were stored a moment ago wait.
+        Another artifact's record may be about to be written, so recently stored bytes wait.
         """
-        with suppress(ToolkitError):  # pruning deletes what nobody names, too
+        with suppress(ToolkitError):  # pruning deletes unreferenced bytes, too
             if not await self._core.store.drop_blob(sha256, stored_before_s=ON_ITS_WAY_S):
                 await asyncio.sleep(ON_ITS_WAY_S)
                 await self._core.store.drop_blob(sha256, stored_before_s=ON_ITS_WAY_S)
 
     def close(self) -> None:
-        """Leave bytes that wait to be deleted to the next pruning."""
+        """Cancel pending deletions of bytes; the next pruning does them."""
         for dropping in self._dropping:
             dropping.cancel()
 
     async def list(self, account_id: str, limit: int, before: str | None) -> list[Artifact]:
-        """A page of artifacts, newest first."""
+        """List a page of artifacts, newest first."""
         rows = await self._core.store.page(
             "artifacts", account_id, limit=limit, before=before, deleted=False
         )
@@ -216,14 +216,14 @@ class Artifacts:
     async def content(
         self, account_id: str, artifact_id: str, start: int = 0, end: int | None = None
     ) -> bytes:
-        """The bytes of an artifact, from `start` up to but without `end`."""
+        """Return the bytes of an artifact, from `start` up to but not including `end`."""
         kept = await self.find(account_id, artifact_id)
         if kept.content is not None:
             return kept.content[start:end]
         return await self._core.store.get_blob(kept.artifact.sha256, start, end)
 
     async def blob(self, kept: Kept) -> Blob:
-        """An artifact with all its bytes, checked against the hash it was stored under."""
+        """Load an artifact with all its bytes, checked against the hash it was stored under."""
         artifact, data = kept.artifact, kept.content
         if data is None:
             data = await self._core.store.get_blob(artifact.sha256)
@@ -235,7 +235,7 @@ class Artifacts:
 
 
 async def _sha256_of(content: Content) -> str:
-    """The SHA-256 of bytes, beside the loop where they are many."""
+    """Return the SHA-256 of bytes, computed in a thread where they are many."""
     if len(content) <= HASHED_HERE_BYTES:
         return sha256_of(content)
     return await start_thread(lambda: sha256_of(content))

@@ -1,4 +1,4 @@
-"""What an endpoint or a pod is made with: a volume and a template of the same account."""
+"""Resolution of the volume and the template that an endpoint or a pod is created with."""
 
 import json
 from dataclasses import dataclass, field
@@ -12,10 +12,10 @@ from toolkit.store import Row
 
 @dataclass(slots=True)
 class Attachments:
-    """A volume and a template, as the vendor names them.
+    """A volume and a template, by the vendor's ids.
 
     Attributes:
-        data_center: where the volume is.
+        data_center: the volume's data center.
         named: our ids of both, by the vendor's.
     """
 
@@ -33,7 +33,7 @@ async def attach(
     *,
     serverless: bool,
 ) -> Attachments:
-    """Look up what a request names.
+    """Look up the volume and the template that a request names.
 
     Args:
         core: the engine's parts.
@@ -68,16 +68,16 @@ async def attach(
 
 
 async def check_unused(core: Core, account_id: str, field: str, named: str) -> None:
-    """Refuse when a living endpoint or compute of an account has something.
+    """Refuse to delete what an existing endpoint or pod of an account uses.
 
     Args:
         core: the engine's parts.
         account_id: whose.
-        field: how a record names it: `storage_id` or `template_id`.
+        field: the field that names it in a record: `storage_id` or `template_id`.
         named: its id.
 
     Raises:
-        RequestError: `CONFLICT`, which names who uses it.
+        RequestError: `CONFLICT`, which names the resource that uses it.
     """
     for table in ("endpoints", "compute"):
         for row in await core.store.find(table, account_id=account_id):

@@ -1,4 +1,4 @@
-"""The money of one call to a vendor: what is reserved for it, and what it came to."""
+"""The money of one vendor call: its reservations and its actual cost."""
 
 from collections.abc import Awaitable, Callable
 from decimal import Decimal
@@ -16,7 +16,7 @@ from toolkit.plugins.pricing import price
 
 
 class Bill:
-    """Holds one reservation for each request of a call that may be billed.
+    """The reservations of one call, one for each request that may be billed.
 
     A call's first reservation covers its first request, and the next one where that was refused.
 
@@ -32,11 +32,11 @@ class Bill:
 
     @property
     def amount(self) -> Decimal:
-        """The most that its last request may come to."""
+        """The most that its last request may cost."""
         return self._held[-1].amount
 
     async def cover(self, request: httpx.Request) -> None:
-        """See that a request which may be billed has a reservation, before it is sent.
+        """Reserve money for a request that may be billed, before it is sent.
 
         Raises:
             WorkError: `BUDGET_EXCEEDED` when it needs one more, and nothing is left for it.
@@ -44,7 +44,7 @@ class Bill:
         if not _bills(request):
             return
         if self._may_be_billed and INSTEAD not in request.extensions:
-            # It counts as spent. Still reserved, it would be waited for, and by itself.
+            # It counts as spent: if it stayed reserved, this call would wait for itself.
             self._held[-1].settle(self.amount)
             try:
                 self._held.append(await self._reserve())
@@ -57,7 +57,7 @@ class Bill:
         self._may_be_billed = False
 
     def note(self, request: httpx.Request, outcome: httpx.Response | Exception) -> None:
-        """Note what came of a request: only one that was refused is surely not billed."""
+        """Note the outcome of a request: only one that was refused is surely not billed."""
         if not _bills(request):
             return
         if isinstance(outcome, httpx.Response):
@@ -66,7 +66,7 @@ class Bill:
             self._may_be_billed = isinstance(outcome, OutcomeUnknown)
 
     def total(self, actual: Decimal) -> Decimal:
-        """What the whole call counts as.
+        """Return the cost of the whole call.
 
         Args:
             actual: what its last request cost; the ones before it count as reserved.
@@ -74,7 +74,7 @@ class Bill:
         return sum((held.amount for held in self._held[:-1]), actual)
 
     def settle(self, actual: Decimal) -> None:
-        """Replace what is reserved by what the call came to (`total`)."""
+        """Replace the reservations by the actual cost of the call (`total`)."""
         *earlier, last = self._held
         for held in earlier:
             held.settle(held.amount)
@@ -89,10 +89,10 @@ def find_cost(
     took_s: float,
     reserved: Decimal | None,
 ) -> tuple[Decimal | None, CostSource]:
-    """What a call that worked was billed, from the best source there is, and which that is.
+    """Return the cost of a successful call from the best available source, and that source.
 
     Args:
-        reply: what came of it.
+        reply: the call's reply.
         model: that answered; none where it is not known.
         vendor: whose it is.
         rate: US dollars a second of the worker, at an endpoint of the caller's.
@@ -112,7 +112,7 @@ def find_cost(
 
 
 def may_be_billed(fault: VendorFault) -> bool:
-    """Whether a call that failed counts as spent: it may have been carried out, or was."""
+    """Tell whether a failed call counts as spent, as the vendor may have carried it out."""
     return isinstance(fault, OutcomeUnknown) or fault.code is ErrorCode.PROVIDER_BAD_RESPONSE
 
 

@@ -1,4 +1,4 @@
-"""Billing: a month's calls and pods by who bills them."""
+"""Billing: a month's calls and pods, grouped by who bills them."""
 
 import json
 from calendar import monthrange
@@ -14,7 +14,7 @@ from toolkit.engine.core import Core
 from toolkit.engine.usage import Usage
 
 HOUR = timedelta(hours=1)
-# By who bills, and by the key or the account where these are told apart.
+# By who bills, and by the key or the account where lines are split by them.
 Lines: TypeAlias = dict[tuple[str, str | None], BillingLine]
 
 
@@ -28,7 +28,7 @@ class Billings:
     async def get(
         self, account_id: str, month: date | None = None, *, by: BillingGroup | None = None
     ) -> Billing:
-        """What each vendor bills an account for a month; this one, by default.
+        """Return what each vendor bills an account for a month; the current one, by default.
 
         Args:
             account_id: whose.
@@ -76,12 +76,12 @@ class Billings:
     async def _add_pods(
         self, account_id: str, first: date, last: date, lines: Lines, by: BillingGroup | None
     ) -> None:
-        """Add what pods were kept in those days: they are billed by the hour, whatever they do."""
+        """Add the hours of pods that existed in those days: they are billed even while idle."""
         begins = datetime.combine(first, time(), UTC)
         ends = min(now(), datetime.combine(last, time(), UTC) + timedelta(days=1))
         for row in await self._core.store.find("compute", account_id=account_id):
             if row["vendor_id"] is None:
-                continue  # it was never made
+                continue  # it was never created
             pod = Compute.model_validate_json(str(row["doc"]))
             kept = (min(ends, pod.deleted_at or ends) - max(begins, pod.created_at)) / HOUR
             if kept <= 0:
@@ -99,7 +99,7 @@ class Billings:
     async def _line(
         self, connection_id: str, whose: str | None, lines: Lines, by: BillingGroup | None
     ) -> BillingLine:
-        """The line of the vendor that a connection is to."""
+        """Return the line of a connection's vendor, adding it if need be."""
         row = await self._core.store.get("connections", connection_id, "provider")
         provider = str(row["provider"]) if row else "?"
         named = {} if by is None else {f"{by}_id": whose}

@@ -1,4 +1,4 @@
-"""Budgets: money is reserved before a vendor is called and settled after (decisions, "Budget")."""
+"""Budgets: reserve money before a vendor is called, settle it after (decisions, "Budget")."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -6,16 +6,16 @@ from decimal import Decimal
 
 
 class NoRoomError(Exception):
-    """Less is left than a call may come to, whatever calls under way turn out to cost."""
+    """Raised when less is left than a call may cost, even if calls in flight cost nothing."""
 
 
 class Budget:
-    """What may be spent under one limit; settled plus reserved never passes it.
+    """A spending limit; settled plus reserved money never exceeds it.
 
     Attributes:
         limit: US dollars; none means that there is no limit, and only counting.
         spent: what has been settled so far.
-        reserved: what calls under way may still come to.
+        reserved: what calls in flight may still cost.
     """
 
     def __init__(self, limit: Decimal | None = None, spent: Decimal = Decimal(0)) -> None:
@@ -25,16 +25,16 @@ class Budget:
         self._freed = asyncio.Event()
 
     def fits(self, amount: Decimal) -> bool:
-        """Whether `amount` can be reserved at this moment."""
+        """Tell whether `amount` can be reserved at this moment."""
         return self.limit is None or self.spent + self.reserved + amount <= self.limit
 
     def could_fit(self, amount: Decimal) -> bool:
-        """Whether it could be, once what is reserved has turned out to cost nothing."""
+        """Tell whether `amount` could be reserved if all calls in flight cost nothing."""
         return self.limit is None or self.spent + amount <= self.limit
 
     @property
     def room(self) -> Decimal | None:
-        """The most that can still be reserved, once calls under way turn out to cost nothing."""
+        """The most that could still be reserved if calls in flight turned out to cost nothing."""
         return None if self.limit is None else self.limit - self.spent
 
     def hold(self, amount: Decimal) -> None:
@@ -42,7 +42,7 @@ class Budget:
         self.reserved += amount
 
     def settle(self, held: Decimal, actual: Decimal) -> None:
-        """Replace a reservation by what it came to."""
+        """Replace a reservation by its actual cost."""
         self.reserved -= held
         self.spent += actual
         self._freed.set()
@@ -54,11 +54,11 @@ class Budget:
 
 
 class Reservation:
-    """Money held in every budget that a call counts against.
+    """A reservation of money in every budget that a call counts against.
 
     Attributes:
         amount: what the call may cost.
-        settled: told what it did cost, once.
+        settled: called once, with the actual cost.
     """
 
     def __init__(self, budgets: Sequence[Budget], amount: Decimal) -> None:
@@ -79,7 +79,7 @@ class Reservation:
 
 
 async def reserve(budgets: Sequence[Budget], amount: Decimal | None) -> Reservation:
-    """Hold `amount` in all budgets together, waiting while calls under way may leave room.
+    """Reserve `amount` in all budgets together, waiting while calls in flight may free some.
 
     Raises:
         NoRoomError: when it can never fit, or when it is unknown and a limit is set.
@@ -99,7 +99,7 @@ async def reserve(budgets: Sequence[Budget], amount: Decimal | None) -> Reservat
 
 
 def spending(limit: float | None, spent: float = 0.0) -> Budget:
-    """A budget from the wire's numbers.
+    """Make a budget from the wire's numbers.
 
     >>> spending(0.5).could_fit(Decimal("0.6"))
     False

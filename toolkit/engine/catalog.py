@@ -1,4 +1,4 @@
-"""The catalogue: the GPUs of the connected cloud, kept for a few minutes, and vendors' models."""
+"""The catalogue: the connected cloud's GPUs, cached for a few minutes, and vendors' models."""
 
 import time
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from toolkit.plugins.infrastructure import GpuListing, GpuOffer
 
 KEPT_S = 300.0
 KEY_TROUBLE = (ErrorCode.PROVIDER_AUTH_FAILED, ErrorCode.SECRET_UNRESOLVED)
-NAMED = 12  # of what the catalogue has, in the message that refuses what it has not
+NAMED = 12  # the most catalogue entries in an error message
 
 
 class Catalog:
@@ -24,10 +24,10 @@ class Catalog:
         self._kept: dict[str, tuple[float, tuple[GpuOffer, ...]]] = {}
 
     async def gpus(self, account_id: str) -> list[Gpu]:
-        """The GPUs of the cloud that the account has connected, with list prices.
+        """List the GPUs of the cloud that the account has connected, with list prices.
 
         Raises:
-            RequestError: `CREDENTIALS_MISSING`, also for a key that the cloud does not take.
+            RequestError: `CREDENTIALS_MISSING`, also for a key that the cloud rejects.
             ServiceError: `UNAVAILABLE` when it did not answer.
         """
         vendor, _ = await self._core.cloud(account_id, GpuListing.kind)
@@ -44,7 +44,7 @@ class Catalog:
         return [_gpu(vendor.id, offer) for offer in offers]
 
     def models(self) -> list[CatalogModel]:
-        """Every vendor's models, and those the operator named, with their prices."""
+        """List every vendor's models, and those the operator named, with their prices."""
         return [
             _model(vendor, model)
             for vendor in self._core.registry.vendors.values()
@@ -52,7 +52,7 @@ class Catalog:
         ]
 
     async def check_gpu(self, account_id: str, gpu_type: str) -> None:
-        """Refuse a GPU that the catalogue has not; nothing, where it cannot be read.
+        """Refuse a GPU that is not in the catalogue; pass if the catalogue cannot be read.
 
         Raises:
             RequestError: `INVALID_REQUEST`, `CREDENTIALS_MISSING`.
@@ -61,7 +61,7 @@ class Catalog:
         _check("gpu_type", gpu_type, known)
 
     async def check_pool(self, account_id: str, pool: str) -> None:
-        """Refuse a pool that the catalogue has not; nothing, where it cannot be read.
+        """Refuse a pool that is not in the catalogue; pass if the catalogue cannot be read.
 
         Raises:
             RequestError: `INVALID_REQUEST`, `CREDENTIALS_MISSING`.
@@ -70,7 +70,7 @@ class Catalog:
         _check("gpu_ids", pool, known)
 
     async def find_pool_price(self, account_id: str, pool: str) -> float | None:
-        """The dearest list price of a serverless worker's hour in a pool; none if unknown."""
+        """Find the highest list price of a serverless worker's hour in a pool; none if unknown."""
         offers = await self._offers_if_any(account_id)
         prices = [offer.usd_per_hour.get("serverless") for offer in offers if offer.pool == pool]
         if not prices or None in prices:
@@ -81,7 +81,7 @@ class Catalog:
         try:
             return await self._offers(account_id)
         except (VendorFault, WorkError):
-            return ()  # whoever creates something is told by the cloud itself
+            return ()  # the cloud itself reports it to whoever creates something
 
     async def _offers(self, account_id: str) -> tuple[GpuOffer, ...]:
         vendor, connection = await self._core.cloud(account_id, GpuListing.kind)

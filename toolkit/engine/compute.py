@@ -73,7 +73,7 @@ class Computes(Stock[Compute, PodState]):
         return compute
 
     async def get(self, account_id: str, compute_id: str) -> Compute:
-        """One pod; its vendor is asked how it stands until it is ready.
+        """Return one pod; its vendor is asked for its state until it is ready.
 
         Raises:
             RequestError: `NOT_FOUND`, for one that was deleted too.
@@ -87,10 +87,10 @@ class Computes(Stock[Compute, PodState]):
         except (VendorFault, ToolkitError) as error:
             gone = isinstance(error, VendorFault) and error.status == 404
             if not gone or not await self._is_as(row):
-                return compute  # how it stands is not known just now: as it stood
+                return compute  # its state is unknown now: return the last known one
             message = "The pod is gone at its vendor."
             compute.error = ErrorInfo(code=ErrorCode.PROVIDER_UNAVAILABLE.name, message=message)
-            with suppress(ServiceError):  # read all the same; it is written down the next time
+            with suppress(ServiceError):  # still readable; it is saved the next time
                 await self._save(compute, "failed")
         else:
             if await self._is_as(row):
@@ -102,7 +102,7 @@ class Computes(Stock[Compute, PodState]):
         return PodAction(vendor_id=vendor_id, action="terminate")
 
     async def _made(self, record: Compute, state: PodState) -> None:
-        """Write down how a pod stands."""
+        """Record the state of a pod."""
         if state.usd_per_hour is not None:
             record.cost_per_hour_usd = float(state.usd_per_hour)
         status = _STATUSES[state.status]

@@ -1,4 +1,4 @@
-"""Provider connections, and the vendor catalogue they are made against."""
+"""Provider connections, and the catalogue of providers."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ from toolkit.engine.shares import read_connection
 from toolkit.plugins import TextRequest, Vendor, VendorFault
 from toolkit.store import Change, Insert, Update
 
-MAX_LISTED = 200  # models of a vendor, in an answer
+MAX_LISTED = 200  # the most models of a provider in an answer
 
 
 class Connections:
@@ -34,17 +34,17 @@ class Connections:
     async def create(
         self, account_id: str, request: ConnectionCreate, *, tested: bool = True
     ) -> Connection:
-        """Keep a pointer to a secret, and test it for free; what is found wrong is a warning.
+        """Store a pointer to a secret, and test it for free; a failure becomes a warning.
 
         Args:
             account_id: whose.
             request: the pointer.
-            tested: whether it is tested; with a cassette it is not, as the calls in there are
-                those of the work alone.
+            tested: whether to test it; not done with a cassette, whose calls are those of the work
+                alone.
 
         Raises:
-            RequestError: `INVALID_REQUEST` for a vendor that is not in the catalogue; whatever
-                `share` refuses where it is to be shared.
+            RequestError: `INVALID_REQUEST` for a provider that is not in the catalogue; the errors
+                of `share` where it is to be shared.
         """
         known = self._core.registry.vendors
         if request.provider not in known:
@@ -77,7 +77,7 @@ class Connections:
         return connection
 
     async def _find_fault(self, connection: Connection, patience_s: float) -> ErrorInfo | None:
-        """Return what is wrong with a connection that was just made, as far as can be told soon."""
+        """Return the error of a connection that was just made, if one is found in time."""
         try:
             async with asyncio.timeout(patience_s):
                 return (await self._test(connection)).error
@@ -89,7 +89,7 @@ class Connections:
             )
 
     async def get(self, account_id: str, connection_id: str) -> Connection:
-        """One connection, the account's own or one that is shared with it.
+        """Return one connection, the account's own or one that is shared with it.
 
         Raises:
             RequestError: `NOT_FOUND`.
@@ -98,7 +98,7 @@ class Connections:
         return await shares.show(await shares.find(account_id, connection_id))
 
     async def list(self, account_id: str, limit: int, before: str | None) -> list[Connection]:
-        """A page of connections, the account's own and those that are shared with it, by age."""
+        """List a page of connections, the account's own and those shared with it, newest first."""
         shares = self._core.shares
         rows = await self._core.store.page(
             "connections", account_id, limit=limit, before=before, deleted=False
@@ -108,14 +108,14 @@ class Connections:
         return [await shares.show(one) for one in found[:limit]]
 
     async def test(self, account_id: str, connection_id: str) -> ConnectionTest:
-        """Find out whether a connection would work, by a call that costs nothing.
+        """Test whether a connection works, by a call that costs nothing.
 
         Raises:
             RequestError: `NOT_FOUND`.
         """
         found = await self._core.shares.find(account_id, connection_id)
         result = await self._test(found)
-        if found.shared:  # what models its owner has, or should name, is the owner's business
+        if found.shared:  # the models that its owner has, or should name, are private to the owner
             result.models, result.next_step = [], ""
         return result
 
@@ -155,9 +155,9 @@ class Connections:
         return result
 
     def _next_step(self, vendor: Vendor, listed: Sequence[str]) -> str:
-        """How to use a model that is listed, where none that would be asked for is."""
+        """Suggest how to use a listed model, where none of the configured ones is listed."""
         asked = [model.id for model in self._core.models(vendor, TextRequest.kind)]
-        # A dated or suffixed id is another spelling of the name that is asked for.
+        # A dated or suffixed id is another spelling of the configured name.
         if not listed or any(name.startswith(each) for name in listed for each in asked):
             return ""
         return (
@@ -166,7 +166,7 @@ class Connections:
         )
 
     async def trust(self, account_id: str, connection_id: str) -> Connection:
-        """Use models under budgets again that billed more than was reserved for them.
+        """Allow models under budgets again that billed more than was reserved for them.
 
         Raises:
             RequestError: `NOT_FOUND`; `FORBIDDEN` for one that is only shared with the account.
@@ -179,11 +179,11 @@ class Connections:
     async def share(
         self, account_id: str, connection_id: str, accounts: Everyone | Sequence[str]
     ) -> Connection:
-        """Have other accounts' work done by a connection, too, at their own expense.
+        """Share a connection with other accounts, whose work by it is at their own expense.
 
         Args:
             account_id: whose it is: an operator's.
-            connection_id: which.
+            connection_id: the connection.
             accounts: the ids of the accounts that it is shared with from now on, beside those that
                 it is shared with already, or `all`.
 
@@ -201,7 +201,7 @@ class Connections:
     async def unshare(
         self, account_id: str, connection_id: str, member_id: str | None = None
     ) -> Connection:
-        """Share a connection no longer with an account; with nobody, by default.
+        """Stop sharing a connection with an account; with all, by default.
 
         Raises:
             RequestError: `NOT_FOUND`; `FORBIDDEN` for one that is only shared with the account;
@@ -213,7 +213,7 @@ class Connections:
         return await shares.show(connection)
 
     async def delete(self, account_id: str, connection_id: str) -> Connection:
-        """Forget a connection, which is shared with nobody from then on; answer its last state.
+        """Delete a connection and end its shares; return its last state.
 
         Raises:
             RequestError: `NOT_FOUND`; `FORBIDDEN` for one that is only shared with the account.
@@ -227,13 +227,13 @@ class Connections:
 
 
 class Providers:
-    """`/v1/providers`: the vendor catalogue."""
+    """`/v1/providers`: the catalogue of providers."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
 
     async def list(self, account_id: str) -> list[Provider]:
-        """Every vendor, what it is for, and whether this account has connected it."""
+        """List every provider, its capabilities, and whether this account has connected it."""
         registry = self._core.registry
         connected = await self._core.connections(account_id)
         return [

@@ -81,7 +81,7 @@ class Endpoints(Stock[Endpoint, EndpointState]):
         await self._create(account_id, endpoint, creation, named=given.named, key_id=key_id)
         return endpoint
 
-    # Earlier versions made a hidden template for each endpoint, which goes with it.
+    # Earlier versions made a hidden template for each endpoint, which is deleted with it.
 
     async def _deletion(self, record: Endpoint, vendor_id: str) -> EndpointDeletion:
         hidden = await self._templates.hidden(record.template_id)

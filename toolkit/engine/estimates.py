@@ -1,4 +1,4 @@
-"""What nodes may come to before they run: one function for plans, tasks and workflows."""
+"""Cost estimates of nodes before they run: one function for plans, tasks and workflows."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -15,9 +15,8 @@ from toolkit.engine.router import route, servable
 from toolkit.plugins import Capability, Model, Operation, Vendor
 from toolkit.plugins.pricing import bound_usd, price
 
-# What upstream will fill in is not known before it has run. It is expected to be this many
-# characters, may be a single one, and as many as its field takes: of three bytes each, as those
-# of most scripts are at most.
+# Upstream text is not known before it has run. It is expected to be this many characters, may be
+# a single one, or as many as its field takes, of three bytes each, the most of nearly all scripts.
 EXPECTED_CHARACTERS = 600
 USUAL_CHARACTER, WIDE_CHARACTER = "x", "語"
 SOME_ARTIFACT = "art_" + "0" * 26
@@ -26,13 +25,13 @@ NOTHING = Decimal(0)
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """US dollars that a node may come to; none where that is not known or not connected.
+    """The US dollars that a node may cost; none where unknown or not connected.
 
     Attributes:
         low: the least that it can be billed, by the cheapest of those who may be called.
         expected: what its first choice is expected to bill.
         high: the most that one call of the dearest of them can come to.
-        refusal: why no call that a budget leaves could be made, if so.
+        refusal: why the budgets allow no call, if so.
     """
 
     low: Decimal | None = None
@@ -46,7 +45,7 @@ FREE = Estimate(NOTHING, NOTHING, NOTHING)
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Who may be called for a node, the first of them first; and why nobody may, if so."""
+    """The candidates for a node, the first choice first; and why there are none, if so."""
 
     kept: tuple[tuple[Candidate, Vendor, Model | None], ...] = ()
     refusal: str | None = None
@@ -64,22 +63,22 @@ def estimate_node(
     money: Money,
     choices: Choices | None = None,
 ) -> Estimate:
-    """Estimate one node by the router that will carry it out.
+    """Estimate the cost of one node with the router that will place it.
 
     Args:
-        capability: what it asks for.
+        capability: the node's capability.
         given: its input.
         fillable: the fields that upstream fills where the input leaves them out.
-        options: how it is carried out.
-        backends: who there is.
-        money: what budgets leave.
-        choices: keeps who would be called without a budget: of many nodes that differ in their
-            input alone, the first one's choice is that of all.
+        options: its options.
+        backends: the vendors, models and connections to choose from.
+        money: what the budgets leave.
+        choices: a cache of the candidates without a budget: nodes that differ in their input alone
+            share the first one's choice.
     """
     if capability.operation is None:
         return FREE
     if not capability.operation_required and not servable(capability, options, backends):
-        return FREE  # it does without
+        return FREE  # it runs without a vendor
     open_fields = fillable - given.keys()
     usual = _operation(capability, given, open_fields, EXPECTED_CHARACTERS, USUAL_CHARACTER)
     if usual is None:
@@ -95,12 +94,12 @@ def estimate_node(
         if choices is not None:
             choices[key] = choice
     if not choice.kept:
-        # What is optional is left out where a budget does not cover it.
+        # An optional call is left out where a budget does not cover it.
         return Estimate(refusal=choice.refusal) if capability.operation_required else FREE
     found = _estimate(choice, least, usual, most)
     if capability.operation_required or found.low is None:
         return found
-    return replace(found, low=NOTHING)  # it may find nothing to ask for
+    return replace(found, low=NOTHING)  # it may need no call at all
 
 
 def _choose(
@@ -111,7 +110,7 @@ def _choose(
     backends: Backends,
     money: Money,
 ) -> Choice:
-    """Who may be called, now or once they have cooled down, the first choice first."""
+    """Choose who may be called, now or once their circuits close again, the first choice first."""
     vendors = {vendor.id: vendor for vendor in backends.vendors}
     models = {
         (provider, model.id): model
@@ -132,13 +131,13 @@ def _choose(
 def _estimate(
     choice: Choice, least: Operation[Any], usual: Operation[Any], most: Operation[Any]
 ) -> Estimate:
-    """What those who may be called may bill for the least, the usual and the most."""
+    """Estimate what the candidates bill for the least, the usual and the most input."""
     figures: list[tuple[Decimal | None, Decimal | None, Decimal | None]] = []
     for one, vendor, model in choice.kept:
         if one.estimated_cost_usd is None or model is None:
-            figures.append((None, None, None))  # by what nobody knows before
+            figures.append((None, None, None))  # not known in advance
         elif not one.estimated_cost_usd:
-            # For nothing, or by the hour, whatever is asked.
+            # Free, or billed by the hour whatever the call.
             bounded = None if one.reservation_usd is None else NOTHING
             figures.append((NOTHING, NOTHING, bounded))
         else:
@@ -163,10 +162,14 @@ def _operation(
     characters: int | None,
     character: str,
 ) -> Operation[Any] | None:
-    """What a vendor would be asked for, were each open text of so many characters.
+    """Build the operation a vendor would get if each open text had so many characters.
 
     Args:
+        capability: the node's capability.
+        given: its input.
+        open_fields: the fields that upstream fills.
         characters: how many; none for as many as the field takes.
+        character: the one that the texts are made of.
     """
     filled = dict(given)
     for field in open_fields:
@@ -181,7 +184,7 @@ def _operation(
 
 
 def sum_up(estimates: Iterable[Estimate]) -> CostRange:
-    """Add nodes up; one whose figure is not known makes the sum unknown."""
+    """Add up the estimates of nodes; an unknown figure makes the sum unknown."""
     every = list(estimates)
     return CostRange(
         low=_sum(one.low for one in every),
@@ -198,9 +201,9 @@ def _sum(amounts: Iterable[Decimal | None]) -> float | None:
 
 
 def explain_unaffordable(estimates: Mapping[str, Estimate], limit: float | None) -> str | None:
-    """Say why nodes cannot be carried out within a limit, whatever happens; none if they may be.
+    """Explain why nodes cannot run within a limit, whatever happens; none if they may.
 
-    Each call is bounded as it is made: what is only expected to cost more is begun.
+    Each call is bounded when it is made, so work that is only expected to cost more may start.
     """
     for node_id, one in estimates.items():
         if one.refusal is not None:

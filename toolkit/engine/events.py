@@ -11,7 +11,7 @@ from toolkit.contract.tasks import FINAL_TASK_STATUSES
 from toolkit.engine.core import Core
 from toolkit.store import ReadOnlyStore
 
-# Where each kind is.
+# The table of each kind of resource, by the prefix of its id.
 KINDS = {"run": "jobs", "job": "jobs", "wfl": "workflows", "tsk": "tasks"}
 GATHER_S = 0.02
 HELD = (
@@ -29,24 +29,24 @@ class Events:
     async def list(
         self, account_id: str, resource_id: str, *, after: int, wait_s: float
     ) -> list[Event]:
-        """The events numbered above `after`, waiting up to `wait_s` seconds while there is none.
+        """List the events numbered above `after`, waiting up to `wait_s` seconds for the first.
 
         Raises:
-            RequestError: `NOT_FOUND`; `CONFLICT` where nobody will go on with it.
+            RequestError: `NOT_FOUND`; `CONFLICT` where no process will continue it.
         """
         store, until = self._core.store, time.monotonic() + wait_s
         while True:
             source = await self._source(account_id, resource_id)
-            # Before the events are read: of those that come meanwhile, none is waited past.
+            # Read before the events, so that none that arrives meanwhile is missed by the wait.
             last = await store.last_event(source.id)
             events = await self._read(source, after)
             left = until - time.monotonic()
             if events or source.over or left <= 0:
                 return list(events)
             await self._check_held(resource_id)
-            # Whoever names a number that no event has yet is told all the same when it is over.
+            # A caller that names a number no event has yet still learns when the resource ends.
             await store.wait_for_event(source.id, after=last, timeout_s=left)
-            # What happens at once is told at once, but one event a request would be a flood.
+            # Wait a moment for more, as one event a request would flood the caller with requests.
             await store.wait_for_event(
                 source.id, after=last, timeout_s=GATHER_S, types=TERMINAL_EVENTS
             )
@@ -64,12 +64,12 @@ class Events:
             )
 
     async def told(self, account_id: str, resource_id: str, after: int) -> bool:
-        """Whether no event will come after a number: it has ended, and all has been told."""
+        """Tell whether no event will follow a number: the resource has ended, and all are read."""
         source = await self._source(account_id, resource_id)
         return source.over and not await self._read(source, after)
 
     async def _check_held(self, resource_id: str) -> None:
-        """Refuse to wait for what is left lying in a copy, or where things are only looked at.
+        """Refuse to wait for work that nobody continues: in a copy, or in a read-only store.
 
         Raises:
             RequestError: `CONFLICT`.
@@ -104,7 +104,7 @@ class Events:
         return events
 
     async def _source(self, account_id: str, resource_id: str) -> "_Source":
-        """Where the events of a resource are.
+        """Find where the events of a resource are stored.
 
         Raises:
             RequestError: `NOT_FOUND`.
@@ -112,7 +112,7 @@ class Events:
         kind = resource_id.partition("_")[0]
         if kind not in KINDS:
             raise not_found("resource", resource_id)
-        # A state and its event are one write; that nobody works on it any more is told later.
+        # A state and its event are one write; that nobody works on it any more is written later.
         if kind == "run":
             row = next(iter(await self._core.store.find("jobs", run_id=resource_id)), None)
         else:
@@ -131,12 +131,12 @@ class Events:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """Whose events are to be told, and as whose.
+    """The stored events of a resource, and the resource they are reported for.
 
     Attributes:
-        resource_id: what was asked for.
-        id: what the events are written down under: an agent's run has those of its task.
-        over: whether nothing comes any more.
+        resource_id: the requested resource.
+        id: the id that the events are stored under: an agent's run has those of its task.
+        over: whether no more events will come.
     """
 
     resource_id: str
@@ -146,7 +146,7 @@ class _Source:
 
 
 def _as_run(event: Event) -> None:
-    """Tell a task's event as one of the run that asked for it."""
+    """Convert a task's event to one of the run that started it."""
     state = event.type.partition(".")[2]
     error = event.data.get("error")
     if isinstance(error, dict) and error.get("code") == ErrorCode.CANCELLED.name:

@@ -1,4 +1,4 @@
-"""Which secrets an account's pointers may lead to (decisions, "Pointers")."""
+"""Grants: the secrets that an account's pointers may lead to (decisions, "Pointers")."""
 
 import json
 from collections.abc import Collection
@@ -10,10 +10,10 @@ from toolkit.store import Store
 
 
 def spelled(allow_env: Collection[str]) -> str:
-    """What the operator lets an account have, as its row tells it.
+    """Format the variables that the operator allows an account, for its row.
 
     Raises:
-        RequestError: `INVALID_REQUEST` for what no variable is called, and for our own settings.
+        RequestError: `INVALID_REQUEST` for what is no variable's name, and for our own settings.
     """
     for name in allow_env:
         if not is_variable(name) or name.upper().startswith(OWN_PREFIX):
@@ -27,7 +27,7 @@ class Grants:
     """The variables that accounts may point to beside those that all may.
 
     Args:
-        store: knows the accounts that the operator made, and what each was given.
+        store: has the accounts that the operator made, and what each may use.
         conventional: the vendors' own variables, which each of those accounts has.
     """
 
@@ -36,9 +36,9 @@ class Grants:
         self._conventional = frozenset(conventional)
 
     async def of_connection(self, connection_id: str) -> frozenset[str]:
-        """The variables for the account whose connection this is; none for one that signed up.
+        """Find the variables of the account that owns a connection; none for one that signed up.
 
-        Whose it is, is told by the store and not by whoever asks.
+        The owner is read from the store, not taken from the caller.
         """
         connection = await self._store.get("connections", connection_id, "account_id")
         if connection is None:

@@ -1,4 +1,4 @@
-"""API keys: made, rotated and revoked; a key is shown once and kept as its SHA-256."""
+"""API keys: creation, rotation and revocation; a key is shown once and stored as its SHA-256."""
 
 import hashlib
 import hmac
@@ -23,10 +23,10 @@ ALL_SCOPES: tuple[Scope, ...] = ("read", "write", "admin")
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who sent a request, and what the key allows.
+    """The sender of a request, with the scopes of the key.
 
     Attributes:
-        purse: what the key's spending is counted under, for one with an allowance.
+        purse: the id that the key's spending is counted under, for a key with an allowance.
     """
 
     account_id: str
@@ -36,17 +36,17 @@ class Principal:
 
 
 def fresh_key() -> str:
-    """A key that nobody has: 256 random bits."""
+    """Generate a new key: 256 random bits."""
     return KEY_PREFIX + secrets.token_urlsafe(32)
 
 
 def digest_of(key: str) -> str:
-    """What a key is kept and found by."""
+    """Return the hash that a key is stored and looked up by."""
     return hashlib.sha256(key.encode()).hexdigest()
 
 
 async def find_key(store: Store, digest: str) -> tuple[str, ApiKey]:
-    """The account and record of the key that has a digest.
+    """Find the account id and the record of the key with a digest.
 
     Raises:
         RequestError: `UNAUTHENTICATED` for an unknown, revoked or expired one, all alike, and for
@@ -64,7 +64,7 @@ async def find_key(store: Store, digest: str) -> tuple[str, ApiKey]:
 
 
 async def complete_key(allowances: Allowances, row: Row) -> ApiKey:
-    """Read a key's record from its row, and add what is left of its day's allowance."""
+    """Read a key's record from its row, and add what is left of today's allowance."""
     key = ApiKey.model_validate_json(str(row["doc"]))
     limit = limit_of_key(key)
     if limit is not None:
@@ -73,7 +73,7 @@ async def complete_key(allowances: Allowances, row: Row) -> ApiKey:
 
 
 def revoke_key(key: ApiKey) -> list[Change]:
-    """Make a key invalid: on its record, and as changes that undo nothing of others'."""
+    """Revoke a key on its record, and return the changes, which overwrite no other ones."""
     key.revoked_at = now()
     at = rfc3339(key.revoked_at)
     changed = Update("api_keys", key.id, {"revoked_at": at})
@@ -86,7 +86,7 @@ def new_key(
     a_day: float | None = None,
     name: str | None = None,
 ) -> tuple[str, Insert, ApiKey]:
-    """A key, its row, and its record."""
+    """Make a key; return it with its row and its record."""
     key = fresh_key()
     record = ApiKey(
         id=new_id(Prefix.KEY),
@@ -108,12 +108,12 @@ class Keys:
         self._allowances = allowances
 
     async def list(self, account_id: str, limit: int, before: str | None) -> list[ApiKey]:
-        """A page of the account's keys, newest first: never the keys themselves."""
+        """List a page of the account's key records, newest first; never the keys themselves."""
         rows = await self._store.page("api_keys", account_id, limit=limit, before=before)
         return [await complete_key(self._allowances, row) for row in rows]
 
     async def get(self, account_id: str, key_id: str) -> ApiKey:
-        """One key, but not the key itself.
+        """Return the record of one key, never the key itself.
 
         Raises:
             RequestError: `NOT_FOUND`.
@@ -124,11 +124,11 @@ class Keys:
         return await complete_key(self._allowances, row)
 
     async def create(self, maker: Principal, request: KeyCreate) -> KeyCreated:
-        """Make another key for the maker's account; it is shown this once.
+        """Make another key for the maker's account; it is shown only once.
 
         Raises:
             RequestError: `FORBIDDEN` for a scope that the maker's key lacks, and for a maker's key
-                with an allowance, which would have a second one so.
+                with an allowance, which would gain a second one that way.
         """
         scopes = [scope for scope in ALL_SCOPES if scope in request.scopes]
         _check_scopes(maker, scopes)
@@ -145,9 +145,9 @@ class Keys:
         return KeyCreated(**dict(record), api_key=key)
 
     async def rotate(self, maker: Principal, key_id: str, request: KeyRotate) -> KeyCreated:
-        """Make a key that is like another and comes in its place; it is shown this once.
+        """Make a key that replaces another like it; it is shown only once.
 
-        Both spend from one allowance, as long as the old one is still good and after.
+        Both spend from one allowance, while the old one is still valid and after.
 
         Raises:
             RequestError: `NOT_FOUND`; `CONFLICT` for one that has ended or was rotated before;
@@ -197,12 +197,12 @@ class Keys:
 
 
 def has_ended(key: ApiKey) -> bool:
-    """Tell if a key was revoked, or its time is up."""
+    """Tell whether a key was revoked or has expired."""
     return key.revoked_at is not None or (key.expires_at is not None and key.expires_at <= now())
 
 
 def _check_scopes(maker: Principal, scopes: Sequence[Scope]) -> None:
-    """Refuse to hand out what the maker does not have."""
+    """Refuse scopes that the maker's own key does not have."""
     if not maker.scopes.issuperset(scopes):
         raise RequestError(
             ErrorCode.FORBIDDEN, "A key can hand out no scope that it lacks: use one that has it."

@@ -1,4 +1,4 @@
-"""Lineage: the jobs and artifacts that an artifact came from, followed back through the store."""
+"""Lineage: the jobs and artifacts that an artifact came from, traced back through the store."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ class Lineages:
         self._artifacts = artifacts
 
     async def get(self, account_id: str, artifact_id: str) -> Lineage:
-        """Where an artifact came from.
+        """Return the jobs and artifacts that an artifact came from.
 
         Raises:
             RequestError: `NOT_FOUND`.
@@ -51,7 +51,7 @@ class Lineages:
             return None
 
     async def _maker(self, account_id: str, artifact: Artifact) -> LineageJob | None:
-        """The job that made an artifact; none for an upload, or where it was pruned."""
+        """Find the job that made an artifact; none for an upload, or where it was pruned."""
         row = await self._core.store.get("jobs", artifact.job_id or "")
         if row is None or row["account_id"] != account_id:
             return None
@@ -67,7 +67,7 @@ class Lineages:
 
 
 def _named(given: Mapping[str, object]) -> dict[str, str]:
-    """The artifacts that an input names, by its fields."""
+    """Find the artifact ids that an input names, by its fields."""
     return {
         field: value
         for field, value in given.items()

@@ -1,4 +1,4 @@
-"""The media type that bytes have, whatever anybody says of them."""
+"""Detection of the media type of bytes, whatever their sender declares."""
 
 import codecs
 import re
@@ -10,7 +10,7 @@ from toolkit.plugins import RunInProcess, VendorFault
 from toolkit.store import Content, split
 from toolkit.workers.documents import is_json
 
-# What takes so little time to look through is looked through here and now.
+# Content up to this size is scanned on the event loop.
 SMALL_BYTES = 64 * 1024
 _HEAD_BYTES = 16
 _SIGNATURES = (
@@ -29,13 +29,13 @@ _BLANK = b" \t\r\n"
 async def find_media_type(
     content: Content, driver: Driver, in_memory: FairLimiter, account_id: str
 ) -> str:
-    """The media type that bytes have; what is large is looked through beside the loop.
+    """Detect the media type of bytes; large ones are scanned in a thread or worker process.
 
     Args:
-        content: what was sent.
-        driver: has worker processes, where a document is parsed that may be slow to.
-        in_memory: bounds how many documents are there whole.
-        account_id: whose turn there it is.
+        content: the bytes.
+        driver: has the worker processes, where documents that may be slow are parsed.
+        in_memory: bounds how many documents are in memory whole.
+        account_id: the account, for fairness among accounts.
     """
     if len(content) <= SMALL_BYTES:
         found = media_type_of(content)
@@ -47,14 +47,14 @@ async def find_media_type(
     try:
         step = RunInProcess(is_json, (await start_thread(lambda: _whole(content)),))
         return _json_or_text(bool(await driver.in_process(step, account_id)))
-    except VendorFault:  # nobody else will read it either, where a worker could not
+    except VendorFault:  # what a worker cannot parse, no reader will either
         return "text/plain"
     finally:
         in_memory.release()
 
 
 def media_type_of(content: Content) -> str | None:
-    """The media type that bytes have; none for a text that may be JSON.
+    """Detect the media type of bytes; none for a text that may be JSON.
 
     >>> media_type_of(b"hello")
     'text/plain'

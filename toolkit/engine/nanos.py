@@ -6,7 +6,7 @@ A_DOLLAR = Decimal(10) ** 9
 
 
 def nanos(amount: Decimal, rounding: str) -> int:
-    """Billionths of a dollar.
+    """Convert US dollars to billionths of a dollar.
 
     >>> nanos(Decimal("0.5"), "ROUND_CEILING")
     500000000
@@ -15,7 +15,7 @@ def nanos(amount: Decimal, rounding: str) -> int:
 
 
 def dollars(nano: object) -> Decimal:
-    """What a column of the store holds, in dollars.
+    """Convert a column of the store, in billionths of a dollar, to US dollars.
 
     >>> dollars(500_000_000)
     Decimal('0.5')

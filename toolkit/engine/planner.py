@@ -1,4 +1,4 @@
-"""The planner by rules: an objective becomes a graph of capabilities; `Plans` calls it."""
+"""The rule-based planner: turns an objective into a graph of capabilities; `Plans` calls it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,12 +27,12 @@ _NODE_IDS = {
 
 @dataclass(frozen=True)
 class PlannerView:
-    """What the planner may know of an account.
+    """The facts about an account that the planner may use.
 
     Attributes:
         capabilities: the newest available version of each id, in registry order.
-        connected: vendor ids the account has connections for.
-        backends: by capability id, the vendor ids that can serve it; empty where it runs on this
+        connected: provider ids the account has connections for.
+        backends: by capability id, the provider ids that can serve it; empty where it runs on this
             machine's CPU.
     """
 
@@ -47,11 +47,11 @@ class PlanDraft:
 
     Attributes:
         nodes: dependencies before dependents; the last sink is the main deliverable.
-        missing_capabilities: what was asked for and nothing here makes.
-        missing_connections: vendor ids that would do, the default one first.
-        missing: each capability that cannot be had, with the vendor ids that would do for it.
+        missing_capabilities: what was requested and no capability makes.
+        missing_connections: provider ids any of which would help, the default one first.
+        missing: each capability that is unavailable, with the provider ids that would enable it.
         rationale: why the plan is as it is, in a few sentences.
-        deliverables: the nodes that were asked for, in the order they were named.
+        deliverables: the requested nodes, in the order they were named.
     """
 
     nodes: list[PlanNode]
@@ -65,11 +65,11 @@ class PlanDraft:
 def make_plan(objective: str, constraints: Constraints, view: PlannerView) -> PlanDraft:
     """Plan an objective; the same arguments always give the same plan.
 
-    Parameters:
+    Args:
         objective: what is wanted, in a person's words.
         constraints: with a `max_cost_usd` of 0, nothing is planned that a vendor bills for where
             this machine's CPU can stand in.
-        view: what there is to plan with.
+        view: the capabilities and connections to plan with.
 
     >>> make_plan("a video about tides", Constraints(), PlannerView((), frozenset(), {}))
     PlanDraft(nodes=[], missing_capabilities=('video.generate',), missing_connections=(), \
@@ -82,7 +82,7 @@ rationale='Nothing here makes `video.generate`.', deliverables=())
 
 
 class _Planner:
-    """Builds one plan: each request pulls what it needs in front of itself."""
+    """Builder of one plan: plans each request together with the nodes that it needs before it."""
 
     def __init__(self, objective: str, wording: Wording, chains: Chains) -> None:
         self._wording = wording
@@ -117,7 +117,7 @@ class _Planner:
         )
 
     def _general(self) -> Mention:
-        """An objective that names nothing to make asks for text."""
+        """Return a request for text, for an objective that names no deliverable."""
         writer = self._chains.writer()
         self._note("No deliverable is named, so the objective is answered in text.")
         return Mention(
@@ -129,7 +129,7 @@ class _Planner:
         )
 
     def _request(self, mention: Mention) -> str | None:
-        """Plan one deliverable; what cannot be planned is noted as missing."""
+        """Plan one deliverable; note as missing what cannot be planned."""
         before = dict(self._nodes), dict(self._same)
         try:
             capability = self._capability(mention)
@@ -145,7 +145,7 @@ class _Planner:
         return node_id
 
     def _capability(self, mention: Mention) -> Capability:
-        """The capability that makes a mention, or one that can stand in for it."""
+        """Choose the capability that makes a mention, or one that can replace it."""
         capability = self._chains.get(mention.id)
         if capability is None:
             self._missing[mention.id] = None
@@ -209,7 +209,7 @@ class _Planner:
     def _producers(
         self, capability: Capability, field: str, mention: Mention, purpose: str
     ) -> list[tuple[Capability, Mention, str]]:
-        """What fills a field from upstream, with the purpose it is made for."""
+        """Choose what fills a field from upstream, with the purpose it is made for."""
         asked = self._asked_parts(capability, field, mention, purpose)
         if asked:
             return asked
@@ -235,7 +235,7 @@ class _Planner:
     def _asked_parts(
         self, capability: Capability, field: str, mention: Mention, purpose: str
     ) -> list[tuple[Capability, Mention, str]]:
-        """The parts that the objective itself names for this request."""
+        """Find the parts that the objective itself names for this request."""
         mentions = self._wording.mentions
         if purpose not in {"deliver", "asked"} or mention not in mentions:
             return []
@@ -321,13 +321,13 @@ class _Planner:
 
 
 def _purpose(consumer: Capability, field: str) -> str:
-    """What a text is written for, by who takes it."""
+    """Return the purpose of a text, by the capability that takes it."""
     if role_of(consumer, "text") == field and consumer.yields.startswith("audio/"):
         return "speak"
     return "show" if role_of(consumer, "title") is not None else "asked"
 
 
 def _part(mention: Mention, producer: Capability) -> Mention:
-    """A request for something that the objective needs without naming it."""
+    """Make a request for something that the objective needs without naming it."""
     keep = role_of(producer, "objective") is None
     return replace(mention, id=producer.id, phrase="", words=None if keep else mention.words)

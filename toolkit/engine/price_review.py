@@ -1,4 +1,4 @@
-"""Which prices are old or the operator's own, and which models end: for `toolkit doctor`."""
+"""Review of prices for `toolkit doctor`: old ones, the operator's own, and models that end."""
 
 from collections.abc import Iterable, Iterator
 from datetime import date, timedelta
@@ -8,12 +8,12 @@ from toolkit.engine.offers import models_known
 from toolkit.plugins import Model, TextRequest, Vendor
 from toolkit.settings import EVERY_MODEL, Settings, VendorSettings
 
-# As many names as a line has room for.
+# The most model names in a line.
 MOST_NAMED = 4
 
 
 def review_prices(vendors: Iterable[Vendor], settings: Settings, today: date) -> Iterator[str]:
-    """Tell, in one line each, of prices that are old or the operator's own, and of models that end.
+    """Report, in one line each, prices that are old or the operator's own, and models that end.
 
     Args:
         vendors: whose models.
@@ -41,7 +41,7 @@ def review_prices(vendors: Iterable[Vendor], settings: Settings, today: date) ->
 
 
 def _tell_own(vendor: Vendor, mine: VendorSettings | None, models: list[Model]) -> Iterator[str]:
-    """Tell what the operator's prices say, and which of them are for no model that there is."""
+    """Report the operator's prices, and which of them are for no known model."""
     known = {model.id for model in models if model.kind == TextRequest.kind}
     for name, prices in mine.prices.items() if mine else ():
         if name not in {*known, EVERY_MODEL}:

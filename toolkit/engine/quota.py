@@ -1,4 +1,4 @@
-"""What an account may have: work that is not done, and bytes that are kept."""
+"""Quotas of an account: its unfinished work and its stored bytes."""
 
 from collections import Counter
 
@@ -12,10 +12,10 @@ MEGABYTE = 1e6
 
 
 class Quotas:
-    """Keeps accounts to what `Settings` allows each.
+    """The quotas that `Settings` allows each account.
 
-    The store sums up what an account keeps, artifacts and records, as it is written; what is on
-    its way there counts here.
+    The store sums up what an account keeps, artifacts and records, as it is written; writes still
+    in progress are counted here.
     """
 
     def __init__(self, store: Store, settings: Settings) -> None:
@@ -25,12 +25,12 @@ class Quotas:
         self._coming: Counter[str] = Counter()
 
     async def check_queue(self, account_id: str) -> None:
-        """Refuse more work where too much of it is not done yet, or nothing of it could be kept.
+        """Refuse more work where too much is unfinished, or where its results could not be stored.
 
         Raises:
             ServiceError: `RATE_LIMITED`.
             RequestError: `PAYLOAD_TOO_LARGE`; `UNAUTHENTICATED` for an account that was disabled
-                after the request was let in.
+                after the request was authenticated.
         """
         await check_enabled(self._store, account_id)
         most = self._settings.max_queued
@@ -44,7 +44,7 @@ class Quotas:
         await self.check_room(account_id, 1)
 
     async def check_room(self, account_id: str, size_bytes: int) -> None:
-        """Refuse bytes that are more than the account may still keep.
+        """Refuse bytes that exceed what the account may still store.
 
         Raises:
             RequestError: `PAYLOAD_TOO_LARGE`: to send less helps, and to send it again does not.
@@ -62,12 +62,12 @@ class Quotas:
             )
 
     def expect(self, account_id: str, artifact_id: str, size_bytes: int) -> None:
-        """Count bytes whose record is on its way to the store."""
+        """Count bytes whose record is not in the store yet."""
         self._on_their_way[artifact_id] = account_id, size_bytes
         self._coming[account_id] += size_bytes
 
     def arrive(self, artifact_id: str) -> None:
-        """Leave bytes to the store's own count: their record is there, or never will be."""
+        """Stop counting bytes here: the store counts their record, or it will never be written."""
         account_id, size_bytes = self._on_their_way.pop(artifact_id, ("", 0))
         self._coming[account_id] -= size_bytes
         if not self._coming[account_id]:
@@ -75,7 +75,7 @@ class Quotas:
 
 
 def _megabytes(size_bytes: int) -> str:
-    """A size as people read it.
+    """Format a size in megabytes.
 
     >>> _megabytes(124_000_000), _megabytes(512)
     ('124 MB', '0.000512 MB')

@@ -1,4 +1,4 @@
-"""Takes a vendor's key out of what it answers: whole, in pieces and encoded (promise P16)."""
+"""Redaction of a vendor's key in its replies: whole, in pieces and encoded (promise P16)."""
 
 import base64
 import json
@@ -11,13 +11,13 @@ from toolkit.plugins import Reply
 
 REDACTED = "[key]"
 CHUNK = 8
-# Shorter pieces are also in texts that have nothing to do with the key.
+# Shorter pieces also occur in unrelated texts.
 MIN_PIECE = 2 * CHUNK
 R = TypeVar("R", bound=Reply)
 
 
 def redact_reply(reply: R, secret: str) -> R:
-    """A reply without the key that it was asked with, in every text and in bytes that are text."""
+    """Remove the key of the request from a reply: from every text and from bytes that are text."""
     forms = list(_forms(secret))
     if not forms:
         return reply
@@ -31,7 +31,7 @@ def redact_reply(reply: R, secret: str) -> R:
 
 
 def redact_key(text: str, secret: str) -> str:
-    """A text without a key.
+    """Remove a key from a text.
 
     >>> redact_key("it is k3y-with-sixteen-signs!", "k3y-with-sixteen-signs")
     'it is [key]!'
@@ -47,7 +47,7 @@ def _clean(value: object, forms: list[str]) -> object:
             try:
                 text = value.decode("utf-8")
             except UnicodeDecodeError:
-                return value  # a picture or sound: to change it would break it
+                return value  # an image or audio: changing it would break it
             return _clean_text(text, forms).encode() if _may_hold(value, forms) else value
         case list():
             return [_clean(one, forms) for one in value]
@@ -69,7 +69,7 @@ def _clean_text(text: str, forms: list[str]) -> str:
 
 
 def _without(text: str, form: str) -> str:
-    """A text without any piece of a key: each that is long enough holds one whole chunk of it."""
+    """Remove every piece of a key from a text: each long enough piece contains one whole chunk."""
     shortest = min(MIN_PIECE, len(form))
     for offset, chunk in _chunks(form):
         at = text.find(chunk)
@@ -85,7 +85,7 @@ def _without(text: str, form: str) -> str:
 
 
 def _extent(text: str, at: int, form: str, offset: int) -> tuple[int, int]:
-    """How far a text goes on as a key does, before and after a chunk of it."""
+    """Return how far a text matches a key, before and after a chunk of it."""
     start, behind = at, offset
     while start > 0 and behind > 0 and text[start - 1] == form[behind - 1]:
         start, behind = start - 1, behind - 1
@@ -96,16 +96,16 @@ def _extent(text: str, at: int, form: str, offset: int) -> tuple[int, int]:
 
 
 def _chunks(form: str) -> Iterator[tuple[int, str]]:
-    """The parts of a key that lie behind each other, each with its place."""
+    """Split a key into consecutive chunks, each with its offset."""
     for offset in range(0, len(form) - CHUNK + 1, CHUNK):
         yield offset, form[offset : offset + CHUNK]
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """The ways in which a key may stand in a text; each secret part of one that is JSON."""
+    """List the forms that a key may have in a text; those of each secret part if it is JSON."""
     for part in _parts(secret):
         if len(part) < CHUNK:
-            continue  # no key: a word that is in many texts
+            continue  # too short to be a key: it occurs in many texts
         seen = {part, quote(part, safe=""), part.encode().hex(), *_base64_forms(part.encode())}
         yield from sorted(seen, key=len, reverse=True)
 
@@ -117,12 +117,12 @@ def _parts(secret: str) -> Iterable[str]:
         return [secret]
     if not isinstance(members, dict):
         return [secret]
-    # A region or the name of a role is short, and no secret.
+    # A region or the name of a role is short, and not secret.
     return [one for one in members.values() if isinstance(one, str) and len(one) >= MIN_PIECE]
 
 
 def _base64_forms(secret: bytes) -> Iterator[str]:
-    """What is the same in Base64 whatever stands before and after, for each way to align it."""
+    """Return the part of a key's Base64 that is the same in any context, for each alignment."""
     for before in range(3):
         given = b"\0" * before + secret
         whole = given[: len(given) // 3 * 3]

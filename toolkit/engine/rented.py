@@ -1,4 +1,4 @@
-"""A kind of thing at a GPU cloud: its table, its records, and the vendor that has it."""
+"""Base of the kinds of resources at a GPU cloud: table, records, and vendor."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -17,17 +17,17 @@ K = TypeVar("K", bound=Infrastructure)
 S = TypeVar("S", bound=State)
 R = TypeVar("R", bound=Reply)
 
-LONGEST_NAME = 160  # of ours in the vendor's, which has room for the id beside it
+LONGEST_NAME = 160  # the part of our name in the vendor's, which also contains the id
 
 
 class Rented(Generic[K, S]):
-    """What all kinds have; a subclass says what its kind is, and what goes with it.
+    """A kind of resource at a GPU cloud; a subclass defines the kind and what goes with it.
 
     Attributes:
-        table: where the records are.
-        word: what one is called in messages.
-        record: the contract's model of one.
-        creation: the operation that makes one; vendors with a flow for it offer the kind.
+        table: the table of its records.
+        word: its name in messages.
+        record: the contract's model of it.
+        creation: the operation that creates one; vendors with a flow for it offer the kind.
         listing: the operation that lists them.
     """
 
@@ -40,32 +40,32 @@ class Rented(Generic[K, S]):
     def __init__(self, core: Core) -> None:
         self._core = core
 
-    # What subclasses may say of their kind.
+    # Hooks for subclasses.
 
     async def _deletion(self, record: K, vendor_id: str) -> Operation[Any]:
-        """What destroys one."""
+        """Return the operation that destroys a resource."""
         raise NotImplementedError
 
     def _is_listed(self, record: K) -> bool:  # noqa: ARG002
-        """Whether lists show it."""
+        """Tell whether lists include a record."""
         return True
 
     def _reference(self, row: Row) -> str:
-        """The id that the vendor's name of it carries."""
+        """Return the id that the resource's name at the vendor contains."""
         return str(row["id"])
 
     async def _check_deletable(self, account_id: str, record: K) -> None:
-        """Refuse to delete what is in use."""
+        """Refuse to delete a resource that is in use."""
 
     async def _made(self, record: K, state: S) -> None:
-        """Write down that the vendor has made it."""
+        """Record that the vendor has created the resource."""
         await self._save(record, "ready", vendor_id=state.vendor_id)
 
     async def _along(self, record: K, status: InfrastructureStatus) -> Sequence[Change]:  # noqa: ARG002
-        """What is written together with a new status of it."""
+        """Return the changes to write together with a new status of a resource."""
         return ()
 
-    # What subclasses use.
+    # Helpers for subclasses.
 
     def _inserted(
         self, account_id: str, record: K, connection: Connection, **spec: object
@@ -89,7 +89,7 @@ class Rented(Generic[K, S]):
         along: Sequence[Change] | None = None,
         **columns: object,
     ) -> None:
-        """Write a record down as it stands now, with what goes `along` with its new status."""
+        """Save a record with its new status, and the changes that go `along` with it."""
         if status not in ("creating", "deleting"):
             record.status_detail = None
         record.status = status
@@ -100,7 +100,7 @@ class Rented(Generic[K, S]):
         await self._core.store.write([Update(self.table, record.id, values), *along])
 
     async def _ask(self, row: Row, operation: Operation[R]) -> R:
-        """Ask the vendor that has it.
+        """Ask the vendor of a resource.
 
         Raises:
             VendorFault: its failure.
@@ -111,7 +111,7 @@ class Rented(Generic[K, S]):
         return await self._core.ask(vendor, connection, operation)
 
     async def _is_as(self, row: Row) -> bool:
-        """Whether a record is still as it was read: another request may have deleted it."""
+        """Tell whether a record is unchanged since it was read: it may have been deleted."""
         current = await self._core.store.get(self.table, str(row["id"]), "doc")
         return current is not None and bool(current["doc"] == row["doc"])
 
@@ -119,14 +119,14 @@ class Rented(Generic[K, S]):
         return self.record.model_validate_json(str(row["doc"]))
 
     def _spec(self, more: Mapping[str, object]) -> str:
-        """What the engine notes beside a record: who asked the vendor, when, and which cloud."""
+        """Return the engine's notes on a record: who called the vendor, when, and which cloud."""
         ours = {"owner": self._core.store.owner, "sandbox": self._core.settings.sandbox}
         return json.dumps({**more, **ours})
 
     async def _place(self, row: Row) -> tuple[Vendor, Connection]:
-        """The vendor and connection it was made by; once that is deleted, an equal pointer's.
+        """Find a resource's vendor and connection; once that is deleted, one with an equal pointer.
 
-        Another key may be another account's at the vendor, where it would seem to be gone.
+        Another key may belong to another account at the vendor, where it would seem to be gone.
 
         Raises:
             RequestError: `CREDENTIALS_MISSING`.
@@ -142,5 +142,5 @@ class Rented(Generic[K, S]):
 
 
 def vendor_name(record: Infrastructure) -> str:
-    """What a vendor is to call it: its name, and its id to know it by."""
+    """Return a resource's name at the vendor: its own name, and its id to recognise it by."""
     return f"{record.name[:LONGEST_NAME]}-{record.id}"

@@ -1,4 +1,4 @@
-"""The reviewer by checks: it looks at the artifacts themselves; the manager calls it."""
+"""The check-based reviewer: inspects the artifacts themselves; the manager calls it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,13 +22,13 @@ PASS_SCORE = 0.6
 
 @dataclass(frozen=True)
 class Evidence:
-    """What one node was asked for and what came of it.
+    """One node's request and its result.
 
     Attributes:
         output: the job's output, if it completed.
         blob: its artifact, loaded.
         error_code: the name of the error it ended with.
-        upstream_text: what the nodes before it said, as it was given it.
+        upstream_text: the text of the nodes before it, as it received it.
     """
 
     node: PlanNode
@@ -48,13 +48,14 @@ def review(
     attempt: int,
     retries_left: int,
 ) -> Review:
-    """Judge what a task's workflow has made.
+    """Review the results of a task's workflow.
 
     Text in artifacts is compared and counted and never read as a verdict, whatever it says.
 
-    Parameters:
+    Args:
+        objective: the task's objective.
         evidence: every node, dependencies before dependents.
-        deliverables: the nodes whose results were asked for.
+        deliverables: the nodes whose results were requested.
         attempt: how many reviews the task has had before this one.
         retries_left: how many times it may still be run again.
     """
@@ -76,7 +77,7 @@ def review(
 
 
 def _criterion(name: Criterion, findings: Sequence[Finding]) -> float:
-    """1 less what was found at the worst node: a result is as good as its weakest part."""
+    """Score a criterion: 1 less the findings at the worst node, as the weakest part decides."""
     lost: dict[str, float] = {}
     for finding in findings:
         if finding.criterion == name:
@@ -87,7 +88,7 @@ def _criterion(name: Criterion, findings: Sequence[Finding]) -> float:
 def _decide(
     score: float, findings: Sequence[Finding], evidence: Sequence[Evidence], retries_left: int
 ) -> tuple[Decision, RecommendedAction | None]:
-    """The one place where a decision is made.
+    """Decide on a review; no decision is made anywhere else.
 
     ===========================================  ==================================
     nothing blocks and the score is high enough  `pass`
@@ -114,7 +115,7 @@ def _decide(
 
 
 def _constraints(item: Evidence, findings: Sequence[Finding]) -> JsonObject:
-    """The changes to a node's input, together and only as far as its schema takes them."""
+    """Merge the changes to a node's input, as far as its schema accepts them."""
     changes: JsonObject = {}
     told = role_of(item.capability, "objective")
     for finding in findings:
@@ -131,7 +132,7 @@ def _constraints(item: Evidence, findings: Sequence[Finding]) -> JsonObject:
 
 
 def _absent(evidence: Sequence[Evidence], deliverables: Sequence[str]) -> list[Finding]:
-    """What was to be delivered and no node was run for."""
+    """Find deliverables for which no node was run."""
     there = {item.node.id for item in evidence}
     return [
         Finding(name, "output_completeness", 1.0, "It was to be delivered and is not there.",
@@ -148,7 +149,7 @@ def _topic(objective: str, capabilities: Sequence[Capability]) -> str:
 
 
 def _topic_of(item: Evidence, topic: str) -> str:
-    """What a node's result should be about: what it was told, or the task's own topic."""
+    """Choose the topic of a node's result: that of its own input, or the task's."""
     for role in ("topic", "objective"):
         field = role_of(item.capability, role)
         told = item.node.input.get(field) if field is not None else None

@@ -1,4 +1,4 @@
-"""Settling what crashes, lost answers and outages left half made or half deleted at vendors."""
+"""Reconciliation of what crashes, lost replies and outages left half done at vendors."""
 
 import asyncio
 import logging
@@ -15,17 +15,17 @@ LATEST_S = 300.0
 
 
 class Settler:
-    """Settles each kind in turn, from the first moment on and without holding anything up.
+    """A background reconciler of each kind in turn, from the start on, blocking nothing.
 
     Args:
-        stocks: the kinds, those that others go with first.
+        stocks: the kinds, those that others depend on first.
     """
 
     def __init__(self, stocks: Sequence[Stock[Any, Any]]) -> None:
         self._stocks = stocks
 
     async def keep(self) -> None:
-        """Settle again and again until cancelled, more slowly while a vendor is out of reach."""
+        """Reconcile repeatedly until cancelled, more slowly while a vendor is unreachable."""
         wait_s = SOON_S
         while True:
             try:
@@ -37,7 +37,7 @@ class Settler:
             await asyncio.sleep(wait_s)
 
     async def settle(self) -> bool:
-        """Settle what can be settled now; whether something is left for later."""
+        """Reconcile what can be done now; return whether something is left for later."""
         later = False
         for stock in self._stocks:
             try:

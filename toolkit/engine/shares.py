@@ -1,8 +1,8 @@
-"""Which connections an account may use: its own, and those that an operator shares with it.
+"""Shares: the connections that an account may use, its own and those an operator shares with it.
 
-Everything that works by a connection asks here, so tenancy is decided in one place. A connection
-that is lent carries to whom, and leads to no secret once it is shared with that account no longer
-(`Core.secret`), wherever it is held by then.
+Every use of a connection is checked here, so tenancy is decided in one place. A shared connection
+names the account that it is shared with, and leads to no secret once that share has ended
+(`Core.secret`), wherever the object is held by then.
 """
 
 import json
@@ -22,10 +22,10 @@ DELETED = "The connection was deleted, and no other is left."
 
 
 class Lent(Connection):
-    """Another account's connection, as the engine has it for an account that may use it.
+    """Another account's connection, as shared with an account that may use it.
 
     Attributes:
-        lent_to: the account that may use it; never told to anybody.
+        lent_to: the account that may use it; never sent to anybody.
     """
 
     shared: bool = True
@@ -33,20 +33,20 @@ class Lent(Connection):
 
 
 class Shares:
-    """Tells what an account may use, and has operators share what is theirs."""
+    """The connections that accounts may use, and the sharing of them by operators."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     async def own(self, account_id: str) -> list[tuple[Connection, Row]]:
-        """An account's own connections and their rows, the newest first."""
+        """List an account's own connections and their rows, the newest first."""
         rows = await self._store.find("connections", account_id=account_id, deleted=False)
         return [(read_connection(row), row) for row in reversed(rows)]
 
     async def lent(self, account_id: str) -> list[tuple[Connection, Row]]:
-        """The connections that others share with an account and their rows, the newest first."""
+        """List the connections that are shared with an account and their rows, newest first."""
         if account_id == EVERYONE:
-            return []  # all are its own
+            return []  # all connections are its own
         rows = await self._store.lent(account_id)
         return [
             (Lent.model_validate({**dict(read_connection(row)), **_lent_to(account_id)}), row)
@@ -55,7 +55,7 @@ class Shares:
         ]
 
     async def find(self, account_id: str, connection_id: str) -> Connection:
-        """A connection that an account may use.
+        """Find a connection that an account may use.
 
         Raises:
             RequestError: `NOT_FOUND`.
@@ -69,7 +69,7 @@ class Shares:
         raise not_found("connection", connection_id)
 
     async def find_own(self, account_id: str, connection_id: str) -> Connection:
-        """A connection that an account may change.
+        """Find a connection that an account may change.
 
         Raises:
             RequestError: `NOT_FOUND`; `FORBIDDEN` for one that is only shared with it.
@@ -83,7 +83,7 @@ class Shares:
         return connection
 
     async def check(self, connection: Connection) -> None:
-        """Refuse a connection that was deleted, or was lent and is no longer.
+        """Refuse a connection that was deleted, or was shared and is no longer.
 
         Raises:
             WorkError: `CREDENTIALS_MISSING`.
@@ -97,7 +97,7 @@ class Shares:
                 raise WorkError(ErrorCode.CREDENTIALS_MISSING, UNSHARED)
 
     async def show(self, connection: Connection) -> Connection:
-        """A connection as its account may see it: of one that is lent, not where its secret is."""
+        """Return a connection as its account may see it: without the pointer if it is shared."""
         if isinstance(connection, Lent):
             return Connection(**{**dict(connection), "secret_ref": ""})
         rows = await self._store.find("shares", connection_id=connection.id)
@@ -106,7 +106,7 @@ class Shares:
         return connection.model_copy(update={"shared_with": shared_with})
 
     async def check_operator(self, account_id: str) -> None:
-        """Refuse to share anything of an account that is no operator's.
+        """Refuse an account that is not an operator's.
 
         Raises:
             RequestError: `FORBIDDEN`.
@@ -122,12 +122,12 @@ class Shares:
     async def changes_to_share(
         self, account_id: str, connection_id: str, accounts: Everyone | Sequence[str]
     ) -> list[Change]:
-        """What is written to share a connection with some accounts more, or with all.
+        """Return the changes that share a connection with more accounts, or with all.
 
         Args:
             account_id: whose it is.
-            connection_id: which; it may be about to be written itself.
-            accounts: the ids of accounts, or `all`, those that are yet to be opened among them.
+            connection_id: the connection, which may be about to be written itself.
+            accounts: the ids of accounts, or `all`, which includes accounts opened later.
 
         Raises:
             RequestError: `FORBIDDEN` for an account that is no operator's, `NOT_FOUND` for an
@@ -158,7 +158,7 @@ class Shares:
     async def changes_to_end(
         self, connection_id: str, account_id: str | None = None
     ) -> list[Change]:
-        """What is written to share a connection no longer with an account; none for with nobody.
+        """Return the changes that end a connection's share with an account; by default, all shares.
 
         Raises:
             RequestError: `CONFLICT` for one account where it is shared with all.
@@ -175,7 +175,7 @@ class Shares:
 
 
 def read_connection(row: Row) -> Connection:
-    """The connection that a row holds."""
+    """Read the connection that a row holds."""
     return Connection.model_validate_json(str(row["doc"]))
 
 
@@ -184,7 +184,7 @@ def _lent_to(account_id: str) -> dict[str, object]:
 
 
 def _may_lend(row: Row) -> bool:
-    """Tell if the owner of a shared connection is one whose connections others may use.
+    """Tell whether others may use the connections of a shared connection's owner.
 
     Args:
         row: of a connection, with its owner's document; the owner is an operator's account.

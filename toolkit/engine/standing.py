@@ -1,4 +1,4 @@
-"""If an account's keys are good, as its operator says: asked wherever one comes in."""
+"""An account's status, enabled or disabled by the operator; checked wherever a key is used."""
 
 import json
 
@@ -9,16 +9,16 @@ DISABLED = "The account of this key is disabled: ask whoever operates the servic
 
 
 async def is_disabled(store: Store, account_id: str) -> bool:
-    """Tell if the operator has disabled an account."""
+    """Tell whether the operator has disabled an account."""
     row = await store.get("accounts", account_id, "doc")
     return row is not None and json.loads(str(row["doc"])).get("disabled_at") is not None
 
 
 async def check_enabled(store: Store, account_id: str) -> None:
-    """Refuse what is asked for with a key of a disabled account.
+    """Refuse a request that is made with a key of a disabled account.
 
     Raises:
-        RequestError: `UNAUTHENTICATED`, as the key is good for nothing any more.
+        RequestError: `UNAUTHENTICATED`, as the key is not valid any more.
     """
     if await is_disabled(store, account_id):
         raise RequestError(ErrorCode.UNAUTHENTICATED, DISABLED)

@@ -1,16 +1,16 @@
-"""What an account keeps at a GPU cloud: written down before the vendor is asked, never orphaned.
+"""Managed resources at a GPU cloud: recorded before the vendor is called, never orphaned.
 
-A record is written before the vendor is asked to make or to delete the thing, with the process
-that asks; the name that the vendor is given carries the record's id. So whatever a crash, a lost
-answer or a cancelled call leaves in between is *settled* later: the vendor's list tells whether
-the thing is there. Two rules keep that apart from what is still under way:
+A record is written before the vendor is asked to create or delete the resource, with the process
+that asks; the resource's name at the vendor contains the record's id. So whatever a crash, a lost
+reply or a cancelled call leaves unfinished is *reconciled* later: the vendor's list tells whether
+the resource exists. Two rules distinguish that from what is still in flight:
 
-- *Owner*: a record is settled by the process that asked, once it does not wait for the answer any
-  more, or by another one when that process has gone (its lock file tells). Whoever takes it over
-  writes its own id there first, by compare and swap, so that only one does.
-- *Age*: that the vendor does not list it counts only after twice the time that a call may take, as
-  the vendor may still be at work on what the dead process asked for. That it does list it counts
-  at once, and deleting what may be gone needs no patience at all.
+- *Owner*: a record is reconciled by the process that asked, once it no longer waits for the reply,
+  or by another one when that process has gone (its lock file tells). The process that takes it
+  over first writes its own id there, by compare and swap, so that only one does.
+- *Age*: a resource counts as missing only after twice the time that a call may take, as the vendor
+  may still be working on what the dead process asked for. It counts as present as soon as it is
+  listed, and deleting what may be gone needs no wait at all.
 """
 
 import json
@@ -28,15 +28,15 @@ from toolkit.store import Change, Row
 
 log = logging.getLogger(__name__)
 
-UNCONFIRMED = "unconfirmed"  # the status detail of what may have been made, or not
-NO_CALL_TAKES_S = 3600.0  # so an older owner is not at it, where no lock file tells
+UNCONFIRMED = "unconfirmed"  # the status detail of a resource that may or may not exist
+NO_CALL_TAKES_S = 3600.0  # an older call is not in flight any more, where no lock file tells
 
 
 class Stock(Rented[K, S]):
-    """One kind of infrastructure, as an account makes, reads and deletes it."""
+    """A kind of infrastructure that an account creates, reads and deletes."""
 
     async def get(self, account_id: str, record_id: str) -> K:
-        """One record.
+        """Return one record.
 
         Raises:
             RequestError: `NOT_FOUND`, for one that was deleted too.
@@ -44,7 +44,7 @@ class Stock(Rented[K, S]):
         return self._read(await self._core.owned(self.table, self.word, account_id, record_id))
 
     async def list(self, account_id: str, limit: int, before: str | None) -> list[K]:
-        """A page of records, newest first."""
+        """List a page of records, newest first."""
         found: list[K] = []
         while len(found) < limit:
             rows = await self._core.store.page(
@@ -57,11 +57,11 @@ class Stock(Rented[K, S]):
         return found[:limit]
 
     async def delete(self, account_id: str, record_id: str) -> K:
-        """Have the vendor destroy it; the answer is its last state.
+        """Have the vendor destroy a resource; return its last state.
 
         Raises:
-            RequestError: `NOT_FOUND`; `CONFLICT` when it is in use, still being made, or the
-                vendor did not do it; `CREDENTIALS_MISSING` when its vendor is not connected.
+            RequestError: `NOT_FOUND`; `CONFLICT` when it is in use, still being created, or the
+                vendor did not delete it; `CREDENTIALS_MISSING` when its vendor is not connected.
         """
         row = await self._core.owned(self.table, self.word, account_id, record_id)
         record = self._read(row)
@@ -77,17 +77,17 @@ class Stock(Rented[K, S]):
         return record
 
     async def settle(self) -> bool:
-        """Settle what was left half made or half deleted, as far as can be told now.
+        """Reconcile what was left half created or half deleted, as far as is known now.
 
         Returns:
-            whether some of it has to be settled later.
+            whether some of it has to be reconciled later.
         """
         later = False
         lists: dict[str, Sequence[S]] = {}
         for record_id in await self._left():
             row = await self._core.store.get(self.table, record_id)
             if row is None or not self._is_left(row):
-                continue  # somebody was quicker
+                continue  # another process was quicker
             self._core.making.add(record_id)
             try:
                 later |= not (await self._take(row) and await self._settle(row, lists))
@@ -108,15 +108,15 @@ class Stock(Rented[K, S]):
         named: Mapping[str, str] = {},
         key_id: str | None = None,
     ) -> None:
-        """Write a record down, then have the vendor make the thing.
+        """Write a record, then have the vendor create the resource.
 
         Args:
-            account_id: whose it is.
-            record: what it becomes; its status and error tell how it went.
-            creation: what the vendor is asked.
-            along: what is written together with the record.
+            account_id: the owner.
+            record: its record; the status and error tell how the call went.
+            creation: the operation that creates it.
+            along: changes written together with the record.
             named: our ids of what the request names by the vendor's.
-            key_id: the key that it is asked for with.
+            key_id: the key that it was requested with.
 
         Raises:
             RequestError: `CREDENTIALS_MISSING`.
@@ -150,7 +150,7 @@ class Stock(Rented[K, S]):
         await self._save(record, "failed")
 
     async def _destroy(self, row: Row, record: K) -> None:
-        """Ask the vendor to destroy it; what is not known to be refused is tried again."""
+        """Ask the vendor to destroy a resource; retry later unless it certainly refused."""
         place, vendor_id, before = await self._place(row), str(row["vendor_id"]), record.status
         self._core.making.add(record.id)
         try:
@@ -170,18 +170,18 @@ class Stock(Rented[K, S]):
             self._core.making.discard(record.id)
 
     async def _left(self) -> Sequence[str]:
-        """The ids of what is in between, and nobody is at."""
+        """List the ids of unfinished resources that no process is working on."""
         rows = await self._core.store.find(self.table, status="creating")
         rows += await self._core.store.find(self.table, status="deleting")
         return [str(row["id"]) for row in rows if self._is_left(row)]
 
     def _is_left(self, row: Row) -> bool:
-        """Whether it is in between, and nobody is at it."""
+        """Tell whether a resource is unfinished and no process is working on it."""
         begun = row["status"] == "creating" and row["vendor_id"] is None
         if not begun and row["status"] != "deleting":
             return False
         spec = json.loads(row["spec"])
-        # Names of things that earlier versions made carry no id: they are left to `doctor`.
+        # Names of resources that earlier versions made contain no id: they are left to `doctor`.
         if "owner" not in spec or spec["sandbox"] != self._core.settings.sandbox:
             return False
         if spec["owner"] == self._core.store.owner:
@@ -189,7 +189,7 @@ class Stock(Rented[K, S]):
         return self._core.store.has_gone(spec["owner"]) or _age(row) > NO_CALL_TAKES_S
 
     async def _take(self, row: Row) -> bool:
-        """Make it this process's to settle, unless another one was quicker."""
+        """Take a record over for this process to reconcile, unless another one was quicker."""
         spec = json.loads(row["spec"])
         if spec["owner"] == self._core.store.owner:
             return True
@@ -197,7 +197,7 @@ class Stock(Rented[K, S]):
         return await self._core.store.take_over(self.table, str(row["id"]), row["spec"], new)
 
     async def _settle(self, row: Row, lists: dict[str, Sequence[S]]) -> bool:
-        """Settle one; whether that could be done."""
+        """Reconcile one resource; return whether that was possible."""
         vendor, connection = await self._place(row)
         record, vendor_id, state = self._read(row), row["vendor_id"], None
         if vendor_id is None:
@@ -232,7 +232,7 @@ class Stock(Rented[K, S]):
 
 
 def _changed_nothing(error: VendorFault | ToolkitError) -> bool:
-    """Whether a request that failed has certainly changed nothing at the vendor."""
+    """Tell whether a failed request has certainly changed nothing at the vendor."""
     if isinstance(error, ToolkitError):
         return True  # it was not sent
     if isinstance(error, OutcomeUnknown) or error.code is ErrorCode.PROVIDER_BAD_RESPONSE:
@@ -241,6 +241,6 @@ def _changed_nothing(error: VendorFault | ToolkitError) -> bool:
 
 
 def _age(row: Row) -> float:
-    """Seconds since the vendor was to be asked."""
+    """Return the seconds since the vendor was to be called."""
     asked_at = json.loads(row["spec"])["at"]
     return (now() - datetime.fromisoformat(asked_at)).total_seconds()

@@ -1,4 +1,4 @@
-"""What is at GPU clouds and not in a data directory, and the reverse: what `doctor` looks at."""
+"""Drift between GPU clouds and a data directory, in both directions, for `doctor`."""
 
 import json
 import re
@@ -24,10 +24,10 @@ _BILLED = {"endpoints", "compute", "storage"}  # templates cost nothing, and peo
 
 
 async def survey(reach: Reach, kept: Mapping[str, Sequence[Row]]) -> list[Finding]:
-    """Compare what is at the connected GPU clouds with what is kept here; nothing is changed.
+    """Compare the resources at the connected GPU clouds with the records here; change nothing.
 
     Args:
-        reach: the way to vendors.
+        reach: the access to vendors.
         kept: the rows of `connections`, and of the table of each kind.
     """
     found: list[Finding] = []
@@ -52,7 +52,7 @@ async def survey(reach: Reach, kept: Mapping[str, Sequence[Row]]) -> list[Findin
 def _places(
     reach: Reach, rows: Sequence[Row]
 ) -> Iterator[tuple[Vendor, Connection, frozenset[str]]]:
-    """Each GPU cloud once for each pointer to it, with the connections of that pointer."""
+    """List each GPU cloud once for each pointer to it, with the connections of that pointer."""
     read = [(row, Connection.model_validate_json(str(row["doc"]))) for row in rows]
     pointers = {_pointer(one): one for row, one in read if not row["deleted"]}
     for pointer, connection in pointers.items():
@@ -74,10 +74,10 @@ def _compared(
     connections: frozenset[str],
     ours: Container[str],
 ) -> Iterator[Finding]:
-    """What is there and not here, and what is here and not there.
+    """Compare one kind: report what exists only at the cloud, and what exists only here.
 
-    A name that carries the id of something else of ours is its companion, such as the template
-    that a vendor makes and deletes together with an endpoint.
+    A name that contains the id of another resource of ours is its companion, such as the template
+    that a vendor creates and deletes together with an endpoint.
     """
     real = [row for row in rows if not json.loads(row["spec"]).get("sandbox")]
     by_vendor_id = {row["vendor_id"]: row for row in real if row["vendor_id"]}
@@ -116,7 +116,7 @@ def _compared(
 
 
 def _both(vendor: str, row: Row, one: State) -> Iterator[Finding]:
-    """What is there, and was given up here."""
+    """Report what still exists at the cloud and was given up here."""
     given_up = row["status"] == "failed" and row["vendor_id"] is None
     if row["status"] == "deleted" or given_up:
         yield Finding(

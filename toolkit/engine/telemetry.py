@@ -1,7 +1,7 @@
-"""What the engine tells whoever watches it: one seam for logs, metrics and traces.
+"""The observer interface: one seam of the engine for logs, metrics and traces.
 
-An observer is entered where something begins and left where it ends; between the two, what it was
-given changes, so that on the way out the record says what came of it.
+A span is entered where something begins and left where it ends; between the two, the object that
+it was given changes, so that on exit its record holds the outcome.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,7 +23,7 @@ NOTHING: Span = nullcontext()
 
 @dataclass(slots=True)
 class Watched:
-    """A workflow under way; its record is the one it ended with once it has ended."""
+    """A workflow in progress; its record is the final one once it has ended."""
 
     account_id: str
     workflow: Workflow
@@ -31,11 +31,11 @@ class Watched:
 
 @dataclass(frozen=True, slots=True)
 class LaneState:
-    """A connection as this process sees it.
+    """The state of a connection in this process.
 
     Attributes:
         breaker: the state of its circuit breaker.
-        waiting: how many calls wait for a place.
+        waiting: the number of calls that wait for a slot.
     """
 
     provider: str
@@ -44,42 +44,42 @@ class LaneState:
 
 
 class Observer(Protocol):
-    """Watches an engine; whatever it does must neither wait nor raise."""
+    """An observer of an engine; its methods must neither wait nor raise."""
 
     def workflow(self, watched: Watched) -> Span:
-        """Around all that this process does for a workflow."""
+        """Return a span around all that this process does for a workflow."""
         ...
 
     def job(self, work: "Work") -> Span:
-        """Around a job, from before it waits for its turn to its end."""
+        """Return a span around a job, from before it waits for its turn to its end."""
         ...
 
     def call(self, work: "Work", attempt: Attempt, vendor: Vendor) -> Span:
-        """Around one call to a vendor, from its intent written down to its bill."""
+        """Return a span around one vendor call, from recording its intent to its cost."""
         ...
 
     def committed(self, seconds: float) -> None:
-        """A transaction became durable; told on whichever thread committed it."""
+        """Note that a transaction became durable; called on the thread that committed it."""
         ...
 
 
 class Unobserved:
-    """Watches nothing, and is what observers start from that watch only some of it."""
+    """An observer of nothing, and the base of those that observe only some events."""
 
     def workflow(self, watched: Watched) -> Span:  # noqa: ARG002
-        """Nothing."""
+        """Return a span that does nothing."""
         return NOTHING
 
     def job(self, work: "Work") -> Span:  # noqa: ARG002
-        """Nothing."""
+        """Return a span that does nothing."""
         return NOTHING
 
     def call(self, work: "Work", attempt: Attempt, vendor: Vendor) -> Span:  # noqa: ARG002
-        """Nothing."""
+        """Return a span that does nothing."""
         return NOTHING
 
     def committed(self, seconds: float) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 class Observers:
@@ -89,26 +89,26 @@ class Observers:
         self._observers = tuple(observers)
 
     def workflow(self, watched: Watched) -> Span:
-        """Around all that this process does for a workflow."""
+        """Return a span around all that this process does for a workflow."""
         return together(each.workflow(watched) for each in self._observers)
 
     def job(self, work: "Work") -> Span:
-        """Around a job, from before it waits for its turn to its end."""
+        """Return a span around a job, from before it waits for its turn to its end."""
         return together(each.job(work) for each in self._observers)
 
     def call(self, work: "Work", attempt: Attempt, vendor: Vendor) -> Span:
-        """Around one call to a vendor."""
+        """Return a span around one call to a vendor."""
         return together(each.call(work, attempt, vendor) for each in self._observers)
 
     def committed(self, seconds: float) -> None:
-        """A transaction became durable."""
+        """Note that a transaction became durable."""
         for each in self._observers:
             each.committed(seconds)
 
 
 @contextmanager
 def together(spans: Iterable[Span]) -> Iterator[None]:
-    """Several spans as one."""
+    """Enter several spans as one."""
     with ExitStack() as stack:
         for span in spans:
             stack.enter_context(span)

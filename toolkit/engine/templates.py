@@ -1,7 +1,7 @@
 """Templates: shared ones, and the hidden ones that earlier versions made for an endpoint each.
 
-A hidden template was recorded together with its endpoint, and goes with it; the vendor's name of
-it carries the endpoint's id.
+A hidden template was recorded together with its endpoint, and is deleted with it; its name at the
+vendor contains the endpoint's id.
 """
 
 import json
@@ -24,7 +24,7 @@ from toolkit.store import Row, Update
 
 
 class Templates(Stock[Template, TemplateState]):
-    """`/v1/templates`; lists leave the hidden ones out, which can be read by their id."""
+    """`/v1/templates`; lists omit the hidden ones, which can be read by their id."""
 
     table = "templates"
     word = "template"
@@ -46,20 +46,20 @@ class Templates(Stock[Template, TemplateState]):
         return template
 
     async def hidden(self, template_id: str | None) -> Row | None:
-        """The row of a template, if it is a hidden one."""
+        """Find the row of a template, if it is a hidden one."""
         row = await self._core.store.get(self.table, template_id) if template_id else None
         return row if row is not None and self._read(row).hidden else None
 
     def follow(self, row: Row, status: InfrastructureStatus) -> Update:
-        """What becomes of a hidden template together with its endpoint.
+        """Return the update of a hidden template that follows its endpoint's new status.
 
         Args:
             row: the template's.
-            status: of the endpoint: the template of one that failed is looked for and deleted.
+            status: of the endpoint; the template of one that failed is looked up and deleted.
         """
         template, known = self._read(row), row["vendor_id"]
         if status == "ready" and known is None:
-            status = "creating"  # it is looked for
+            status = "creating"  # it is looked up later
         elif status == "failed" or (status == "deleted" and known is None):
             status = "deleting"
         template.status, template.deleted = status, status == "deleted"

@@ -1,4 +1,4 @@
-"""Usage: counted where jobs are written down, summed up where it is asked for."""
+"""Usage: counted in the transactions that record jobs, summed up on request."""
 
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta
@@ -25,7 +25,7 @@ _COLUMNS: dict[UsageGroup, str] = {
     "key": "key_id",
     "account": "account_id",
 }
-# What may stand beside `account`: agents and keys are their own account's business.
+# Groups that may be combined with `account`: agents and keys are private to their account.
 _OF_OTHERS = frozenset[UsageGroup]({"day", "capability", "provider", "connection", "account"})
 _SUMS = ("jobs", "failed", "cached", "calls", "unpriced", "nano", "latency_ms")
 
@@ -44,13 +44,13 @@ class Usage:
         last: date | None = None,
         groups: Sequence[UsageGroup] = DEFAULT_GROUPS,
     ) -> list[UsageLine]:
-        """What an account used, summed up by what was asked for, the newest day first.
+        """List what an account used, summed up by the requested groups, the newest day first.
 
         Args:
             account_id: whose.
             first, last: the days from and up to which, by UTC; the last 30 days by default.
-            groups: what is told apart. With `account`, it is all that was done by the account's own
-                connections, whoever asked for it, instead of all that the account asked for.
+            groups: what to group by. With `account`, it covers all that was done by the account's
+                own connections, whoever requested it, instead of all that the account requested.
 
         Raises:
             RequestError: `INVALID_REQUEST` for more than a year, for days in the wrong order, or
@@ -64,7 +64,7 @@ class Usage:
                 details=[Detail("group_by", "names account with agent or key")],
             )
         last = last or now().date()
-        # Days begin with the year 1: an earlier one is not to be named.
+        # Dates begin with the year 1: an earlier one cannot be represented.
         first = first or date.fromordinal(max(1, last.toordinal() - DEFAULT_DAYS + 1))
         if not timedelta(0) <= last - first < LONGEST:
             raise RequestError(
@@ -96,7 +96,7 @@ def counted(
     more: dict[str, int],
     at: datetime,
 ) -> Count:
-    """What a job adds to its account's usage of a day, in the transaction that tells of it."""
+    """Make the change that adds a job to its account's usage of a day, in the job's transaction."""
     day = rfc3339(at)[:10]
     account_id, agent_id, capability = lease.account_id, lease.agent_id, job.capability
     values: dict[str, object] = {
@@ -114,14 +114,14 @@ def counted(
 
 
 def spent(attempt: Attempt) -> dict[str, int]:
-    """What a call that is over comes to."""
+    """Count a finished call: its number and its cost."""
     if attempt.cost_usd is None:
         return {"calls": 1, "unpriced": 1}
     return {"calls": 1, "nano": nanos(Decimal(str(attempt.cost_usd)), ROUND_HALF_UP)}
 
 
 def outcome(job: Job) -> dict[str, int]:
-    """What a job that is over comes to, its calls aside."""
+    """Count a finished job, apart from its calls."""
     return {
         "jobs": 1,
         "failed": int(job.status != "completed"),
