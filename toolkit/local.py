@@ -265,13 +265,13 @@ class _HandedOn(httpx.AsyncByteStream):
 
 
 def _is_handed_on(request: httpx.Request) -> bool:
-    """Whether a body need not be there whole: what is in memory anyway, is."""
+    """Tell whether a body need not be there whole: what is in memory anyway, is."""
     stream = request.stream
     return isinstance(stream, httpx.SyncByteStream) and not isinstance(stream, httpx.ByteStream)
 
 
 def _copied(request: httpx.Request) -> httpx.Request:
-    """The request with a body that another loop can read."""
+    """Return the request with a body that another loop can read."""
     if isinstance(request.stream, httpx.SyncByteStream) and _is_handed_on(request):
         stream = _HandedOn(request.stream)
         return httpx.Request(request.method, request.url, headers=request.headers, stream=stream)
@@ -281,7 +281,7 @@ def _copied(request: httpx.Request) -> httpx.Request:
 
 
 def _detached(response: httpx.Response, request: httpx.Request) -> httpx.Response:
-    """The answer with a body that has been read, free of the loop it came from."""
+    """Return the answer with a body that has been read, free of the loop it came from."""
     return httpx.Response(
         response.status_code, headers=response.headers, content=response.content, request=request
     )
@@ -360,7 +360,7 @@ C = TypeVar("C", bound="Client | AsyncClient")
 
 
 def _joined(client: C, thread: EngineThread) -> C:
-    """A client and the engine that is its own."""
+    """Return a client and the engine that is its own."""
     client._thread = thread
     for name in thread.engine.capabilities.names():
         client.capabilities._meet(name)  # so that they complete before any was read

@@ -124,7 +124,7 @@ async def look(settings: Settings, kept: Mapping[str, Sequence[Row]]) -> list[Fi
 
 
 def _taped(tape: Cassette, inner: httpx.AsyncBaseTransport | None) -> CassetteTransport:
-    """The cassette before what vendors are called over; in a replay, before nothing."""
+    """Return the cassette before what vendors are called over; in a replay, before nothing."""
     if tape.mode == "replay":
         return CassetteTransport(tape, None)
     return CassetteTransport(tape, inner or Network())
@@ -139,7 +139,7 @@ def _told(tape: Cassette, resolver: SecretResolver) -> SecretResolver:
 
 
 def _sandboxed(settings: Settings, registry: Registry, mounted: Mapping[str, str]) -> Settings:
-    """The settings with every service on the sandbox, but for those set by hand."""
+    """Return the settings with every service on the sandbox, but for those set by hand."""
     update: dict[str, object] = {"vendors": _simulated(settings, registry, mounted)}
     if "encyclopedia_url" not in settings.model_fields_set:
         update["encyclopedia_url"] = SANDBOX_URL + mounted["encyclopedia"]
@@ -149,7 +149,7 @@ def _sandboxed(settings: Settings, registry: Registry, mounted: Mapping[str, str
 def _simulated(
     settings: Settings, registry: Registry, mounted: Mapping[str, str]
 ) -> dict[str, VendorSettings]:
-    """Each vendor's hosts on the sandbox, under their own paths; hosts set by hand stay."""
+    """Return each vendor's hosts on the sandbox, under their own paths; hosts set by hand stay."""
     vendors = dict(settings.vendors)
     for vendor in registry.vendors.values():
         mine = vendors.get(vendor.id, VendorSettings())

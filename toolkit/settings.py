@@ -105,7 +105,7 @@ class VendorSettings(BaseModel):
     max_concurrent_calls: int | None = Field(default=None, ge=1)
 
     def prices_of(self, model: str) -> TokenPrices | None:
-        """The operator's prices of a text model; none where the list prices hold."""
+        """Return the operator's prices of a text model; none where the list prices hold."""
         return self.prices.get(model) or self.prices.get(EVERY_MODEL)
 
 
@@ -296,7 +296,7 @@ class Settings(BaseSettings):
 
 
 def _faults(error: ValidationError) -> list[Detail]:
-    """Every fault, without the value: it may be a secret in the wrong place."""
+    """Return every fault, without the value: it may be a secret in the wrong place."""
     return [
         Detail(
             ".".join(str(part) for part in fault["loc"] if part != "[key]"),

@@ -68,7 +68,7 @@ def _review_prices() -> list[str]:
 
 
 def _at_vendors(data_dir: Path) -> "list[Finding]":
-    """What is at GPU clouds and not here, and the reverse."""
+    """Return what is at GPU clouds and not here, and the reverse."""
     import asyncio
 
     from toolkit.contract.errors import ServiceError
@@ -192,7 +192,7 @@ def create_account(
 
 
 def known_accounts(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """The addresses of a directory's accounts, for a shell that completes one."""
+    """Return the addresses of a directory's accounts, for a shell that completes one."""
     import sqlite3
 
     from toolkit.store.glance import newest_ids

@@ -17,7 +17,7 @@ EXIT_CODES = {
 
 
 def exit_code(error: Exception) -> int:
-    """The exit code that an error ends with.
+    """Return the exit code that an error ends with.
 
     >>> from toolkit.contract.errors import ErrorCode, ServiceError
     >>> exit_code(ServiceError(ErrorCode.UNAVAILABLE))

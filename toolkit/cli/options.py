@@ -229,7 +229,7 @@ def names_server(where: Where) -> bool:
 
 
 def _existing(where: Where, opened: ExitStack, *, read_only: bool) -> Path:
-    """The data directory that there is; an empty one for a while, where none was named.
+    """Return the data directory that there is; an empty one for a while, where none was named.
 
     Raises:
         ServiceError: `UNAVAILABLE` when the one that was named is none.
@@ -259,14 +259,14 @@ def on_named(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def looking(function: Callable[..., None]) -> Callable[..., None]:
-    """A command like those of `on_existing` that only looks: it has `--read-only`, too."""
+    """Return a command like those of `on_existing` that only looks: it has `--read-only`, too."""
     return _command(function, WhereToLook, "none")
 
 
 def looking_unless(
     instead: Callable[..., bool],
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """A command like those of `looking`, unless `instead` can do without a client.
+    """Return a command like those of `looking`, unless `instead` can do without a client.
 
     Args:
         instead: takes the `WhereToLook` and the command's own options; tells if it did all.

@@ -23,7 +23,7 @@ _UNESCAPED = {code: shown for code, shown in _CONTROLS.items() if code > 31}
 
 
 def tame(text: str) -> str:
-    """A text of vendors' on one line, without what would command the terminal.
+    """Return a text of vendors' on one line, without what would command the terminal.
 
     >>> tame("a\\x1b[2Jb")
     'a\\\\u001b[2Jb'

@@ -135,7 +135,7 @@ def _told_in_the_log(log_format: "LogFormat") -> Iterator[None]:
 
 
 def _settings(**given: Any) -> "Settings":
-    """The settings with what was given here; what was not is as set elsewhere.
+    """Return the settings with what was given here; what was not is as set elsewhere.
 
     Raises:
         RequestError: `INVALID_REQUEST` for a value that none can have.

@@ -43,7 +43,7 @@ class _Area(TyperGroup):
 
 
 def group(help: str) -> typer.Typer:  # noqa: A002 - typer's word
-    """The commands of an area; the first one added is what the area's name alone does."""
+    """Return the commands of an area; the first one added is what the area's name alone does."""
     return typer.Typer(cls=_Area, help=help)
 
 
@@ -93,7 +93,7 @@ def deletes(app: typer.Typer, area: str) -> None:
 
 
 def executions(app: typer.Typer, area: str) -> None:
-    """What runs and jobs, each one capability being executed, have in common."""
+    """Return what runs and jobs, each one capability being executed, have in common."""
     columns = ("id", "capability", "status", "provider", "cost_usd", "latency_ms", "created_at")
     attempt = ("n", "provider", "model", "status", "cost_usd", "started_at", "ended_at")
     reads(app, area, columns, "attempts", attempt)

@@ -62,7 +62,7 @@ def waited(shell: Shell, area: str, work: Any, quiet: bool) -> Any:
 
 
 def _fault(work: Any) -> ToolkitError | None:
-    """What kept work from being completed, if anything did."""
+    """Return what kept work from being completed, if anything did."""
     record = work.record
     if work.status == "blocked":
         from toolkit.display.text import missing_line

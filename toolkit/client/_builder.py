@@ -120,7 +120,7 @@ class Workflow(Drawn):
         return NodeRef(id)
 
     def to_dict(self) -> dict[str, Any]:
-        """The body of `POST /v1/workflows`."""
+        """Return the body of `POST /v1/workflows`."""
         body: dict[str, Any] = {"name": self.name, "max_retries": self.max_retries}
         for field in PLACES:
             if getattr(self, field) is not None:
@@ -134,7 +134,7 @@ class Workflow(Drawn):
 
     @classmethod
     def from_dict(cls, body: Mapping[str, Any]) -> Self:
-        """The workflow of a body that `to_dict` made.
+        """Return the workflow of a body that `to_dict` made.
 
         Raises:
             RequestError: `INVALID_WORKFLOW` for a graph that cannot be run in the order given.
@@ -157,7 +157,7 @@ class Workflow(Drawn):
         return made
 
     def to_request(self) -> WorkflowCreate:
-        """The contract's model of it, checked."""
+        """Return the contract's model of it, checked."""
         return WorkflowCreate.model_validate(
             {**self.to_dict(), "nodes": [NodeCreate.model_validate(n) for n in self.nodes]}
         )
@@ -169,7 +169,7 @@ class Workflow(Drawn):
         return planned_nodes(self.nodes)
 
     def to_frame(self) -> "pd.DataFrame":
-        """A row for each node."""
+        """Return a row for each node."""
         import pandas as pd
 
         return pd.DataFrame(self.nodes, columns=["id", "capability", "input", "depends_on"])

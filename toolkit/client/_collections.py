@@ -63,11 +63,11 @@ class Collection(Generic[H]):
         return round(sum(known), 9) if known else None
 
     def to_frame(self) -> "pd.DataFrame":
-        """All of them as a table, one row each."""
+        """Return all of them as a table, one row each."""
         return frame([item.record for item in self._items])
 
     def to_dict(self) -> list[dict[str, object]]:
-        """All of them as JSON would have it."""
+        """Return all of them as JSON would have it."""
         return [item.to_dict() for item in self._items]
 
     def __repr__(self) -> str:
@@ -97,7 +97,7 @@ class UsageLines(Collection[UsageView]):
         super().__init__(items, "usage lines")
 
     def plot(self, ax: "Axes | None" = None) -> "Figure":
-        """What each day cost, its bar stacked by provider; by matplotlib."""
+        """Return what each day cost, its bar stacked by provider; by matplotlib."""
         from toolkit.display.charts import usage_chart
 
         return usage_chart([item.record for item in self], ax)

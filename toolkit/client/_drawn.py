@@ -41,11 +41,11 @@ class Drawn:
         return ""
 
     def picture(self) -> str:
-        """The graph as SVG: what is equal is drawn equal, to the byte."""
+        """Return the graph as SVG: what is equal is drawn equal, to the byte."""
         return workflow_svg(self._title(), self._nodes(), planned=self.planned, cost=self._cost())
 
     def plot(self, ax: "Axes | None" = None) -> "Figure":
-        """The graph by matplotlib, on axes given or on a figure of its own."""
+        """Return the graph by matplotlib, on axes given or on a figure of its own."""
         from toolkit.display.drawings import workflow_figure
 
         return workflow_figure(
@@ -53,11 +53,11 @@ class Drawn:
         )
 
     def to_mermaid(self) -> str:
-        """The graph as mermaid text."""
+        """Return the graph as mermaid text."""
         return workflow_mermaid(self._nodes())
 
     def to_networkx(self) -> "nx.DiGraph[str]":
-        """The graph, edges pointing from a dependency to its dependent."""
+        """Return the graph, edges pointing from a dependency to its dependent."""
         import networkx as nx
 
         graph: nx.DiGraph[str] = nx.DiGraph()
@@ -155,17 +155,17 @@ class TimelineView(Shown[Workflow]):
         return timeline.span_s(timeline.bars(self.record))
 
     def picture(self) -> str:
-        """The chart as SVG: what is equal is drawn equal, to the byte."""
+        """Return the chart as SVG: what is equal is drawn equal, to the byte."""
         return timeline.timeline_svg(self.record)
 
     def plot(self, ax: "Axes | None" = None) -> "Figure":
-        """The chart by matplotlib, on axes given or on a figure of its own."""
+        """Return the chart by matplotlib, on axes given or on a figure of its own."""
         from toolkit.display.drawings import timeline_figure
 
         return timeline_figure(self.record, ax)
 
     def to_dict(self) -> dict[str, object]:
-        """The workflow's id, and its bars."""
+        """Return the workflow's id, and its bars."""
         return {"id": self.id, "seconds": self.seconds, "bars": self._bars()}
 
     def to_frame(self) -> "pd.DataFrame":
@@ -201,7 +201,7 @@ class TimelineView(Shown[Workflow]):
 
 
 def planned_nodes(nodes: Sequence[Mapping[str, Any]]) -> list[Node]:
-    """Nodes that were not submitted."""
+    """Return nodes that were not submitted."""
     return [
         Node(
             id=node["id"],
@@ -214,7 +214,7 @@ def planned_nodes(nodes: Sequence[Mapping[str, Any]]) -> list[Node]:
 
 
 def _bundle(text: str, svg: str, plot: Any, count: int) -> Bundle:
-    """A picture for every reader; a large one scrolls in a notebook instead of shrinking.
+    """Return a picture for every reader; a large one scrolls in a notebook instead of shrinking.
 
     The SVG is what notebooks show. The PNG is for readers that know none (mail, documents); of a
     large graph it would take seconds, and be too coarse to read.

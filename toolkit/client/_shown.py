@@ -48,11 +48,11 @@ class Shown(Generic[R]):
         return str(getattr(self.record, "id", ""))
 
     def to_dict(self) -> dict[str, object]:
-        """The record as JSON would have it."""
+        """Return the record as JSON would have it."""
         return self.record.model_dump(mode="json", by_alias=True)
 
     def to_frame(self) -> "pd.DataFrame":
-        """The record as a table."""
+        """Return the record as a table."""
         return frame(self._rows())
 
     def _rows(self) -> Sequence[BaseModel]:
@@ -163,7 +163,7 @@ class BillingView(Shown[Billing]):
         return self.record.total_usd
 
     def plot(self, ax: "Axes | None" = None) -> "Figure":
-        """A bar for each who bills, by matplotlib."""
+        """Return a bar for each who bills, by matplotlib."""
         from toolkit.display.charts import billing_chart
 
         return billing_chart(self.record, ax)

@@ -112,7 +112,7 @@ def max_wait_s(given: float | None) -> float:
 
 
 def headers(access: Access) -> dict[str, str]:
-    """The headers of every request.
+    """Return the headers of every request.
 
     Raises:
         RequestError: `UNAUTHENTICATED` for a key with what no header can carry.
@@ -137,7 +137,7 @@ def fault_of_key(key: Secret) -> str | None:
 
 
 def error_of(response: httpx.Response, access: Access) -> ToolkitError:
-    """The exception that an answer outside 2xx stands for."""
+    """Return the exception that an answer outside 2xx stands for."""
     from pydantic import ValidationError
 
     from toolkit.contract.base import ErrorEnvelope
@@ -165,7 +165,7 @@ def error_of(response: httpx.Response, access: Access) -> ToolkitError:
 
 
 def foreign(response: httpx.Response) -> ServiceError:
-    """The exception for an answer that this service does not give."""
+    """Return the exception for an answer that this service does not give."""
     if response.status_code in AWAY:  # of a proxy whose service is away
         error = ServiceError(
             ErrorCode.UNAVAILABLE, f"{_place(response.url)} answered {response.status_code}."
@@ -179,7 +179,7 @@ def foreign(response: httpx.Response) -> ServiceError:
 
 
 def unreachable(error: httpx.TransportError, url: httpx.URL, *, known: bool) -> ServiceError:
-    """The exception for a service that cannot be reached.
+    """Return the exception for a service that cannot be reached.
 
     Args:
         error: what the transport says.
@@ -214,19 +214,19 @@ def _distrusted(said: str) -> str:
 
 
 def _root(error: BaseException) -> BaseException:
-    """What an error was raised because of, first of all."""
+    """Return what an error was raised because of, first of all."""
     while (earlier := error.__cause__ or error.__context__) is not None:
         error = earlier
     return error
 
 
 def _place(url: httpx.URL) -> str:
-    """The scheme, host and port of an address: what else it has may be a secret."""
+    """Return the scheme, host and port of an address: what else it has may be a secret."""
     return str(httpx.URL(scheme=url.scheme, host=url.host, port=url.port))
 
 
 def once(method: str, path: str, transport: object) -> dict[str, str]:
-    """The header by which a request that is sent twice does its work once.
+    """Return the header by which a request that is sent twice does its work once.
 
     Reading and deleting are so by themselves, and keys are told a single time. Nothing is lost
     between two threads, so an engine in this process need not keep its answers.
@@ -256,7 +256,7 @@ class Retries:
         self._until: float | None = None
 
     def delay_s(self, error: ToolkitError, *, sent: bool) -> float | None:
-        """Seconds until it is sent again; none where it is given up.
+        """Return seconds until it is sent again; none where it is given up.
 
         Args:
             error: how it failed.
@@ -284,19 +284,19 @@ class Retries:
 
 
 def backoff_s(attempt: int, error: ToolkitError) -> float:
-    """Seconds before asking again."""
+    """Return seconds before asking again."""
     if error.retry_after is not None:
         return min(RETRY_CAP_S, error.retry_after)
     return random.uniform(0, min(RETRY_CAP_S, 0.2 * 2**attempt))  # noqa: S311 - no secret
 
 
 def data_of(envelope: Any, model: type[R]) -> R:
-    """The resource of an envelope."""
+    """Return the resource of an envelope."""
     return model.model_validate(envelope["data"])
 
 
 def envelope_of(response: httpx.Response) -> Any:
-    """The envelope that an answer is.
+    """Return the envelope that an answer is.
 
     Raises:
         ServiceError: `UNAVAILABLE` when it is none, as of a server of something else.
@@ -311,12 +311,12 @@ def envelope_of(response: httpx.Response) -> Any:
 
 
 def page(limit: int, cursor: str | None) -> dict[str, str | int]:
-    """The query that asks for a page of a list."""
+    """Return the query that asks for a page of a list."""
     return {"limit": limit} if cursor is None else {"limit": limit, "cursor": cursor}
 
 
 def without_none(**fields: object) -> dict[str, object]:
-    """The fields that were given."""
+    """Return the fields that were given."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
@@ -421,7 +421,7 @@ def run_body(
     options: Mapping[str, object],
     target: str = "capability",
 ) -> dict[str, object]:
-    """The body that asks for a run, or for the choice that one would get."""
+    """Return the body that asks for a run, or for the choice that one would get."""
     return {
         "target": target,
         "name": name,
@@ -432,7 +432,7 @@ def run_body(
 
 
 def discovered(provider: "Provider") -> "Discovered":
-    """A vendor's conventional variable, as this process sees it."""
+    """Return a vendor's conventional variable, as this process sees it."""
     from toolkit.client._shown import Discovered
 
     variable = provider.conventional_variable

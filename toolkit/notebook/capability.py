@@ -76,13 +76,13 @@ class CapabilityForm(Panel):
         return f"{self.capability.record.id}@{self.capability.record.version}"
 
     def table(self) -> "pd.DataFrame":
-        """The last run as a table of one row; empty before the first."""
+        """Return the last run as a table of one row; empty before the first."""
         from toolkit.display.frames import frame
 
         return frame([] if self.run is None else [self.run.record])
 
     def snapshot(self) -> str:
-        """What was asked and what came of it, for a saved notebook."""
+        """Return what was asked and what came of it, for a saved notebook."""
         return f"<p>{escape(repr(self))}</p>{self.result.value}"
 
     def __repr__(self) -> str:
@@ -92,7 +92,7 @@ class CapabilityForm(Panel):
         return {"provider": self.provider.value, "optimize_for": self.optimize_for.value}
 
     def _input(self) -> dict[str, object] | None:
-        """What the form holds; none, and said so, where it cannot be read."""
+        """Return what the form holds; none, and said so, where it cannot be read."""
         try:
             return self.form.read()
         except ValueError as error:

@@ -47,7 +47,7 @@ class TaskDashboard(Panel):
         guarded(self.objective, self.tell)
 
     def snapshot(self) -> str:
-        """The graph and the review, for a saved notebook."""
+        """Return the graph and the review, for a saved notebook."""
         if self.graph is None or self.review is None:
             return super().snapshot()
         return self.graph.snapshot() + self.review.snapshot()

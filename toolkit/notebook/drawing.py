@@ -39,7 +39,7 @@ class GraphView(anywidget.AnyWidget):
 
 
 def shape(titles: Mapping[str, str], depends_on: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """A graph as the view draws it.
+    """Return a graph as the view draws it.
 
     >>> shape({"a": "x@1"}, {"a": []})["nodes"]
     [{'id': 'a', 'title': 'a', 'below': 'x@1', 'x': 14, 'y': 14.0}]
@@ -67,7 +67,7 @@ def shape(titles: Mapping[str, str], depends_on: Mapping[str, Sequence[str]]) ->
 
 
 def state(status: str, fields: Mapping[str, object]) -> dict[str, str]:
-    """The state of a node as the view shows it, from a record's or an event's fields.
+    """Return the state of a node as the view shows it, from a record's or an event's fields.
 
     >>> state("completed", {"cost_usd": 0.5})
     {'status': 'completed', 'line': '✓ completed, $0.5'}

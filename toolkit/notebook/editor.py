@@ -87,19 +87,19 @@ class WorkflowEditor(Panel):
         self._show()
 
     def to_dict(self) -> dict[str, Any]:
-        """The body of `POST /v1/workflows`."""
+        """Return the body of `POST /v1/workflows`."""
         return {"name": self.name.value, "max_retries": self.max_retries.value, "nodes": self.nodes}
 
     def to_json(self) -> str:
-        """The same as JSON."""
+        """Return the same as JSON."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
 
     def to_python(self) -> str:
-        """The Python that builds and submits it."""
+        """Return the Python that builds and submits it."""
         return python_code(self.to_dict())
 
     def workflow(self) -> Workflow:
-        """The workflow to go on with in code.
+        """Return the workflow to go on with in code.
 
         Raises:
             RequestError: `INVALID_WORKFLOW` while the graph cannot be run in the order given.
@@ -107,17 +107,17 @@ class WorkflowEditor(Panel):
         return Workflow.from_dict(self.to_dict())
 
     def picture(self) -> str:
-        """The graph as SVG."""
+        """Return the graph as SVG."""
         return self.workflow().picture()
 
     def table(self) -> "pd.DataFrame":
-        """The nodes as a table, one row each."""
+        """Return the nodes as a table, one row each."""
         import pandas as pd
 
         return pd.DataFrame(self.nodes, columns=["id", "capability", "depends_on", "input"])
 
     def snapshot(self) -> str:
-        """The workflow as the Python that builds it, for a saved notebook."""
+        """Return the workflow as the Python that builds it, for a saved notebook."""
         return f"<pre>{escape(self.to_python())}</pre>"
 
     def close(self) -> None:
@@ -225,7 +225,7 @@ class WorkflowEditor(Panel):
         self.exported.value = f"<pre>{escape(shown())}</pre>" if shown else ""
 
     def _said(self, fault: Detail) -> str:
-        """A fault with the node's id in the place of its number."""
+        """Return a fault with the node's id in the place of its number."""
         place = _place(fault)
         if place is None:
             return f"{fault.path}: {fault.message}"
@@ -260,6 +260,6 @@ class WorkflowEditor(Panel):
 
 
 def _place(fault: Detail) -> int | None:
-    """The number of the node that a fault is of."""
+    """Return the number of the node that a fault is of."""
     parts = fault.path.split(".")
     return int(parts[1]) if len(parts) > 1 and parts[1].isdigit() else None

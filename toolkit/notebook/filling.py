@@ -11,7 +11,7 @@ _WHOLE = re.compile(r"\{([^\W\d]\w*)\}")
 
 
 def filled(text: str, variables: Mapping[str, Any]) -> str:
-    """A text with `{name}` replaced by what the variable says; `{{` and `}}` are braces.
+    """Return a text with `{name}` replaced by what the variable says; `{{` and `}}` are braces.
 
     What stands between braces and is no name, as in JSON, stays as it is.
 

@@ -21,7 +21,7 @@ Tell = Callable[[str], None]
 
 
 def holds_a_key(text: str) -> bool:
-    """Whether a word of a text is more likely a secret than anything else.
+    """Tell whether a word of a text is more likely a secret than anything else.
 
     >>> holds_a_key("write about sk-learn"), holds_a_key("use sk-live-0123456789abcdef")
     (False, True)
@@ -31,7 +31,7 @@ def holds_a_key(text: str) -> bool:
 
 
 def guarded(control: Any, tell: Tell, is_key: Callable[[str], bool] = holds_a_key) -> Any:
-    """A text control that is emptied at once when a key is typed or pasted into it.
+    """Return a text control that is emptied at once when a key is typed or pasted into it.
 
     What it holds would stand in the saved notebook.
     """
@@ -62,7 +62,7 @@ class Field:
         self.help = ipywidgets.HTML(f'<div class="tk-help">{escape(told)}</div>')
 
     def _made(self, label: str, tell: Tell) -> Any:
-        """The control that fits the schema."""
+        """Return the control that fits the schema."""
         schema, default = self._schema, self.default
         kind = schema.get("type")
         if "enum" in schema:
@@ -123,7 +123,7 @@ class Field:
             self.control.value = value
 
     def read(self) -> object:
-        """The value as JSON has it; none where nothing was given.
+        """Return the value as JSON has it; none where nothing was given.
 
         Raises:
             ValueError: what was typed is not of the field's kind.
@@ -173,7 +173,7 @@ class Form(ipywidgets.VBox):
             field.set(values.get(name))
 
     def read(self) -> JsonObject:
-        """What was given, without what is as the schema has it anyway.
+        """Return what was given, without what is as the schema has it anyway.
 
         Raises:
             ValueError: with a sentence, when a field cannot be read; it is marked.
@@ -205,7 +205,7 @@ def _marked(fault: str) -> str:
 
 
 def _without_null(schema: JsonObject) -> tuple[JsonObject, bool]:
-    """What a schema asks for beside null, and whether null will do."""
+    """Return what a schema asks for beside null, and whether null will do."""
     choices = [choice for choice in _items(schema.get("anyOf")) if isinstance(choice, dict)]
     others = [choice for choice in choices if choice.get("type") != "null"]
     if len(others) == 1:

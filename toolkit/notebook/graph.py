@@ -75,7 +75,7 @@ class WorkflowGraph(Panel):
 
     @classmethod
     def edit(cls, client: Client) -> "WorkflowEditor":
-        """An editor for a new workflow."""
+        """Return an editor for a new workflow."""
         from toolkit.notebook.editor import WorkflowEditor
 
         return WorkflowEditor(client)
@@ -91,17 +91,17 @@ class WorkflowGraph(Panel):
         return [] if self._workflow is None else self._workflow.nodes
 
     def picture(self) -> str:
-        """The graph with its states as they were when last read, as SVG."""
+        """Return the graph with its states as they were when last read, as SVG."""
         return "" if self._workflow is None else self._workflow.picture()
 
     def table(self) -> "pd.DataFrame":
-        """The nodes as a table, one row each."""
+        """Return the nodes as a table, one row each."""
         from toolkit.display.frames import frame
 
         return frame(self.nodes)
 
     def snapshot(self) -> str:
-        """The picture, for a saved notebook."""
+        """Return the picture, for a saved notebook."""
         if self._workflow is None:
             return super().snapshot()
         record = self._workflow.record
@@ -117,7 +117,7 @@ class WorkflowGraph(Panel):
         )
 
     def _current(self) -> list[Node]:
-        """The nodes with the states that events have told since the record was read."""
+        """Return the nodes with the states that events have told since the record was read."""
         states = self.view.states
         return [
             node.model_copy(update={"status": states[node.id]["status"]})
@@ -259,7 +259,7 @@ class WorkflowGraph(Panel):
 
 
 def _details(node: Node, http: Http) -> str:
-    """All that is known of a node: of its job, what went in and what came out."""
+    """Return all that is known of a node: of its job, what went in and what came out."""
     job = Jobs(http).get(node.job_id).record if node.job_id else None
     known = {
         "capability": node.capability,

@@ -31,7 +31,7 @@ class Plain:
 
 
 def replacement(name: str) -> type[Plain]:
-    """A class to use in the place of a widget's.
+    """Return a class to use in the place of a widget's.
 
     >>> replacement("RunTable")()
     <no RunTable: install what it needs by `pip install "ipywidgets>=8.1" "anywidget>=0.9"`>

@@ -15,7 +15,7 @@ STATIC = Path(__file__).parent / "static"
 
 @cache
 def style() -> str:
-    """The style sheet of all panels; it goes by the theme's own colours."""
+    """Return the style sheet of all panels; it goes by the theme's own colours."""
     return f"<style>{(STATIC / 'panel.css').read_text(encoding='utf-8')}</style>"
 
 
@@ -43,7 +43,7 @@ class Panel(ipywidgets.VBox):
         return self._background.settle(timeout_s)
 
     def snapshot(self) -> str:
-        """What it shows now as HTML, for a saved notebook whose kernel is gone."""
+        """Return what it shows now as HTML, for a saved notebook whose kernel is gone."""
         return f"<p>{escape(repr(self))}</p>"
 
     def close(self) -> None:
@@ -78,7 +78,7 @@ def close_all(box: ipywidgets.Box) -> None:
 
 
 def _within(box: ipywidgets.Box) -> list[ipywidgets.Widget]:
-    """Every control of a box; a panel within it ends its own."""
+    """Return every control of a box; a panel within it ends its own."""
     found: list[ipywidgets.Widget] = []
     for child in box.children:
         if isinstance(child, ipywidgets.Box) and not isinstance(child, Panel):
@@ -88,7 +88,7 @@ def _within(box: ipywidgets.Box) -> list[ipywidgets.Widget]:
 
 
 def button(label: str, does: str, handler: Callable[[], None], kind: str = "") -> Any:
-    """A button that says in full what it does; `kind` is one of ipywidgets' styles."""
+    """Return a button that says in full what it does; `kind` is one of ipywidgets' styles."""
     made = ipywidgets.Button(
         description=label,
         tooltip=does,
@@ -100,7 +100,7 @@ def button(label: str, does: str, handler: Callable[[], None], kind: str = "") -
 
 
 def labelled(kind: type[Any], label: str, **traits: Any) -> Any:
-    """A control with its label in front of it, as wide as the others'."""
+    """Return a control with its label in front of it, as wide as the others'."""
     options = {"style": {"description_width": "9.5em"}, "layout": {"width": "min(100%, 42em)"}}
     return kind(description=label, **{**options, **traits})
 

@@ -65,7 +65,7 @@ class TaskReview(Panel):
         self._background.feed(self._follow)
 
     def table(self) -> "pd.DataFrame":
-        """The reviews as a table, one row each."""
+        """Return the reviews as a table, one row each."""
         import pandas as pd
 
         rows = []
@@ -85,14 +85,14 @@ class TaskReview(Panel):
         return pd.DataFrame(rows)
 
     def snapshot(self) -> str:
-        """The attempts and their reviews, for a saved notebook."""
+        """Return the attempts and their reviews, for a saved notebook."""
         return f"{self.headline.value}{self.attempts.value}"
 
     def __repr__(self) -> str:
         return f"<TaskReview {self.task!r}, {len(self.task.record.reviews)} reviews>"
 
     def _reviews(self) -> list[tuple[int, Review]]:
-        """Each review with the number of the attempt that it judges."""
+        """Return each review with the number of the attempt that it judges."""
         found, attempt = [], 0
         for review in self.task.record.reviews:
             found.append((attempt, review))
@@ -181,7 +181,7 @@ class TaskReview(Panel):
 
 
 def _review(review: Review) -> str:
-    """A verdict: the decision in words, the three criteria as bars, what was wrong."""
+    """Return a verdict: the decision in words, the three criteria as bars, what was wrong."""
     rows = "".join(
         f'<tr><th scope="row">{escape(name.replace("_", " "))}</th>'
         f"<td>{pieces.share(value)}{value:.2f}</td></tr>"

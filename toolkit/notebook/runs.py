@@ -49,13 +49,13 @@ class RunTable(Panel):
         self._show()
 
     def table(self) -> "pd.DataFrame":
-        """The runs as a table, sorted as shown."""
+        """Return the runs as a table, sorted as shown."""
         import pandas as pd
 
         return pd.DataFrame(self._sorted(), columns=list(COLUMNS))
 
     def snapshot(self) -> str:
-        """The table, for a saved notebook."""
+        """Return the table, for a saved notebook."""
         return str(self.rows.value)
 
     def __repr__(self) -> str:
@@ -63,7 +63,7 @@ class RunTable(Panel):
         return f"<RunTable {len(self.runs)} runs by {self.order}, {way}>"
 
     def _sorted(self) -> list[dict[str, object]]:
-        """What is not known comes last, whichever way."""
+        """Return what is not known comes last, whichever way."""
         facts = [_facts(run) for run in self.runs]
         known = [one for one in facts if one[self.order] is not None]
         unknown = [one for one in facts if one[self.order] is None]

@@ -97,13 +97,13 @@ class ProviderSetup(Panel):
         self._fill(str(self.provider.value))
 
     def table(self) -> "pd.DataFrame":
-        """The vendors as a table, one row each."""
+        """Return the vendors as a table, one row each."""
         import pandas as pd
 
         return pd.DataFrame(self._facts(), columns=list(COLUMNS))
 
     def snapshot(self) -> str:
-        """The vendors and their state, for a saved notebook."""
+        """Return the vendors and their state, for a saved notebook."""
         return pieces.table(self._facts(), COLUMNS, repr(self)[1:-1])
 
     def __repr__(self) -> str:

@@ -97,7 +97,7 @@ class Followable(Protocol):
         """Whether it was over when last read."""
 
     def events(self, after: int = 0, wait_s: int = 0) -> list[Event]:
-        """The events above a number, held for so long while there is none."""
+        """Return the events above a number, held for so long while there is none."""
 
     def refresh(self) -> object:
         """Read it again."""
@@ -129,5 +129,5 @@ def follow(work: Followable, closed: threading.Event, after: int = 0) -> Iterato
 
 
 def _pauses(event: Event) -> bool:
-    """Whether its resource may wait for a person from here on."""
+    """Tell whether its resource may wait for a person from here on."""
     return event.type.endswith(".blocked")

@@ -45,13 +45,13 @@ class UsageDashboard(Panel):
         self._read()
 
     def table(self) -> "pd.DataFrame":
-        """What is shown as a table, one row a line."""
+        """Return what is shown as a table, one row a line."""
         from toolkit.display.frames import frame
 
         return frame(self.lines)
 
     def snapshot(self) -> str:
-        """The bars, for a saved notebook."""
+        """Return the bars, for a saved notebook."""
         return str(self.chart.value)
 
     def __repr__(self) -> str:
@@ -73,7 +73,7 @@ class UsageDashboard(Panel):
         self.chart.value = self._drawn()
 
     def _drawn(self) -> str:
-        """A row a line: what it cost and how long a job took, each as a bar and in words."""
+        """Return a row a line: what it cost and how long a job took, each as a bar and in words."""
         if not self.lines:
             return '<p class="tk-quiet">Nothing was used in that time.</p>'
         group = str(self.group.value)

@@ -25,7 +25,7 @@ from toolkit.server.transfers import Downloads, Uploads
 
 @cache
 def area_routes() -> tuple[Route, ...]:
-    """The routes of all areas, which every app of a process shares.
+    """Return the routes of all areas, which every app of a process shares.
 
     They find their engine by the request. FastAPI would make each of them once more for every app
     that includes a router, while its first request waits.

@@ -15,7 +15,7 @@ from toolkit.engine.pacing import note_activity
 
 
 def engine_of(request: Request) -> Engine:
-    """The engine that this app serves."""
+    """Return the engine that this app serves."""
     engine: Engine = request.app.state.engine
     return engine
 
@@ -26,7 +26,7 @@ async def served_engine(request: Request) -> Engine:
 
 
 def bearer_of(headers: Headers) -> str:
-    """The key that a request carries.
+    """Return the key that a request carries.
 
     Raises:
         RequestError: `UNAUTHENTICATED` for one that cannot be a key.
@@ -67,7 +67,7 @@ def check_scope(caller: Principal, scope: Scope) -> None:
 
 
 def needs(scope: Scope) -> Callable[[Request], Awaitable[Principal]]:
-    """A dependency that lets in whoever has a key with this scope."""
+    """Return a dependency that lets in whoever has a key with this scope."""
 
     async def principal(request: Request) -> Principal:
         found = await caller_of(request.scope, engine_of(request))

@@ -46,12 +46,12 @@ class Sizes:
 
     @classmethod
     def of(cls, settings: Settings) -> "Sizes":
-        """What the operator allows."""
+        """Return what the operator allows."""
         return cls(settings.max_text, settings.max_items, settings.max_members, settings.max_values)
 
 
 async def read_bytes(request: Request, limit: int) -> bytes:
-    """The body, refused before it is read whole when it is larger than `limit` bytes.
+    """Return the body, refused before it is read whole when it is larger than `limit` bytes.
 
     Raises:
         RequestError: `PAYLOAD_TOO_LARGE`.
@@ -70,7 +70,7 @@ async def read_bytes(request: Request, limit: int) -> bytes:
 
 
 async def read_model(request: Request, model: type[M]) -> M:
-    """The body as a model of the contract.
+    """Return the body as a model of the contract.
 
     Raises:
         RequestError: `UNSUPPORTED_MEDIA_TYPE`, `PAYLOAD_TOO_LARGE`, or `INVALID_REQUEST` with the
@@ -139,7 +139,7 @@ def _collecting_later() -> Iterator[None]:
 
 
 async def check_json(raw: bytes, sizes: Sizes, pacer: Pacer) -> dict[str, object]:
-    """The object that a text is, but for what JSON parsers let through and others choke on.
+    """Return the object that a text is, but for what JSON parsers let through and others choke on.
 
     Raises:
         RequestError: `INVALID_REQUEST` for invalid UTF-8, deep nesting, duplicate members, numbers

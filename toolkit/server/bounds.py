@@ -74,7 +74,7 @@ class _Timed:
         self.late = False
 
     async def __call__(self) -> Message:
-        """The next part of it; after its end, whatever comes, whenever it does.
+        """Return the next part of it; after its end, whatever comes, whenever it does.
 
         Raises:
             RequestError: `INVALID_REQUEST` when it did not come in time.

@@ -85,7 +85,7 @@ SHARED = (IDEMPOTENCY_KEY, PREFER, LAST_EVENT_ID)
 
 
 def finish(document: dict[str, Any]) -> dict[str, Any]:
-    """The document, with all that follows from methods and paths."""
+    """Return the document, with all that follows from methods and paths."""
     components = document.setdefault("components", {})
     schemas = components.setdefault("schemas", {})
     components["securitySchemes"] = {
@@ -229,7 +229,7 @@ def _share(document: dict[str, Any]) -> None:
 
 
 def _example(wrapped: str) -> dict[str, Any] | None:
-    """The example of an envelope, by the name of its schema: `Envelope_Run_`."""
+    """Return the example of an envelope, by the name of its schema: `Envelope_Run_`."""
     envelope, _, name = wrapped.removesuffix("_").partition("_")
     known = EXAMPLES.get(name)
     if known is None:

@@ -25,7 +25,7 @@ def one(record: BaseModel, status: int = 200, headers: Mapping[str, str] | None 
 
 
 async def page(records: Sequence[BaseModel], query: PageQuery | None = None) -> Response:
-    """The envelope of a page; a full one has a cursor to the next."""
+    """Return the envelope of a page; a full one has a cursor to the next."""
     more = query is not None and len(records) == query.limit
     items: list[bytes] = []
     async with Pacer() as pacer:

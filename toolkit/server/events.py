@@ -28,7 +28,7 @@ SILENCE_S = 15.0  # proxies close what says nothing for long
 async def events_of(
     request: Request, engine: Engine, caller: Principal, resource_id: str, prefix: Prefix
 ) -> Response:
-    """The events of one resource, in the form that was asked for.
+    """Return the events of one resource, in the form that was asked for.
 
     Raises:
         RequestError: `NOT_FOUND`, `INVALID_REQUEST`.
@@ -52,7 +52,7 @@ async def events_of(
 async def _stream(
     engine: Engine, caller: Principal, resource_id: str, after: int
 ) -> AsyncIterator[str]:
-    """Events as server-sent events, up to the terminal one that nothing comes after.
+    """Yield events as server-sent events, up to the terminal one that nothing comes after.
 
     It ends early where the key that asked for it is revoked, be it by another process.
     """
@@ -79,7 +79,7 @@ def _spelled(event: Event) -> str:
 
 
 def _last_seen(request: Request) -> int:
-    """The number of the event after which a broken stream goes on.
+    """Return the number of the event after which a broken stream goes on.
 
     Raises:
         RequestError: `INVALID_REQUEST`.

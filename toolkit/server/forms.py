@@ -71,7 +71,7 @@ def _boundary_of(content_type: str) -> str:
 
 
 def _parts(body: FileSection, delimiter: bytes) -> Iterator[tuple[bytes, FileSection]]:
-    """The head of each part, and where its content lies."""
+    """Yield the head of each part, and where its content lies."""
     if _peek(body, 0, len(delimiter)) != delimiter:
         raise refused("", "it does not begin with its boundary")
     delimiter, at = b"\r\n" + delimiter, len(delimiter)
@@ -95,7 +95,7 @@ def _parts(body: FileSection, delimiter: bytes) -> Iterator[tuple[bytes, FileSec
 
 
 def _name_of(head: bytes) -> tuple[str, bool]:
-    """The name of a part, and whether it is a file."""
+    """Return the name of a part, and whether it is a file."""
     found = _DISPOSITION.search(head)
     _, options = parse_options_header(found.group(1) if found else b"")
     name = options.get(b"name")
@@ -112,7 +112,7 @@ def _peek(body: FileSection, at: int, size: int) -> bytes:
 
 
 def _find(body: FileSection, sought: bytes, at: int) -> int:
-    """The offset of the first place from `at` on where something stands; -1 for none."""
+    """Return the offset of the first place from `at` on where something stands; -1 for none."""
     before = b""
     for piece in FileSection(body.file, body.start + at, body.size - at).pieces():
         window = before + piece

@@ -30,7 +30,7 @@ _ACCEPTED = frozenset({Prefix.RUN, Prefix.JOB, Prefix.WORKFLOW, Prefix.TASK, Pre
 
 
 def excepted(path: str) -> bool:
-    """Whether a path's answers are not replayed: that would mean keeping the keys in them."""
+    """Tell whether a path's answers are not replayed: that would mean keeping the keys in them."""
     return tells_a_key(path.removeprefix("/v1"))
 
 
@@ -58,7 +58,7 @@ class Idempotency:
         await response(scope, receive, send)
 
     async def _answered(self, key: str, scope: Scope, receive: Receive) -> Response:
-        """The answer, be it the first one or the one that was given before.
+        """Return the answer, be it the first one or the one that was given before.
 
         Raises:
             RequestError: `UNAUTHENTICATED`, `FORBIDDEN`, `PAYLOAD_TOO_LARGE`,
@@ -115,14 +115,14 @@ class _Captured:
             self._body += message.get("body", b"")
 
     def response(self) -> Response:
-        """The whole answer."""
+        """Return the whole answer."""
         response = Response(self._body, self._head["status"])
         response.raw_headers = list(self._head["headers"])
         return response
 
 
 def _key_of(headers: Headers) -> str | None:
-    """The key of a request; none where it has none. One that is none would lose a promise.
+    """Return the key of a request; none where it has none. One that is none would lose a promise.
 
     Raises:
         RequestError: `INVALID_REQUEST` for one that is empty or no text, and for two of them.
@@ -140,7 +140,7 @@ def _key_of(headers: Headers) -> str | None:
 
 
 async def _body(receive: Receive, limit: int) -> bytes:
-    """The body, refused before it is read whole when it is too large."""
+    """Return the body, refused before it is read whole when it is too large."""
     chunks, size, more = [], 0, True
     while more:
         message = await receive()
@@ -155,7 +155,7 @@ async def _body(receive: Receive, limit: int) -> bytes:
 
 
 def _replayed(body: bytes) -> Receive:
-    """The body once more; what comes after it is that the caller listens."""
+    """Return the body once more; what comes after it is that the caller listens."""
     sent = False
 
     async def receive() -> Message:
@@ -203,7 +203,7 @@ def _spelled(record: BaseModel) -> tuple[int, str]:
 
 
 def _again(claim: Claim, known: Answer | None) -> Response:
-    """The answer that was given before."""
+    """Return the answer that was given before."""
     if known is None or known.fingerprint != claim.fingerprint:
         raise RequestError(ErrorCode.IDEMPOTENCY_CONFLICT)
     return Response(

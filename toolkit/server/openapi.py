@@ -59,7 +59,7 @@ def described(
     errors: Sequence[ErrorCode] = (),
     holds: bool = False,
 ) -> dict[str, Any]:
-    """What a route says of itself, as arguments of FastAPI's decorators.
+    """Return what a route says of itself, as arguments of FastAPI's decorators.
 
     Args:
         operation_id: area and verb, such as `runs_create`.

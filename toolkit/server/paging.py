@@ -79,7 +79,7 @@ def page_query(request: Request) -> PageQuery:
 
 
 def cursor_after(last_id: str) -> str:
-    """The cursor of the page that starts below an id."""
+    """Return the cursor of the page that starts below an id."""
     return base64.urlsafe_b64encode(last_id.encode("ascii")).decode("ascii")
 
 
@@ -111,7 +111,7 @@ def usage_query(
 
 
 def billing_query(request: Request) -> tuple[date | None, BillingGroup | None]:
-    """The first day of the `month` that is asked for, and what is told apart.
+    """Return the first day of the `month` that is asked for, and what is told apart.
 
     Raises:
         RequestError: `INVALID_REQUEST`.
@@ -157,7 +157,7 @@ def preferred_wait(request: Request, longest_s: int) -> int | None:
 
 
 def known(request: Request, *names: str) -> dict[str, str]:
-    """The query parameters, refusing any that is not known or given twice.
+    """Return the query parameters, refusing any that is not known or given twice.
 
     Raises:
         RequestError: `INVALID_REQUEST`.
@@ -173,7 +173,7 @@ def known(request: Request, *names: str) -> dict[str, str]:
 
 
 async def no_query(request: Request) -> None:
-    """A dependency for paths that take no query parameters at all.
+    """Return a dependency for paths that take no query parameters at all.
 
     A coroutine, as FastAPI has every other dependency wait for a thread.
     """

@@ -75,7 +75,7 @@ class Templates:
                 self._literal.add(path)
 
     def of(self, path: str) -> str:
-        """The template of a path; `unknown` for one that is not served."""
+        """Return the template of a path; `unknown` for one that is not served."""
         if path in self._literal:
             return path
         asked = path.split("/")
@@ -137,12 +137,12 @@ class Observed:
 
 
 def _code_in(body: bytes) -> str | None:
-    """The code that an answer in our envelope begins with."""
+    """Return the code that an answer in our envelope begins with."""
     found = _CODE.match(body)
     return found[1].decode() if found else None
 
 
 def _last4(authorization: str) -> str | None:
-    """The last characters of a key of ours; of what is none, nothing is told."""
+    """Return the last characters of a key of ours; of what is none, nothing is told."""
     found = _KEY.fullmatch(authorization.strip())
     return found[1] if found else None

@@ -123,7 +123,7 @@ class Uploads:
 
 
 async def _listen() -> Message:
-    """What a caller sends behind a body: nothing."""
+    """Return what a caller sends behind a body: nothing."""
     await asyncio.Event().wait()  # until whoever asks is cancelled
     raise AssertionError("unreachable")
 

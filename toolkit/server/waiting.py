@@ -23,7 +23,7 @@ class Readable(Protocol):
 async def held(
     request: Request, engine: Engine, account_id: str, area: Readable, accepted_id: str
 ) -> Response | None:
-    """The state that was reached in the time asked for; none where no time was."""
+    """Return the state that was reached in the time asked for; none where no time was."""
     seconds = preferred_wait(request, LONGEST_WAIT_S)
     if seconds is None:
         return None

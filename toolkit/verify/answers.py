@@ -113,7 +113,7 @@ def read_members(vendor: Vendor, kind: str, exchanges: Sequence[Exchange]) -> li
 
 
 def _outcome(vendor: Vendor, kind: str, answers: list[httpx.Response]) -> str:
-    """What a vendor's flow makes of answers: its reply or its failure, spelled out."""
+    """Return what a vendor's flow makes of answers: its reply or its failure, spelled out."""
     operation = OPERATIONS[kind]
     model = vendor.model_for(kind)
     access = Access(vendor.base_urls, "", model.id if model else "", vendor=vendor.id)
@@ -152,7 +152,7 @@ def _json(exchange: Exchange) -> object:
 
 
 def _walk(value: object, path: Path = ()) -> Iterator[tuple[Path, object]]:
-    """Every member with its path; of a list, the first item stands for all."""
+    """Yield every member with its path; of a list, the first item stands for all."""
     if isinstance(value, dict):
         for name, inner in value.items():
             yield (*path, name), inner
@@ -162,7 +162,7 @@ def _walk(value: object, path: Path = ()) -> Iterator[tuple[Path, object]]:
 
 
 def _without(value: Any, path: Path) -> Any:
-    """A copy of a value without one member."""
+    """Return a copy of a value without one member."""
     if path[0] == "[]":
         return [_without(value[0], path[1:]), *value[1:]]
     if len(path) == 1:
@@ -184,7 +184,7 @@ def _spelled(path: Path) -> str:
 
 
 def _outermost(names: list[str]) -> list[str]:
-    """The names without those that stand inside another one of them."""
+    """Return the names without those that stand inside another one of them."""
     known = set(names)
     return [
         name

@@ -80,7 +80,7 @@ class Report:
         return bool(results & {"ok", "planned"}) and not results & {"differs", "failed"}
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as JSON has it."""
+        """Return the report as JSON has it."""
         return asdict(self)
 
 
@@ -167,7 +167,7 @@ def _opened(settings: Settings, tape: Path | None, mode: Mode) -> Client:
 
 
 def _planned(client: Client, max_cost_usd: float, with_clone: bool) -> Iterator[Check]:
-    """What would be asked, each with what it may cost."""
+    """Yield what would be asked, each with what it may cost."""
     for provider in client.providers.list():
         if not provider.record.connected:
             continue

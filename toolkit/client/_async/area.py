@@ -36,7 +36,7 @@ class AsyncArea(Generic[H]):
         return await self.get(id)
 
     def _ipython_key_completions_(self) -> list[str]:
-        """The ids met so far, newest last: completing asks nobody."""
+        """Return the ids met so far, newest last: completing asks nobody."""
         return list(self._met)
 
     async def _posted(self, body: Mapping[str, object]) -> H:
@@ -62,14 +62,14 @@ class AsyncArea(Generic[H]):
         return await self._asked("GET", id)
 
     async def list(self, limit: int = 50, cursor: str | None = None) -> Collection[H]:
-        """A page of them, newest first; its `next_cursor` leads to the next."""
+        """Return a page of them, newest first; its `next_cursor` leads to the next."""
         records, following = await self._http.page(
             self.handle.model, f"/{self.handle.area}", _wire.page(limit, cursor)
         )
         return Collection([self._made(record) for record in records], self.handle.area, following)
 
     async def iterate(self, page: int = 50) -> AsyncIterator[H]:
-        """All of them, newest first; a page is read when the one before is used up.
+        """Yield all of them, newest first; a page is read when the one before is used up.
 
         Iterating over the area itself does the same.
 
@@ -92,7 +92,7 @@ class AsyncFollowed(AsyncArea[H]):
     """An area of work that tells events and can be cancelled."""
 
     async def events(self, id: str, after: int = 0, wait_s: int = 0) -> list[Event]:  # noqa: A002
-        """The events of one, numbered above `after`."""
+        """Return the events of one, numbered above `after`."""
         return await self._http.events(f"/{self.handle.area}/{id}", after, wait_s)
 
     async def cancel(self, id: str) -> H:  # noqa: A002

@@ -246,7 +246,7 @@ class AsyncClient:
         return RouteView(await self._http.data(Route, "POST", "/route", json=body))
 
     async def events(self, resource_id: str, after: int = 0) -> "AsyncIterator[Event]":
-        """The events of a run, job, workflow or task as they come, until it is over.
+        """Yield the events of a run, job, workflow or task as they come, until it is over.
 
         None is left out and none comes twice; `after` goes on where an earlier reading ended.
 
@@ -282,7 +282,7 @@ class AsyncClient:
                 over = status in FINAL_STATUSES and not await area.events(resource_id, after)
 
     async def health(self) -> "Health":
-        """Whether the service is there, and how busy; not waited for where it is away."""
+        """Tell whether the service is there, and how busy; not waited for where it is away."""
         from toolkit.contract.health import Health
 
         return await self._http.data(Health, "GET", "/health", max_wait_s=0.0)

@@ -102,7 +102,7 @@ class AsyncWaitable(AsyncHandle[R]):
         return self._checked() if check else self
 
     def _pauses(self, found: list[Event]) -> bool:
-        """Whether these events may end the wait without being the last of all."""
+        """Tell whether these events may end the wait without being the last of all."""
         return any(event.type.endswith(".blocked") for event in found)
 
     async def _follow(self, event: Event, shown: Progress) -> None:
@@ -123,5 +123,5 @@ class AsyncWaitable(AsyncHandle[R]):
 
 
 def _left_s(until: float | None) -> float | None:
-    """Seconds that are left; none where there is no end."""
+    """Return seconds that are left; none where there is no end."""
     return None if until is None else max(0.0, until - time.monotonic())

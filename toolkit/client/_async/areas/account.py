@@ -20,17 +20,17 @@ class AsyncAccounts:
         return await self._http.data(AccountCreated, "POST", "/account", json={"email": email})
 
     async def get(self) -> CallerAccount:
-        """The caller's account, and what is known of the key that is used."""
+        """Return the caller's account, and what is known of the key that is used."""
         return await self._http.data(CallerAccount, "GET", "/account")
 
     async def keys(self, limit: int = 50, cursor: str | None = None) -> Collection[Shown[ApiKey]]:
-        """A page of the account's keys, newest first: never the keys themselves."""
+        """Return a page of the account's keys, newest first: never the keys themselves."""
         params = _wire.page(limit, cursor)
         keys, following = await self._http.page(ApiKey, "/account/keys", params)
         return Collection([Shown(key, "Key") for key in keys], "keys", following)
 
     async def key(self, id: str) -> ApiKey:  # noqa: A002
-        """What is known of a key: never the key itself."""
+        """Return what is known of a key: never the key itself."""
         return await self._http.data(ApiKey, "GET", f"/account/keys/{id}")
 
     async def create_key(

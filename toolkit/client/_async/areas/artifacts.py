@@ -51,7 +51,7 @@ class AsyncArtifact(AsyncHandle[artifacts.Artifact]):
         return self.record.metadata
 
     async def content(self) -> bytes:
-        """Its bytes."""
+        """Return its bytes."""
         if self._kept is not None:
             return self._kept
         data = (await self._http.send("GET", f"{self.path}/content")).content
@@ -60,7 +60,7 @@ class AsyncArtifact(AsyncHandle[artifacts.Artifact]):
         return data
 
     async def lineage(self) -> LineageView:
-        """The jobs and artifacts it came from."""
+        """Return the jobs and artifacts it came from."""
         return LineageView(await self._http.data(artifacts.Lineage, "GET", f"{self.path}/lineage"))
 
     async def delete(self) -> Self:
@@ -70,7 +70,7 @@ class AsyncArtifact(AsyncHandle[artifacts.Artifact]):
         return self
 
     async def text(self) -> str:
-        """Its bytes as text."""
+        """Return its bytes as text."""
         return (await self.content()).decode("utf-8")
 
     async def save(self, path: str | Path) -> Path:
@@ -110,7 +110,7 @@ class AsyncArtifacts(AsyncArea[AsyncArtifact]):
         return artifact
 
     async def content(self, id: str) -> bytes:  # noqa: A002
-        """The bytes of one.
+        """Return the bytes of one.
 
         Raises:
             RequestError: `NOT_FOUND`.
@@ -126,7 +126,7 @@ class AsyncArtifacts(AsyncArea[AsyncArtifact]):
         return await self._asked("DELETE", id)
 
     async def lineage(self, id: str) -> LineageView:  # noqa: A002
-        """The jobs and artifacts that one came from."""
+        """Return the jobs and artifacts that one came from."""
         return LineageView(
             await self._http.data(artifacts.Lineage, "GET", f"/artifacts/{id}/lineage")
         )

@@ -15,7 +15,7 @@ class AsyncBillings:
     async def get(
         self, month: str | None = None, *, by_key: bool = False, by_account: bool = False
     ) -> BillingView:
-        """What each vendor bills for a month, as this service saw it.
+        """Return what each vendor bills for a month, as this service saw it.
 
         Args:
             month: such as `2026-11`; the present one by default.

@@ -68,6 +68,6 @@ class AsyncCapabilities(AsyncArea[AsyncCapability]):
         limit: int = 50,  # noqa: ARG002 - there is one page of them
         cursor: str | None = None,  # noqa: ARG002
     ) -> Collection[AsyncCapability]:
-        """Every capability, in registry order and in one page."""
+        """Return every capability, in registry order and in one page."""
         records, _ = await self._http.page(capabilities.Capability, "/capabilities")
         return Collection([self._made(record) for record in records], "capabilities")

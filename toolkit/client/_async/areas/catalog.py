@@ -22,6 +22,6 @@ class AsyncCatalog:
         return Collection([Shown(gpu, "GPU") for gpu in found], "GPUs")
 
     async def models(self) -> Collection[Shown[CatalogModel]]:
-        """Every vendor's models with their list prices."""
+        """Return every vendor's models with their list prices."""
         found, _ = await self._http.page(CatalogModel, "/catalog/models")
         return Collection([Shown(model, "Model") for model in found], "models")

@@ -137,7 +137,7 @@ class AsyncConnections(AsyncArea[AsyncConnection]):
         return Collection(made, "connections")
 
     async def test(self, id: str) -> ConnectionTestView:  # noqa: A002
-        """Whether the pointer resolves and the vendor takes the key; costs nothing."""
+        """Tell whether the pointer resolves and the vendor takes the key; costs nothing."""
         path = f"/providers/connections/{id}/test"
         return ConnectionTestView(await self._http.data(connections.ConnectionTest, "POST", path))
 

@@ -22,7 +22,7 @@ class AsyncUsage:
         first: date | str | None = None,
         last: date | str | None = None,
     ) -> UsageLines:
-        """What was used, summed up: a line for each that is alike in all it is grouped by.
+        """Return what was used, summed up: a line for each that is alike in all it is grouped by.
 
         Args:
             group_by: of `day`, `capability`, `provider`, `connection`, `agent` and `key`. With
