@@ -1,4 +1,4 @@
-"""Opening an engine: on the network, in the sandbox, and on or beside a cassette."""
+"""Assembly of an engine: on the network, in the sandbox, on a cassette or beside one."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -100,7 +100,7 @@ async def open_engine(
 
 
 async def look(settings: Settings, kept: Mapping[str, Sequence[Row]]) -> list[Finding]:
-    """Compare what is at the connected GPU clouds with what a data directory keeps of them.
+    """Compare what the connected GPU clouds have with what a data directory knows of them.
 
     Only the clouds' conventional variables and those that the operator allows are resolved: a
     pointer of somebody else's must not have other values sent to a vendor.
@@ -124,14 +124,14 @@ async def look(settings: Settings, kept: Mapping[str, Sequence[Row]]) -> list[Fi
 
 
 def _taped(tape: Cassette, inner: httpx.AsyncBaseTransport | None) -> CassetteTransport:
-    """Return the cassette before what vendors are called over; in a replay, before nothing."""
+    """Make the cassette's transport, over the network's; in a replay, over none."""
     if tape.mode == "replay":
         return CassetteTransport(tape, None)
     return CassetteTransport(tape, inner or Network())
 
 
 def _told(tape: Cassette, resolver: SecretResolver) -> SecretResolver:
-    """A resolver that needs no secrets to replay, and keeps those there are out of the file."""
+    """Make a resolver that needs no secrets to replay, and keeps recorded ones out of the file."""
     if tape.mode == "replay":
         return PlaceholderResolver(PLACEHOLDER)
     missing = PLACEHOLDER if tape.mode == "auto" else None
@@ -149,7 +149,7 @@ def _sandboxed(settings: Settings, registry: Registry, mounted: Mapping[str, str
 def _simulated(
     settings: Settings, registry: Registry, mounted: Mapping[str, str]
 ) -> dict[str, VendorSettings]:
-    """Return each vendor's hosts on the sandbox, under their own paths; hosts set by hand stay."""
+    """Return vendor settings with each host on the sandbox; hosts set by hand stay."""
     vendors = dict(settings.vendors)
     for vendor in registry.vendors.values():
         mine = vendors.get(vendor.id, VendorSettings())
@@ -163,7 +163,7 @@ def _simulated(
 
 
 class _Mounted(httpx.AsyncBaseTransport):
-    """Sends what is for the sandbox to the app in this process, and the rest to the network."""
+    """A transport to the sandbox app in this process, and to the network for all else."""
 
     def __init__(self, sandbox: httpx.AsyncBaseTransport) -> None:
         self._sandbox = sandbox

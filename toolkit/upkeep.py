@@ -1,4 +1,4 @@
-"""Commands for whoever looks after a data directory: doctor, backup, prune, account create."""
+"""Commands of an administrator: doctor, backup, prune, account create and limit."""
 
 import re
 from dataclasses import asdict
@@ -57,7 +57,7 @@ def doctor(
 
 
 def _review_prices() -> list[str]:
-    """Tell of prices that are old or the operator's own, and of models that are to end."""
+    """List prices that are old or the operator's own, and models that are to end."""
     from toolkit.contract.base import now
     from toolkit.engine.price_review import review_prices
     from toolkit.engine.registry import Registry
@@ -68,7 +68,7 @@ def _review_prices() -> list[str]:
 
 
 def _at_vendors(data_dir: Path) -> "list[Finding]":
-    """Return what is at GPU clouds and not here, and the reverse."""
+    """List the differences between GPU clouds and the data directory."""
     import asyncio
 
     from toolkit.contract.errors import ServiceError
@@ -192,7 +192,7 @@ def create_account(
 
 
 def known_accounts(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """Return the addresses of a directory's accounts, for a shell that completes one."""
+    """Complete the addresses of a directory's accounts."""
     import sqlite3
 
     from toolkit.store.glance import newest_ids

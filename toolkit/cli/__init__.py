@@ -1,4 +1,4 @@
-"""The `toolkit` command: one module a group in `areas`, and what stands alone beside them."""
+"""The `toolkit` command: one module a group in `resources`, and commands of their own beside."""
 
 import pkgutil
 import sys

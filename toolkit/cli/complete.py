@@ -1,4 +1,4 @@
-"""Values that a shell is offered after the Tab key: a parameter's type names the set it is of.
+"""Shell completion: values that are offered after the Tab key, by the type of the parameter.
 
 Closed sets are `Literal` types, and complete by themselves. Here is what is to be looked up: at the
 server that the line names so far, or in the data directory right here. Whatever fails, or takes too
@@ -44,7 +44,7 @@ def _quietly(find: Callable[[typer.Context, str], Found]) -> Completion:
 
 
 def _where(ctx: typer.Context) -> "Where":
-    """Return what the line says so far of where it is asked."""
+    """Read the target options that the line has so far."""
     from toolkit.cli.options import WhereToLook
 
     named = {each.name: ctx.params.get(each.name) for each in fields(WhereToLook)}
@@ -53,7 +53,7 @@ def _where(ctx: typer.Context) -> "Where":
 
 
 def _read(ctx: typer.Context, path: str, **params: str | int) -> Any:
-    """What the server tells that the line names; none where it names none, or it takes too long."""
+    """Read from the server that the line names; none where it names none or is too slow."""
     from toolkit.cli.options import connected, is_local, names_server
 
     where = _where(ctx)
@@ -76,7 +76,7 @@ def _read(ctx: typer.Context, path: str, **params: str | int) -> Any:
 
 
 def _folder(ctx: typer.Context) -> Path | None:
-    """Return the data directory that the line names; none where it names a server."""
+    """Find the data directory that the line names; none where it names a server."""
     from toolkit.cli.options import is_local, names_server
 
     given = ctx.params.get("data_dir")
@@ -96,13 +96,13 @@ def _items(ctx: typer.Context, path: str, **params: str | int) -> list[dict[str,
 
 
 def _said(record: dict[str, Any]) -> str:
-    """Return a few words on a record."""
+    """Describe a record in a few words."""
     name = next((record[key] for key in _NAMES if record.get(key)), "")
     return f"{name} {record.get('status') or ''}".strip()
 
 
 def ids_of(path: str, column: str = "id") -> Completion:
-    """Return the newest ids of an area.
+    """Make a completion of the newest ids of a resource.
 
     Args:
         path: where they are, below `/v1`.
@@ -121,7 +121,7 @@ def ids_of(path: str, column: str = "id") -> Completion:
 
 
 def _of_group(ctx: typer.Context, incomplete: str) -> Found:
-    """Return the newest ids of the area whose group the command stands in."""
+    """Complete the newest ids of the resource whose group the command stands in."""
     group = str(ctx.parent.info_name) if ctx.parent else ""
     path = {
         "connections": "providers/connections",
@@ -132,7 +132,7 @@ def _of_group(ctx: typer.Context, incomplete: str) -> Found:
 
 
 def _capabilities(ctx: typer.Context, incomplete: str) -> Found:
-    """Return those that can be asked for; with their versions once an @ was typed."""
+    """Complete capabilities; with their versions once an @ was typed."""
     records = _items(ctx, "capabilities")
     if records:
         known = [(one["id"], one["version"], one["title"]) for one in records]
@@ -146,7 +146,7 @@ def _capabilities(ctx: typer.Context, incomplete: str) -> Found:
 
 
 def _fields(ctx: typer.Context, incomplete: str) -> Found:  # noqa: ARG001 - as for all
-    """Return the input of the capability that the line names: `name=` for each field."""
+    """Complete the input of the capability that the line names: `name=` for each field."""
     from toolkit.capabilities import load_capabilities
 
     name, _, version = str(ctx.params.get("name") or "").partition("@")
@@ -158,7 +158,7 @@ def _fields(ctx: typer.Context, incomplete: str) -> Found:  # noqa: ARG001 - as 
 
 
 def _providers(ctx: typer.Context, incomplete: str) -> Found:  # noqa: ARG001 - as for all
-    """Return the vendors that there are."""
+    """Complete vendors."""
     records = _items(ctx, "providers")
     if records:
         return [(one["id"], one["title"]) for one in records]
@@ -168,46 +168,46 @@ def _providers(ctx: typer.Context, incomplete: str) -> Found:  # noqa: ARG001 - 
 
 
 def _fresh(ctx: typer.Context, incomplete: str) -> Found:
-    """Return the vendors, and all of them."""
+    """Complete vendors, and `all` for all of them."""
     return [("all", "every one whose variable is set"), *_providers(ctx, incomplete)]
 
 
 def _connected(ctx: typer.Context, incomplete: str) -> Found:
-    """Return the vendors, or the id of a connection once its beginning was typed."""
+    """Complete vendors, or the id of a connection once its beginning was typed."""
     if incomplete.startswith("prv_"):
         return ids_of("providers/connections")(ctx, incomplete)
     return _providers(ctx, incomplete)
 
 
 def _nodes(ctx: typer.Context, incomplete: str) -> Found:  # noqa: ARG001 - as for all
-    """Return the nodes of the workflow that the line names."""
+    """Complete the nodes of the workflow that the line names."""
     record = _read(ctx, f"/workflows/{ctx.params['id']}")
     return [(node["id"], node["capability"]) for node in record["nodes"]]
 
 
 def _gpus(ctx: typer.Context, incomplete: str) -> Found:  # noqa: ARG001 - as for all
-    """Return the GPUs that a pod may have."""
+    """Complete the GPUs that a pod may have."""
     return [(one["id"], one["name"]) for one in _items(ctx, "catalog/gpus")]
 
 
 def _pools(ctx: typer.Context, incomplete: str) -> Found:  # noqa: ARG001 - as for all
-    """Return the pools of GPUs that an endpoint may have."""
+    """Complete the pools of GPUs that an endpoint may have."""
     return {one["pool"]: one["name"] for one in _items(ctx, "catalog/gpus")}.items()
 
 
 def _kinds(ctx: typer.Context, incomplete: str) -> Found:  # noqa: ARG001 - as for all
-    """Return the kinds of job that a compute of one's own does."""
+    """Complete the kinds of job that a compute of one's own does."""
     records = _items(ctx, "capabilities")
     return [(one["job"]["type"], one["title"]) for one in records if one.get("job")]
 
 
 def _variables(ctx: typer.Context, incomplete: str) -> Found:  # noqa: ARG001 - as for all
-    """Return the names of the variables that are set."""
+    """Complete the names of the variables that are set."""
     return [(name, "") for name in sorted(os.environ)]
 
 
 def _profiles(ctx: typer.Context, incomplete: str) -> Found:  # noqa: ARG001 - as for all
-    """Return the profiles that there are; no key is read for it."""
+    """Complete the names of profiles; no key is read for it."""
     from toolkit.profiles.files import profile_names
 
     return [(name, "") for name in profile_names()]

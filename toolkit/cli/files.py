@@ -1,4 +1,4 @@
-"""Names of files for what nodes made, whatever the nodes are called."""
+"""File names for the results of nodes, whatever the nodes are called."""
 
 import re
 from collections.abc import Collection

@@ -120,7 +120,7 @@ def serve(
 
 @contextmanager
 def _told_in_the_log(log_format: "LogFormat") -> Iterator[None]:
-    """Have an error end the command by a log line, where those are read by machines."""
+    """Log an error that ends the command, where logs are read by machines."""
     try:
         yield
     except (ToolkitError, OSError) as error:
@@ -135,7 +135,7 @@ def _told_in_the_log(log_format: "LogFormat") -> Iterator[None]:
 
 
 def _settings(**given: Any) -> "Settings":
-    """Return the settings with what was given here; what was not is as set elsewhere.
+    """Make the settings of the options given; the others are as set elsewhere.
 
     Raises:
         RequestError: `INVALID_REQUEST` for a value that none can have.

@@ -1,4 +1,4 @@
-"""Building a workflow: nodes are added in order, so a cycle cannot be made."""
+"""The workflow builder: nodes are added in order, so a cycle cannot be made."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NodeRef:
-    """A node that was added, to name in another's `depends_on`."""
+    """A reference to a node that was added, for another node's `depends_on`."""
 
     id: str
 
@@ -134,7 +134,7 @@ class Workflow(Drawn):
 
     @classmethod
     def from_dict(cls, body: Mapping[str, Any]) -> Self:
-        """Return the workflow of a body that `to_dict` made.
+        """Build the workflow of a body that `to_dict` made.
 
         Raises:
             RequestError: `INVALID_WORKFLOW` for a graph that cannot be run in the order given.
@@ -157,7 +157,7 @@ class Workflow(Drawn):
         return made
 
     def to_request(self) -> WorkflowCreate:
-        """Return the contract's model of it, checked."""
+        """Return the workflow as the contract's model, checked."""
         return WorkflowCreate.model_validate(
             {**self.to_dict(), "nodes": [NodeCreate.model_validate(n) for n in self.nodes]}
         )

@@ -1,4 +1,4 @@
-"""What both clients do with an answer: errors, envelopes, when to ask again."""
+"""Handling of responses that both clients share: errors, envelopes, retries."""
 
 import hashlib
 import logging
@@ -41,7 +41,7 @@ USER_AGENT = "capability-toolkit"
 
 
 def authorities(cacert: str | Path | None) -> ssl.SSLContext:
-    """Whom a client trusts to vouch for a server: those of the machine, or of `SSL_CERT_FILE`.
+    """Load the certificates of authorities: the machine's, or those of `SSL_CERT_FILE`.
 
     Args:
         cacert: a file of certificates, in PEM, of others that vouch, too.
@@ -54,7 +54,7 @@ def authorities(cacert: str | Path | None) -> ssl.SSLContext:
 
 
 def verification(access: Access, cacert: str | Path | None) -> ssl.SSLContext:
-    """Whom a client trusts: nobody where nothing is encrypted, as nobody is asked to vouch then.
+    """Choose the TLS context for an address; an empty one where nothing is encrypted.
 
     Args:
         access: the address, and the certificates of its profile.
@@ -71,7 +71,7 @@ def verification(access: Access, cacert: str | Path | None) -> ssl.SSLContext:
 
 @cache
 def _authorities(cacert: str | None, environment: tuple[str | None, ...]) -> ssl.SSLContext:
-    """Read certificates, once for all clients of a process: it takes 25 ms."""
+    """Load certificates, once for all clients of a process: it takes 25 ms."""
     try:
         context = httpx.create_ssl_context()
     except OSError:
@@ -92,7 +92,7 @@ def _authorities(cacert: str | None, environment: tuple[str | None, ...]) -> ssl
 
 
 def max_wait_s(given: float | None) -> float:
-    """Seconds that a server that is away is waited for, by what was given or `TOOLKIT_MAX_WAIT_S`.
+    """Return how long to wait for a server that is away: as given, or `TOOLKIT_MAX_WAIT_S`.
 
     Raises:
         RequestError: `INVALID_REQUEST` for what is no number of seconds.
@@ -129,7 +129,7 @@ def headers(access: Access) -> dict[str, str]:
 
 
 def fault_of_key(key: Secret) -> str | None:
-    """Say what no header can carry of a key; none where one can carry it."""
+    """Explain why a key cannot be sent in a header; none where it can."""
     text = key.get_secret_value()
     if any(ord(character) < 32 for character in text):
         return "a line end or another control character in it"
@@ -137,7 +137,7 @@ def fault_of_key(key: Secret) -> str | None:
 
 
 def error_of(response: httpx.Response, access: Access) -> ToolkitError:
-    """Return the exception that an answer outside 2xx stands for."""
+    """Make the exception for a response outside 2xx."""
     from pydantic import ValidationError
 
     from toolkit.contract.base import ErrorEnvelope
@@ -165,7 +165,7 @@ def error_of(response: httpx.Response, access: Access) -> ToolkitError:
 
 
 def foreign(response: httpx.Response) -> ServiceError:
-    """Return the exception for an answer that this service does not give."""
+    """Make the exception for a response that this service does not give."""
     if response.status_code in AWAY:  # of a proxy whose service is away
         error = ServiceError(
             ErrorCode.UNAVAILABLE, f"{_place(response.url)} answered {response.status_code}."
@@ -179,7 +179,7 @@ def foreign(response: httpx.Response) -> ServiceError:
 
 
 def unreachable(error: httpx.TransportError, url: httpx.URL, *, known: bool) -> ServiceError:
-    """Return the exception for a service that cannot be reached.
+    """Make the exception for a service that cannot be reached.
 
     Args:
         error: what the transport says.
@@ -214,19 +214,19 @@ def _distrusted(said: str) -> str:
 
 
 def _root(error: BaseException) -> BaseException:
-    """Return what an error was raised because of, first of all."""
+    """Return the first cause of an error."""
     while (earlier := error.__cause__ or error.__context__) is not None:
         error = earlier
     return error
 
 
 def _place(url: httpx.URL) -> str:
-    """Return the scheme, host and port of an address: what else it has may be a secret."""
+    """Format the scheme, host and port of an address: the rest of it may be a secret."""
     return str(httpx.URL(scheme=url.scheme, host=url.host, port=url.port))
 
 
 def once(method: str, path: str, transport: object) -> dict[str, str]:
-    """Return the header by which a request that is sent twice does its work once.
+    """Make the header by which a request that is sent twice does its work once.
 
     Reading and deleting are so by themselves, and keys are told a single time. Nothing is lost
     between two threads, so an engine in this process need not keep its answers.
@@ -241,7 +241,7 @@ def once(method: str, path: str, transport: object) -> dict[str, str]:
 
 
 class Retries:
-    """Says when one request is sent again: it does its work once all the same.
+    """The retries of one request, which does its work once all the same.
 
     Args:
         request: what is sent.
@@ -256,7 +256,7 @@ class Retries:
         self._until: float | None = None
 
     def delay_s(self, error: ToolkitError, *, sent: bool) -> float | None:
-        """Return seconds until it is sent again; none where it is given up.
+        """Return the seconds until it is sent again; none where it is given up.
 
         Args:
             error: how it failed.
@@ -284,19 +284,19 @@ class Retries:
 
 
 def backoff_s(attempt: int, error: ToolkitError) -> float:
-    """Return seconds before asking again."""
+    """Compute the seconds before the next attempt."""
     if error.retry_after is not None:
         return min(RETRY_CAP_S, error.retry_after)
     return random.uniform(0, min(RETRY_CAP_S, 0.2 * 2**attempt))  # noqa: S311 - no secret
 
 
 def data_of(envelope: Any, model: type[R]) -> R:
-    """Return the resource of an envelope."""
+    """Parse the resource of an envelope."""
     return model.model_validate(envelope["data"])
 
 
 def envelope_of(response: httpx.Response) -> Any:
-    """Return the envelope that an answer is.
+    """Parse the envelope of a response.
 
     Raises:
         ServiceError: `UNAVAILABLE` when it is none, as of a server of something else.
@@ -311,18 +311,18 @@ def envelope_of(response: httpx.Response) -> Any:
 
 
 def page(limit: int, cursor: str | None) -> dict[str, str | int]:
-    """Return the query that asks for a page of a list."""
+    """Make the query that asks for a page of a list."""
     return {"limit": limit} if cursor is None else {"limit": limit, "cursor": cursor}
 
 
 def without_none(**fields: object) -> dict[str, object]:
-    """Return the fields that were given."""
+    """Return the fields that are not none."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
 @contextmanager
 def opened(source: bytes | str | Path) -> Iterator[bytes | IO[bytes]]:
-    """What is to be uploaded: a file is read as it is sent."""
+    """Open what is to be uploaded: a file is read as it is sent."""
     if isinstance(source, bytes):
         yield source
         return
@@ -331,7 +331,7 @@ def opened(source: bytes | str | Path) -> Iterator[bytes | IO[bytes]]:
 
 
 class Saving:
-    """Writes an artifact to a file piece by piece, whole or not at all.
+    """A download that writes an artifact to a file piece by piece, whole or not at all.
 
     Args:
         path: of the file, or of a folder that it goes into under its own name.
@@ -347,7 +347,7 @@ class Saving:
         self._digest = hashlib.sha256()
 
     def __enter__(self) -> Self:
-        """Begin the file, under a name of its own."""
+        """Create the file, under a temporary name."""
         self._file = self._partial.open("wb")
         return self
 
@@ -357,13 +357,13 @@ class Saving:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Leave nothing that is not whole."""
+        """Remove the file unless it is complete."""
         self._file.close()
         self._partial.unlink(missing_ok=True)
 
     @property
     def is_complete(self) -> bool:
-        """Whether all bytes are there."""
+        """True if all bytes are there."""
         return self._size >= self._artifact.size_bytes
 
     @property
@@ -374,7 +374,7 @@ class Saving:
         return {"Range": f"bytes={self._size}-{self._size + PIECE_BYTES - 1}"}
 
     def answer(self, response: httpx.Response) -> None:
-        """Write the bytes that an answer consists of.
+        """Write the bytes of a response.
 
         Raises:
             ServiceError: as `add`.
@@ -421,7 +421,7 @@ def run_body(
     options: Mapping[str, object],
     target: str = "capability",
 ) -> dict[str, object]:
-    """Return the body that asks for a run, or for the choice that one would get."""
+    """Make the body that asks for a run, or for the choice that one would get."""
     return {
         "target": target,
         "name": name,
@@ -432,7 +432,7 @@ def run_body(
 
 
 def discovered(provider: "Provider") -> "Discovered":
-    """Return a vendor's conventional variable, as this process sees it."""
+    """Look up a vendor's conventional variable in this process."""
     from toolkit.client._shown import Discovered
 
     variable = provider.conventional_variable

@@ -1,4 +1,4 @@
-"""What a notebook has beside the client: magics, by `%load_ext toolkit`, and widgets.
+"""Notebook parts beside the client: magics, by `%load_ext toolkit`, and widgets.
 
 Widgets are live and usable by keyboard, and each has a picture or table beside it.
 

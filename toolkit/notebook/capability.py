@@ -1,4 +1,4 @@
-"""`CapabilityForm`: a capability as a form, and what comes of it."""
+"""`CapabilityForm`: a capability as a form, and the result of running it."""
 
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ POLICIES = ("balanced", "cost", "latency", "quality")
 
 
 class CapabilityForm(Panel):
-    """A form from a capability's schema, that runs it and shows the result.
+    """A form from a capability's schema that runs it and shows the result.
 
     Args:
         client: whose capability it is.
@@ -82,7 +82,7 @@ class CapabilityForm(Panel):
         return frame([] if self.run is None else [self.run.record])
 
     def snapshot(self) -> str:
-        """Return what was asked and what came of it, for a saved notebook."""
+        """Return the input and the result, for a saved notebook."""
         return f"<p>{escape(repr(self))}</p>{self.result.value}"
 
     def __repr__(self) -> str:
@@ -92,7 +92,7 @@ class CapabilityForm(Panel):
         return {"provider": self.provider.value, "optimize_for": self.optimize_for.value}
 
     def _input(self) -> dict[str, object] | None:
-        """Return what the form holds; none, and said so, where it cannot be read."""
+        """Read the input from the form; none, with a message, where it cannot be read."""
         try:
             return self.form.read()
         except ValueError as error:
@@ -124,7 +124,7 @@ class CapabilityForm(Panel):
         self._background.feed(lambda: self._follow(run))
 
     def _tried(self, work: Work) -> None:
-        """Ask the service; what it finds wrong with a field is shown beside the field."""
+        """Send a request; what the service finds wrong is shown beside the field."""
         self.form.mark({})
         try:
             work()

@@ -1,4 +1,4 @@
-"""`TaskDashboard`: say an objective, watch it being done, read the review."""
+"""`TaskDashboard`: enter an objective, watch it being done, read the review."""
 
 import ipywidgets
 

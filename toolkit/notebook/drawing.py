@@ -1,4 +1,4 @@
-"""Where a live graph's nodes stand and how its edges run, and the view that draws them."""
+"""The layout of a live graph, and the widget that draws it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -32,14 +32,14 @@ class GraphView(anywidget.AnyWidget):
     label = traitlets.Unicode("").tag(sync=True)
 
     def draw(self, titles: Mapping[str, str], depends_on: Mapping[str, Sequence[str]]) -> None:
-        """Lay out a graph: what each node is called below its id, and what it depends on."""
+        """Lay out a graph: the title of each node, shown below its id, and its dependencies."""
         self.graph = shape(titles, depends_on)
         if self.selected not in titles:
             self.selected = ""
 
 
 def shape(titles: Mapping[str, str], depends_on: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """Return a graph as the view draws it.
+    """Lay out a graph as the view draws it.
 
     >>> shape({"a": "x@1"}, {"a": []})["nodes"]
     [{'id': 'a', 'title': 'a', 'below': 'x@1', 'x': 14, 'y': 14.0}]

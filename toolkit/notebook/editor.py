@@ -91,7 +91,7 @@ class WorkflowEditor(Panel):
         return {"name": self.name.value, "max_retries": self.max_retries.value, "nodes": self.nodes}
 
     def to_json(self) -> str:
-        """Return the same as JSON."""
+        """Return the body as JSON."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
 
     def to_python(self) -> str:
@@ -99,7 +99,7 @@ class WorkflowEditor(Panel):
         return python_code(self.to_dict())
 
     def workflow(self) -> Workflow:
-        """Return the workflow to go on with in code.
+        """Return the workflow, to use in code.
 
         Raises:
             RequestError: `INVALID_WORKFLOW` while the graph cannot be run in the order given.
@@ -107,7 +107,7 @@ class WorkflowEditor(Panel):
         return Workflow.from_dict(self.to_dict())
 
     def picture(self) -> str:
-        """Return the graph as SVG."""
+        """Draw the graph as SVG."""
         return self.workflow().picture()
 
     def table(self) -> "pd.DataFrame":
@@ -202,7 +202,7 @@ class WorkflowEditor(Panel):
             self.tell(str(error))
 
     def _show(self) -> None:
-        """Draw the graph, and say what the service would find wrong with it."""
+        """Draw the graph, and show the faults that the service would find in it."""
         self.faults = faults(self.to_dict(), self._registry, self._settings)
         known = {node["id"] for node in self.nodes}
         upstream = {n["id"]: [u for u in n["depends_on"] if u in known] for n in self.nodes}
@@ -225,7 +225,7 @@ class WorkflowEditor(Panel):
         self.exported.value = f"<pre>{escape(shown())}</pre>" if shown else ""
 
     def _said(self, fault: Detail) -> str:
-        """Return a fault with the node's id in the place of its number."""
+        """Format a fault with the node's id in the place of its number."""
         place = _place(fault)
         if place is None:
             return f"{fault.path}: {fault.message}"
@@ -260,6 +260,6 @@ class WorkflowEditor(Panel):
 
 
 def _place(fault: Detail) -> int | None:
-    """Return the number of the node that a fault is of."""
+    """Find the number of the node that a fault is of."""
     parts = fault.path.split(".")
     return int(parts[1]) if len(parts) > 1 and parts[1].isdigit() else None

@@ -1,4 +1,4 @@
-"""Forms: a control for each field of a JSON schema, and text controls that take no keys."""
+"""Forms: a control for each field of a JSON schema, and text controls that refuse keys."""
 
 import json
 import re
@@ -31,7 +31,7 @@ def holds_a_key(text: str) -> bool:
 
 
 def guarded(control: Any, tell: Tell, is_key: Callable[[str], bool] = holds_a_key) -> Any:
-    """Return a text control that is emptied at once when a key is typed or pasted into it.
+    """Have a text control emptied at once when a key is typed or pasted into it.
 
     What it holds would stand in the saved notebook.
     """
@@ -46,7 +46,7 @@ def guarded(control: Any, tell: Tell, is_key: Callable[[str], bool] = holds_a_ke
 
 
 class Field:
-    """One member of an object: its control, its help, and the value they make."""
+    """A member of an object: its control, its help, and the value they make."""
 
     def __init__(self, name: str, schema: JsonObject, required: bool, tell: Tell) -> None:
         self.name = name
@@ -62,7 +62,7 @@ class Field:
         self.help = ipywidgets.HTML(f'<div class="tk-help">{escape(told)}</div>')
 
     def _made(self, label: str, tell: Tell) -> Any:
-        """Return the control that fits the schema."""
+        """Build the control that fits the schema."""
         schema, default = self._schema, self.default
         kind = schema.get("type")
         if "enum" in schema:
@@ -173,7 +173,7 @@ class Form(ipywidgets.VBox):
             field.set(values.get(name))
 
     def read(self) -> JsonObject:
-        """Return what was given, without what is as the schema has it anyway.
+        """Return what was given, without values that equal the schema's defaults.
 
         Raises:
             ValueError: with a sentence, when a field cannot be read; it is marked.
@@ -195,7 +195,7 @@ class Form(ipywidgets.VBox):
         return values
 
     def mark(self, faults: Mapping[str, str]) -> None:
-        """Show what is wrong beside the fields it is wrong with, by their names."""
+        """Show each fault beside the field of its name."""
         for name, field in self.fields.items():
             field.fault.value = _marked(faults[name]) if name in faults else ""
 
@@ -205,7 +205,7 @@ def _marked(fault: str) -> str:
 
 
 def _without_null(schema: JsonObject) -> tuple[JsonObject, bool]:
-    """Return what a schema asks for beside null, and whether null will do."""
+    """Return a schema without null among its choices, and whether null is allowed."""
     choices = [choice for choice in _items(schema.get("anyOf")) if isinstance(choice, dict)]
     others = [choice for choice in choices if choice.get("type") != "null"]
     if len(others) == 1:

@@ -1,4 +1,4 @@
-"""`TaskReview`: what a task came to, attempt beside attempt, and a person's own verdict."""
+"""`TaskReview`: a task's attempts side by side, and a person's own verdict."""
 
 import json
 from html import escape
@@ -132,7 +132,7 @@ class TaskReview(Panel):
             self.node.options = [(LAST_NODE, None), *nodes]
 
     def _attempt(self, number: int, workflow: Workflow) -> str:
-        """One column: what came of the workflow, and what was thought of it."""
+        """Render one column: the result of the workflow, and its review."""
         last = workflow.id == self.task.record.workflow_id
         delivered = self.task.record.artifact_ids if last else {}
         artifacts = delivered or workflow.sink_artifact_ids
@@ -181,7 +181,7 @@ class TaskReview(Panel):
 
 
 def _review(review: Review) -> str:
-    """Return a verdict: the decision in words, the three criteria as bars, what was wrong."""
+    """Render a verdict: the decision in words, the three criteria as bars, the issues."""
     rows = "".join(
         f'<tr><th scope="row">{escape(name.replace("_", " "))}</th>'
         f"<td>{pieces.share(value)}{value:.2f}</td></tr>"

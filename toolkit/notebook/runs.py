@@ -63,7 +63,7 @@ class RunTable(Panel):
         return f"<RunTable {len(self.runs)} runs by {self.order}, {way}>"
 
     def _sorted(self) -> list[dict[str, object]]:
-        """Return what is not known comes last, whichever way."""
+        """Return the sorted rows; unknown values come last, in either direction."""
         facts = [_facts(run) for run in self.runs]
         known = [one for one in facts if one[self.order] is not None]
         unknown = [one for one in facts if one[self.order] is None]
@@ -97,5 +97,5 @@ def _facts(run: Run | Job) -> dict[str, object]:
 
 
 def _key(value: object) -> tuple[float, str]:
-    """Numbers by their size, all else by its letters."""
+    """Return the sort key of a value: numbers by their size, all else by its letters."""
     return (float(value), "") if isinstance(value, int | float) else (0.0, str(value).casefold())

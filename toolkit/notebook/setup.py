@@ -1,4 +1,4 @@
-"""`ProviderSetup`: which vendors are connected, and connecting them by the name of a secret."""
+"""`ProviderSetup`: the connected vendors, and a form to connect more by a secret's name."""
 
 import os
 import re
@@ -31,7 +31,7 @@ COLUMNS = ("provider", "title", "state", "variable", "unlocks")
 
 
 class VendorRow(ipywidgets.HBox):
-    """One vendor: its state, and what can be done about it.
+    """The row of one vendor: its state, and its buttons.
 
     Attributes:
         state: in words.
@@ -129,7 +129,7 @@ class ProviderSetup(Panel):
         return "connected" if vendor.connected else "not connected"
 
     def _read(self) -> None:
-        """Read what there is, and show it."""
+        """Read the vendors, and show them."""
         self._vendors = {one.record.id: one.record for one in self._client.providers.list()}
         self._found = {}
         for connection in self._client.connections:
@@ -158,7 +158,7 @@ class ProviderSetup(Panel):
         self._look()
 
     def _look(self) -> None:
-        """Say whether the variable is set here; its value is not looked at."""
+        """Show whether the variable is set here; its value is not read."""
         name = str(self.name.value)
         if self.kind.value != "environment" or not is_variable(name):
             told = ""

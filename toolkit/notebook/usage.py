@@ -1,4 +1,4 @@
-"""`UsageDashboard`: what was spent and how long it took, by day, capability or provider."""
+"""`UsageDashboard`: cost and latency, by day, capability or provider."""
 
 from datetime import UTC, datetime, timedelta
 from html import escape
@@ -73,7 +73,7 @@ class UsageDashboard(Panel):
         self.chart.value = self._drawn()
 
     def _drawn(self) -> str:
-        """Return a row a line: what it cost and how long a job took, each as a bar and in words."""
+        """Render a row for each line: cost and job duration, each as a bar and in words."""
         if not self.lines:
             return '<p class="tk-quiet">Nothing was used in that time.</p>'
         group = str(self.group.value)

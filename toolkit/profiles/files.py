@@ -1,4 +1,4 @@
-"""The files of profiles: one for each, of its owner alone, written whole or not at all."""
+"""Profile files: one for each, readable by its owner alone, written whole or not at all."""
 
 import json
 import os
@@ -49,7 +49,7 @@ class Profile:
 
     @classmethod
     def of(cls, kept: bytes) -> Self:
-        """Make a profile of what a file holds; what a later version added is left out.
+        """Make a profile of a file's content; members that a later version added are left out.
 
         Raises:
             ValueError: it holds none.
@@ -67,13 +67,13 @@ class Profile:
         return cls(**given)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what is no secret of it."""
+        """Return the profile without its key."""
         record = asdict(self)
         del record["api_key"]
         return record
 
     def write(self) -> bytes:
-        """Return what its file holds, the key included."""
+        """Return the content of its file, the key included."""
         record = {name: value for name, value in self.to_dict().items() if value is not None}
         if self.api_key is not None:
             record["api_key"] = self.api_key.get_secret_value()
@@ -107,7 +107,7 @@ def profile_path(name: str) -> Path:
 
 
 def profile_names() -> list[str]:
-    """List the names of all profiles, in the order of the alphabet; none can be read for it."""
+    """List the names of all profiles in alphabetical order, even of unreadable ones."""
     try:
         found = [path.name.removesuffix(SUFFIX) for path in config_folder().glob(f"*{SUFFIX}")]
     except (OSError, RuntimeError):  # a folder that may not be listed, a user without a home
@@ -201,7 +201,7 @@ def delete_profile(name: str) -> None:
 
 
 def iterate_profiles() -> Iterator[tuple[str, Profile | ProfileError]]:
-    """Read all profiles; one that cannot be used is told as the error that it is."""
+    """Read all profiles; one that cannot be used is yielded as its error."""
     for name in profile_names():
         try:
             yield name, read_profile(name)

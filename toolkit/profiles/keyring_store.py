@@ -27,11 +27,11 @@ PATIENCE_S = 60.0  # until it is given up
 
 
 class NoKeyError(Exception):
-    """The keyring gives no key; the text says why, as part of a sentence."""
+    """An error for a key that the keyring does not give; its text is part of a sentence."""
 
 
 def find_keyring() -> "KeyringBackend | None":
-    """Return the system's keyring; none where there is none that keeps secrets."""
+    """Return the system's keyring; none where there is none that is secure."""
     try:
         import keyring
 
@@ -42,7 +42,7 @@ def find_keyring() -> "KeyringBackend | None":
 
 
 def _ask(what: "Callable[[KeyringBackend], T]") -> T:
-    """Ask the keyring, on a thread that can be left behind: nothing ends a prompt of its own.
+    """Call the keyring on a thread that can be abandoned: a prompt of its own may never end.
 
     Raises:
         NoKeyError: it is not to be asked, there is none, it fails, or gives no answer in time.

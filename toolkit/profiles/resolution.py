@@ -1,4 +1,4 @@
-"""Which address and which key a client uses: the one place that decides, for all that ask.
+"""The address and the key that a client uses: the one place that resolves them.
 
 The first of these that there is decides; each has the key that goes with it:
 
@@ -126,7 +126,7 @@ def choose_profile(base_url: str | None, profile: str | None) -> tuple[str, Prof
 
 
 def names_server(base_url: str | None = None, profile: str | None = None) -> bool:
-    """Tell whether a server is spoken to, where the choice is that or an engine right here."""
+    """Tell whether a server is used, where the choice is that or an embedded engine."""
     chosen = choose_profile(base_url, profile)
     if chosen is None:
         return bool((base_url or "").strip() or os.environ.get(BASE_URL, "").strip())

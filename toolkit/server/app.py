@@ -1,4 +1,4 @@
-"""Puts the app together: areas, errors, middleware and the OpenAPI document."""
+"""The app: resources, errors, middleware and the OpenAPI document put together."""
 
 import pkgutil
 from functools import cache
@@ -40,7 +40,7 @@ def area_routes() -> tuple[Route, ...]:
 
 @cache
 def document() -> dict[str, Any]:
-    """Make the OpenAPI document of every app; `openapi.json` beside this is what it is kept in."""
+    """Build the OpenAPI document of every app; it is kept in `openapi.json` beside this."""
     return document_of(area_routes())
 
 
@@ -54,7 +54,7 @@ async def _answer_document(_request: Request) -> Response:
 
 
 def create_app(engine: Engine, observer: RequestObserver | None = None) -> FastAPI:
-    """The ASGI app that serves `/v1` for an engine, on the loop that the engine was opened on.
+    """Create the ASGI app that serves `/v1` for an engine, on the engine's own loop.
 
     Args:
         engine: what is served.

@@ -1,4 +1,4 @@
-"""Bodies as they come in: bounded before they are read, strict before they are believed."""
+"""Request bodies: bounded before they are read, checked strictly before they are used."""
 
 import gc
 import json
@@ -30,7 +30,7 @@ M = TypeVar("M", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How large the parts of a body may be.
+    """Limits on the size of the parts of a body.
 
     Attributes:
         text: characters of a text.
@@ -46,12 +46,12 @@ class Sizes:
 
     @classmethod
     def of(cls, settings: Settings) -> "Sizes":
-        """Return what the operator allows."""
+        """Return the limits that the operator set."""
         return cls(settings.max_text, settings.max_items, settings.max_members, settings.max_values)
 
 
 async def read_bytes(request: Request, limit: int) -> bytes:
-    """Return the body, refused before it is read whole when it is larger than `limit` bytes.
+    """Read the body, refusing it before it is read whole when it is larger than `limit` bytes.
 
     Raises:
         RequestError: `PAYLOAD_TOO_LARGE`.
@@ -70,7 +70,7 @@ async def read_bytes(request: Request, limit: int) -> bytes:
 
 
 async def read_model(request: Request, model: type[M]) -> M:
-    """Return the body as a model of the contract.
+    """Read the body as a model of the contract.
 
     Raises:
         RequestError: `UNSUPPORTED_MEDIA_TYPE`, `PAYLOAD_TOO_LARGE`, or `INVALID_REQUEST` with the
@@ -87,7 +87,7 @@ async def read_model(request: Request, model: type[M]) -> M:
 
 
 async def parse(raw: bytes, model: type[M], sizes: Sizes, account_id: str | None = None) -> M:
-    """Strict JSON as a model, read in slices where it is large.
+    """Parse strict JSON as a model, in slices where it is large.
 
     Args:
         raw: the text.
@@ -128,7 +128,7 @@ def _details(error: ValidationError) -> list[Detail]:
 
 @contextmanager
 def _collecting_later() -> Iterator[None]:
-    """Make many small objects at a stretch; the collector would look at all of them repeatedly."""
+    """Pause the garbage collector, which would visit many small new objects repeatedly."""
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -139,7 +139,7 @@ def _collecting_later() -> Iterator[None]:
 
 
 async def check_json(raw: bytes, sizes: Sizes, pacer: Pacer) -> dict[str, object]:
-    """Return the object that a text is, but for what JSON parsers let through and others choke on.
+    """Parse an object, refusing what JSON parsers let through and other programs choke on.
 
     Raises:
         RequestError: `INVALID_REQUEST` for invalid UTF-8, deep nesting, duplicate members, numbers

@@ -1,4 +1,4 @@
-"""What every operation of the OpenAPI document says beside what its route says of itself.
+"""What all operations of the OpenAPI document share: errors, headers, parameters, examples.
 
 It follows from method and path: who may ask, which ids there are, how requests are repeated, what
 the headers of each answer are, and which errors can come.
@@ -85,7 +85,7 @@ SHARED = (IDEMPOTENCY_KEY, PREFER, LAST_EVENT_ID)
 
 
 def finish(document: dict[str, Any]) -> dict[str, Any]:
-    """Return the document, with all that follows from methods and paths."""
+    """Complete the document with all that follows from methods and paths."""
     components = document.setdefault("components", {})
     schemas = components.setdefault("schemas", {})
     components["securitySchemes"] = {
@@ -125,7 +125,7 @@ def _hoist(operation: dict[str, Any], schemas: dict[str, Any]) -> None:
 
 
 def _parameters(path: str, operation: dict[str, Any]) -> None:
-    """Say which ids a path takes."""
+    """Describe the ids that a path takes."""
     for parameter in operation.get("parameters", ()):
         if parameter["in"] == "path":
             prefix = id_at(path)
@@ -165,7 +165,7 @@ def can(responses: dict[str, Any], *codes: ErrorCode) -> None:
 
 
 def _headers(method: str, path: str, operation: dict[str, Any]) -> None:
-    """Say which headers each answer has."""
+    """Describe the headers of each answer."""
     for status, response in operation["responses"].items():
         headers = response["headers"] = {**response.get("headers", {}), "X-Request-Id": REQUEST_ID}
         if status == "401":
@@ -179,7 +179,7 @@ def _headers(method: str, path: str, operation: dict[str, Any]) -> None:
 
 
 def _answers(operation: dict[str, Any]) -> None:
-    """Give each answer its example, and each error the codes it can have."""
+    """Add an example to each answer, and the possible codes to each error."""
     for status, response in operation["responses"].items():
         if int(status) >= 400:
             first = response["description"].partition(", ")[0]
@@ -203,7 +203,7 @@ def _error(code: ErrorCode) -> dict[str, Any]:
 
 
 def _share(document: dict[str, Any]) -> None:
-    """Say once what many operations have: parameters and headers by name, errors by their codes."""
+    """Move what many operations share into components: parameters, headers and errors."""
     components = document["components"]
     headers = components["headers"] = {}
     parameters = components["parameters"] = {}
@@ -229,7 +229,7 @@ def _share(document: dict[str, Any]) -> None:
 
 
 def _example(wrapped: str) -> dict[str, Any] | None:
-    """Return the example of an envelope, by the name of its schema: `Envelope_Run_`."""
+    """Find the example of an envelope, by the name of its schema: `Envelope_Run_`."""
     envelope, _, name = wrapped.removesuffix("_").partition("_")
     known = EXAMPLES.get(name)
     if known is None:

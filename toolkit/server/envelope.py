@@ -13,7 +13,7 @@ BESIDE = ("id", "status")
 
 
 def one(record: BaseModel, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """The envelope of one resource: its id and status beside it, its error where it failed."""
+    """Render the envelope of one resource: id and status beside it, its error where it failed."""
     beside = {name: getattr(record, name) for name in BESIDE if name in type(record).model_fields}
     error = getattr(record, "error", None)
     after = b"" if error is None else b',"error":%s' % to_json(error)
@@ -25,7 +25,7 @@ def one(record: BaseModel, status: int = 200, headers: Mapping[str, str] | None 
 
 
 async def page(records: Sequence[BaseModel], query: PageQuery | None = None) -> Response:
-    """Return the envelope of a page; a full one has a cursor to the next."""
+    """Render the envelope of a page; a full one has a cursor to the next."""
     more = query is not None and len(records) == query.limit
     items: list[bytes] = []
     async with Pacer() as pacer:

@@ -1,4 +1,4 @@
-"""Events of a resource, as a list that holds while there is none, or as a stream.
+"""Events of a resource, as a list by long polling, or as a stream of server-sent events.
 
 Both have the same events with the same numbers, without gaps or repeats (decisions, "Events").
 """
@@ -28,7 +28,7 @@ SILENCE_S = 15.0  # proxies close what says nothing for long
 async def events_of(
     request: Request, engine: Engine, caller: Principal, resource_id: str, prefix: Prefix
 ) -> Response:
-    """Return the events of one resource, in the form that was asked for.
+    """Answer with the events of one resource, in the form that was asked for.
 
     Raises:
         RequestError: `NOT_FOUND`, `INVALID_REQUEST`.
@@ -52,7 +52,7 @@ async def events_of(
 async def _stream(
     engine: Engine, caller: Principal, resource_id: str, after: int
 ) -> AsyncIterator[str]:
-    """Yield events as server-sent events, up to the terminal one that nothing comes after.
+    """Yield server-sent events, up to the terminal one that nothing comes after.
 
     It ends early where the key that asked for it is revoked, be it by another process.
     """
@@ -79,7 +79,7 @@ def _spelled(event: Event) -> str:
 
 
 def _last_seen(request: Request) -> int:
-    """Return the number of the event after which a broken stream goes on.
+    """Read the number of the event after which a broken stream continues.
 
     Raises:
         RequestError: `INVALID_REQUEST`.

@@ -59,7 +59,7 @@ def described(
     errors: Sequence[ErrorCode] = (),
     holds: bool = False,
 ) -> dict[str, Any]:
-    """Return what a route says of itself, as arguments of FastAPI's decorators.
+    """Describe a route, as arguments of FastAPI's decorators.
 
     Args:
         operation_id: area and verb, such as `runs_create`.
@@ -100,7 +100,7 @@ def described(
 
 
 def document_of(routes: Sequence[BaseRoute]) -> dict[str, Any]:
-    """The document of some routes, in which the bodies that are read by hand are described too."""
+    """Build the document of some routes, and of the bodies that they read by hand."""
     made = get_openapi(
         title="Capability Routing Service",
         version="1",

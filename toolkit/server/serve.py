@@ -1,4 +1,4 @@
-"""Serves an engine with uvicorn until it is told to stop, and stops cleanly."""
+"""The server: runs an engine with uvicorn until it is told to stop, and stops cleanly."""
 
 import asyncio
 import gc
@@ -20,21 +20,21 @@ BACKLOG = 2048
 
 
 class _Server(uvicorn.Server):
-    """Says when it answers requests; the signals are left to `serve`."""
+    """A uvicorn server that tells when it answers requests; signals are left to `serve`."""
 
     def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
         super().__init__(config)
         self._on_ready = on_ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to listen."""
+        """Start listening."""
         await super().startup(sockets)
         if self.started:
             self._on_ready()
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Take an address, before anything is opened for it; nobody is listened to yet.
+    """Bind an address, before anything is opened for it; nothing listens on it yet.
 
     Raises:
         ServiceError: `UNAVAILABLE` when it is taken or cannot be had.

@@ -1,4 +1,4 @@
-"""What the server tells whoever watches it: one exchange of request and answer at a time."""
+"""Telemetry of the server: observers are told of one exchange of request and response at a time."""
 
 import re
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ _KEY = re.compile(r"bearer sk_live_[\w-]{16,}([\w-]{4})", re.I | re.A)
 
 @dataclass(slots=True, eq=False)
 class Exchange:
-    """A request and its answer, as far as they may be told of: no bodies, queries or keys.
+    """A request and its response, as far as observers may know: no bodies, queries or keys.
 
     Attributes:
         method: as sent where it is one of HTTP's, else `OTHER`.
@@ -50,15 +50,15 @@ class Exchange:
 
 
 class RequestObserver(Protocol):
-    """Watches a server; whatever it does must neither wait nor raise."""
+    """An observer of a server; it must neither wait nor raise."""
 
     def request(self, exchange: Exchange) -> AbstractContextManager[object]:
-        """Around one exchange, up to the last byte of the answer."""
+        """Enter a context around one exchange, up to the last byte of the response."""
         ...
 
 
 class Templates:
-    """The paths that are served, by what callers ask for: not every request reaches its route.
+    """The served paths, matched by request: not every request reaches its route.
 
     >>> Templates(["/v1/runs", "/v1/runs/{id}"]).of("/v1/runs/run_01")
     '/v1/runs/{id}'
@@ -86,7 +86,7 @@ class Templates:
 
 
 class Observed:
-    """ASGI middleware that has somebody watch every exchange."""
+    """ASGI middleware that has an observer watch every exchange."""
 
     def __init__(self, app: ASGIApp, observer: RequestObserver, paths: Iterable[str]) -> None:
         self._app = app
@@ -137,12 +137,12 @@ class Observed:
 
 
 def _code_in(body: bytes) -> str | None:
-    """Return the code that an answer in our envelope begins with."""
+    """Return the error code that a body in our envelope begins with."""
     found = _CODE.match(body)
     return found[1].decode() if found else None
 
 
 def _last4(authorization: str) -> str | None:
-    """Return the last characters of a key of ours; of what is none, nothing is told."""
+    """Return the last characters of a key of ours; none for anything else."""
     found = _KEY.fullmatch(authorization.strip())
     return found[1] if found else None

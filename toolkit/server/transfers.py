@@ -1,4 +1,4 @@
-"""Files on their way: uploads wait on disk until they are whole, downloads are read as they go."""
+"""Uploads, stored in a file on disk until complete, and downloads, read as they are sent."""
 
 import asyncio
 import re
@@ -29,7 +29,7 @@ RETRY_AFTER_S = 5.0
 
 
 class Uploads:
-    """ASGI middleware that takes uploads in to a temporary file, so many bytes of each key."""
+    """ASGI middleware that writes uploads to a temporary file, so many bytes for each key."""
 
     def __init__(self, app: ASGIApp, engine: Engine) -> None:
         self._app = app
@@ -53,7 +53,7 @@ class Uploads:
             await error_response(error, scope["state"]["request_id"])(scope, receive, send)
 
     def _announced(self, scope: Scope) -> int:
-        """How large a body is said to be, at most as large as it may be.
+        """Read the declared size of a body; the most it may be, where none is declared.
 
         Raises:
             RequestError: `PAYLOAD_TOO_LARGE`.
@@ -68,7 +68,7 @@ class Uploads:
 
     @contextmanager
     def _place(self, key_id: str, size_bytes: int) -> Iterator[None]:
-        """Count an upload while it is on its way.
+        """Count an upload while it is under way.
 
         Raises:
             ServiceError: `RATE_LIMITED` for more than one key may have on its way.
@@ -101,7 +101,7 @@ class Uploads:
             ) from error
 
     async def _take_in(self, receive: Receive, file: IO[bytes]) -> int:
-        """Write a body to a file, and tell its size.
+        """Write a body to a file, and return its size.
 
         Raises:
             RequestError: `PAYLOAD_TOO_LARGE`, `INVALID_REQUEST` for one that breaks off.
@@ -123,13 +123,13 @@ class Uploads:
 
 
 async def _listen() -> Message:
-    """Return what a caller sends behind a body: nothing."""
+    """Wait for a message after the body, which never comes."""
     await asyncio.Event().wait()  # until whoever asks is cancelled
     raise AssertionError("unreachable")
 
 
 class Downloads:
-    """Reads artifacts' bytes as they are taken, so many at once for each key.
+    """Reader of artifacts' bytes as they are sent, so many downloads at once for each key.
 
     Args:
         engine: that has them.
@@ -156,7 +156,7 @@ class Downloads:
     async def read_on(
         self, caller: Principal, artifact_id: str, first: bytes, start: int, end: int
     ) -> AsyncIterator[bytes]:
-        """Read on, a chunk each time that whoever takes them has taken the last.
+        """Yield the bytes chunk by chunk, each once the one before was taken.
 
         Args:
             caller: whose artifact it is, and by which key.

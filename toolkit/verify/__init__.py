@@ -1,4 +1,4 @@
-"""Finding out whether vendors still answer as the toolkit expects: one cheapest call of each kind.
+"""Verification that vendors answer as the toolkit expects, by one cheapest call of each kind.
 
 `checks` says what would be asked and asks it through the client, `answers` compares what came back,
 member by member, with what the vendor's flow reads and with what the sandbox answers.

@@ -1,4 +1,4 @@
-"""Comparing a vendor's answers with those the sandbox gives: the members, their types, endings."""
+"""Comparison of a vendor's answers with those of the sandbox: members, types, endings."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -46,7 +46,7 @@ ENDINGS = {
 
 @dataclass(slots=True)
 class Comparison:
-    """How a vendor's answers differ from what is expected, each a line.
+    """The differences between a vendor's answers and what is expected, each a line.
 
     Attributes:
         missing: members that the vendor's flow reads, and that are not there.
@@ -62,7 +62,7 @@ class Comparison:
 
     @property
     def differs(self) -> bool:
-        """Whether anything differs that the toolkit relies on."""
+        """True if anything differs that the toolkit relies on."""
         return bool(self.missing or self.changed or self.unknown_endings)
 
 
@@ -97,7 +97,7 @@ def compare(
 
 
 def read_members(vendor: Vendor, kind: str, exchanges: Sequence[Exchange]) -> list[Path]:
-    """The members of a vendor's answers that its flow reads: without one, it answers otherwise."""
+    """Find the members of a vendor's answers that its flow depends on."""
     whole = [each.response() for each in exchanges]
     usual = _outcome(vendor, kind, whole)
     read: list[Path] = []
@@ -113,7 +113,7 @@ def read_members(vendor: Vendor, kind: str, exchanges: Sequence[Exchange]) -> li
 
 
 def _outcome(vendor: Vendor, kind: str, answers: list[httpx.Response]) -> str:
-    """Return what a vendor's flow makes of answers: its reply or its failure, spelled out."""
+    """Describe what a vendor's flow makes of answers: its reply or its failure."""
     operation = OPERATIONS[kind]
     model = vendor.model_for(kind)
     access = Access(vendor.base_urls, "", model.id if model else "", vendor=vendor.id)
@@ -152,7 +152,7 @@ def _json(exchange: Exchange) -> object:
 
 
 def _walk(value: object, path: Path = ()) -> Iterator[tuple[Path, object]]:
-    """Yield every member with its path; of a list, the first item stands for all."""
+    """Yield every member with its path; of a list, only the first item."""
     if isinstance(value, dict):
         for name, inner in value.items():
             yield (*path, name), inner
@@ -184,7 +184,7 @@ def _spelled(path: Path) -> str:
 
 
 def _outermost(names: list[str]) -> list[str]:
-    """Return the names without those that stand inside another one of them."""
+    """Return the names, leaving out those inside another one of them."""
     known = set(names)
     return [
         name

@@ -1,4 +1,4 @@
-"""What is asked of each connected vendor, what it may cost, and what came of it."""
+"""The checks of each connected vendor: the calls, what they may cost, and their results."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -31,7 +31,7 @@ UNPRICED = "its price is not known, so it comes on top of --max-cost"
 
 @dataclass(slots=True)
 class Check:
-    """One kind of call at one vendor.
+    """A check of one kind of call at one vendor.
 
     Attributes:
         result: `planned` before the call; then `ok`, `differs` from what is expected, `failed`, or
@@ -59,7 +59,7 @@ class Check:
 
 @dataclass(slots=True)
 class Report:
-    """What was asked and what came of it.
+    """A report of the checks and their results.
 
     Attributes:
         live: whether anything was asked; else it is what would be.
@@ -75,12 +75,12 @@ class Report:
 
     @property
     def sound(self) -> bool:
-        """Whether something was asked, or could be, and nothing differs or failed."""
+        """True if a check ran, or could, and nothing differs or failed."""
         results = {check.result for check in self.checks}
         return bool(results & {"ok", "planned"}) and not results & {"differs", "failed"}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the report as JSON has it."""
+        """Return the report as JSON values."""
         return asdict(self)
 
 
@@ -93,7 +93,7 @@ def verify(
     cassette: Path | None = None,
     tell: Callable[[Check], None] = lambda _check: None,
 ) -> Report:
-    """Ask each connected vendor for the least of each kind, within a budget, and compare.
+    """Call each connected vendor once for each kind, within a budget, and compare.
 
     Args:
         settings: where the connections are kept, and how vendors are reached.
@@ -134,14 +134,14 @@ def verify(
 
 @dataclass(slots=True)
 class _Side:
-    """A client and the file that its vendors' answers go to."""
+    """A client and the cassette that its vendors' answers are recorded to."""
 
     client: Client
     tape: Path
     audio: Path | None
 
     def run(self, check: Check, room_usd: float | None) -> tuple[Any, list[Exchange]]:
-        """Make the call of a check; what was answered to it."""
+        """Make the call of a check, and return its result and the recorded exchanges."""
         capability, fields = ASKED[check.kind]
         if check.kind == "clone" and self.audio is not None:
             fields = fields | {"reference_audio": self.client.artifacts.upload(self.audio).id}
@@ -167,7 +167,7 @@ def _opened(settings: Settings, tape: Path | None, mode: Mode) -> Client:
 
 
 def _planned(client: Client, max_cost_usd: float, with_clone: bool) -> Iterator[Check]:
-    """Yield what would be asked, each with what it may cost."""
+    """Yield the checks, each with what it may cost."""
     for provider in client.providers.list():
         if not provider.record.connected:
             continue
@@ -212,7 +212,7 @@ def _price(client: Client, check: Check, max_cost_usd: float) -> None:
 
 
 def _price_clone(client: Client, check: Check, max_cost_usd: float) -> None:
-    """Price one voice by the catalogue: what it is made of is not here before it is asked for."""
+    """Price one voice by the catalogue: the sample is not here before it is asked for."""
     offered = (one.record for one in client.catalog.models())
     model = next(m for m in offered if (m.provider, m.kind) == (check.provider, check.kind))
     check.model = model.model
@@ -223,7 +223,7 @@ def _price_clone(client: Client, check: Check, max_cost_usd: float) -> None:
 
 
 def _keep_to(check: Check, room_usd: float) -> None:
-    """Leave a check out whose call may come to more than is left."""
+    """Skip a check whose call may come to more than is left."""
     if check.bound_usd is not None and check.bound_usd > room_usd:
         check.result = "skipped"
         check.notes = [
@@ -233,7 +233,7 @@ def _keep_to(check: Check, room_usd: float) -> None:
 
 
 def _carry_out(check: Check, here: _Side, there: _Side, room_usd: float) -> None:
-    """Ask, and compare what came back with what the sandbox answers to the same."""
+    """Run a check, and compare the answers with those of the sandbox."""
     _keep_to(check, room_usd)
     if check.result == "skipped":
         return

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class AsyncClient:
-    """Speaks `/v1` to whatever serves it.
+    """A client that speaks `/v1` to whatever serves it.
 
     Args:
         base_url: the service's address, with or without `/v1`; `TOOLKIT_BASE_URL` by default.
@@ -83,14 +83,14 @@ class AsyncClient:
 
     @cached_property
     def account(self) -> "AsyncAccounts":
-        """The account, its keys, and how an account is made."""
+        """The account and its keys."""
         from toolkit.client._async.areas.account import AsyncAccounts
 
         return AsyncAccounts(self._http)
 
     @cached_property
     def providers(self) -> "AsyncProviders":
-        """The vendors that there are."""
+        """The vendor catalogue."""
         from toolkit.client._async.areas.providers import AsyncProviders
 
         return AsyncProviders(self._http)
@@ -104,7 +104,7 @@ class AsyncClient:
 
     @cached_property
     def capabilities(self) -> "AsyncCapabilities":
-        """What can be asked for."""
+        """The capabilities that can be asked for."""
         from toolkit.client._async.areas.capabilities import AsyncCapabilities
 
         return AsyncCapabilities(self._http)
@@ -118,7 +118,7 @@ class AsyncClient:
 
     @cached_property
     def jobs(self) -> "AsyncJobs":
-        """What executes a capability."""
+        """The jobs, each of which executes a capability."""
         from toolkit.client._async.areas.jobs import AsyncJobs
 
         return AsyncJobs(self._http)
@@ -139,7 +139,7 @@ class AsyncClient:
 
     @cached_property
     def plans(self) -> "AsyncPlans":
-        """What a task would do."""
+        """The plans of what a task would do."""
         from toolkit.client._async.areas.plans import AsyncPlans
 
         return AsyncPlans(self._http)
@@ -174,7 +174,7 @@ class AsyncClient:
 
     @cached_property
     def catalog(self) -> "AsyncCatalog":
-        """What can be rented or asked for, with list prices."""
+        """The GPUs and models that can be had, with list prices."""
         from toolkit.client._async.areas.catalog import AsyncCatalog
 
         return AsyncCatalog(self._http)
@@ -188,21 +188,21 @@ class AsyncClient:
 
     @cached_property
     def usage(self) -> "AsyncUsage":
-        """What was used, and what it cost."""
+        """The usage, and its cost."""
         from toolkit.client._async.areas.usage import AsyncUsage
 
         return AsyncUsage(self._http)
 
     @cached_property
     def billing(self) -> "AsyncBillings":
-        """Who bills what."""
+        """The bills of each vendor."""
         from toolkit.client._async.areas.billing import AsyncBillings
 
         return AsyncBillings(self._http)
 
     @cached_property
     def artifacts(self) -> "AsyncArtifacts":
-        """What work has made, and what was uploaded for it."""
+        """The artifacts that work has made or that were uploaded for it."""
         from toolkit.client._async.areas.artifacts import AsyncArtifacts
 
         return AsyncArtifacts(self._http)
@@ -222,7 +222,7 @@ class AsyncClient:
         cache: bool | None = None,
         fallback_on_rejection: bool | None = None,
     ) -> "RouteView":
-        """The choice that a run would get, and why each vendor and model was kept or dropped.
+        """Return the choice a run would get, and why each vendor and model was kept or dropped.
 
         Takes what `runs.create` takes, and spends nothing.
 
@@ -294,7 +294,7 @@ class AsyncClient:
         *,
         max_wait_s: float | None = None,
     ) -> Any:
-        """What the service tells of something, as the JSON that it is: no record is made of it.
+        """Read a path of the service as plain JSON: no record is made of it.
 
         Args:
             path: where it is, below `/v1`, such as `/runs`.
@@ -312,7 +312,7 @@ class AsyncClient:
         return self._http.access
 
     async def aclose(self) -> None:
-        """Let go of the service; what is under way there goes on."""
+        """Close the connections; what is under way on the service goes on."""
         await self._http.aclose()
         if self._on_close is not None:
             self._on_close()

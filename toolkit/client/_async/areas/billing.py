@@ -1,4 +1,4 @@
-"""`client.billing`: what vendors bill."""
+"""`client.billing`: the bills of vendors."""
 
 from toolkit.client import _wire
 from toolkit.client._async.http import AsyncHttp
@@ -15,7 +15,7 @@ class AsyncBillings:
     async def get(
         self, month: str | None = None, *, by_key: bool = False, by_account: bool = False
     ) -> BillingView:
-        """Return what each vendor bills for a month, as this service saw it.
+        """Read what each vendor bills for a month, as this service saw it.
 
         Args:
             month: such as `2026-11`; the present one by default.

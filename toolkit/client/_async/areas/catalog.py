@@ -13,7 +13,7 @@ class AsyncCatalog:
         self._http = http
 
     async def gpus(self) -> Collection[Shown[Gpu]]:
-        """The GPUs of the cloud that is connected, by the id that a compute's `gpu_type` takes.
+        """List the GPUs of the connected cloud, by the id that a compute's `gpu_type` takes.
 
         Raises:
             RequestError: `CREDENTIALS_MISSING`.
@@ -22,6 +22,6 @@ class AsyncCatalog:
         return Collection([Shown(gpu, "GPU") for gpu in found], "GPUs")
 
     async def models(self) -> Collection[Shown[CatalogModel]]:
-        """Return every vendor's models with their list prices."""
+        """List every vendor's models with their list prices."""
         found, _ = await self._http.page(CatalogModel, "/catalog/models")
         return Collection([Shown(model, "Model") for model in found], "models")

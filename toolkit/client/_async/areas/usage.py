@@ -1,4 +1,4 @@
-"""`client.usage`: what was used."""
+"""`client.usage`: usage summaries."""
 
 from collections.abc import Sequence
 from datetime import date
@@ -22,7 +22,7 @@ class AsyncUsage:
         first: date | str | None = None,
         last: date | str | None = None,
     ) -> UsageLines:
-        """Return what was used, summed up: a line for each that is alike in all it is grouped by.
+        """Sum up what was used: a line for each group that is alike in all it is grouped by.
 
         Args:
             group_by: of `day`, `capability`, `provider`, `connection`, `agent` and `key`. With
