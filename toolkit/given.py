@@ -62,7 +62,7 @@ def document_of(text: str, where: str) -> dict[str, Any]:
     import yaml
 
     try:
-        # YAML has nearly all of JSON, but reads an escaped character of two halves as the halves.
+        # YAML has nearly all of JSON, but reads an escaped surrogate pair as two characters.
         found = json.loads(text)
     except ValueError:
         try:

@@ -44,8 +44,8 @@ class OpenedFor:
     """Options for opening a data directory, beside new work.
 
     Attributes:
-        take_up: whether what was left lying is taken up: true even in a copy, false nowhere.
-        read_only: only to look at what is there, of all accounts.
+        take_up: whether unfinished work is resumed: true even in a copy, false nowhere.
+        read_only: only read what is there, of all accounts.
     """
 
     take_up: bool | None = None
@@ -55,8 +55,8 @@ class OpenedFor:
 class EngineThread:
     """An engine and its `/v1` app on a daemon thread with an event loop of its own.
 
-    So plain calls work inside Jupyter's running loop, a cell that blocks stalls no workflow, and
-    an interrupt ends the wait and not the work.
+    This way plain calls work inside Jupyter's running loop, a cell that blocks stalls no workflow,
+    and an interrupt ends the wait and not the work.
     """
 
     def __init__(
@@ -102,13 +102,13 @@ class EngineThread:
             take_up=opened_for.take_up,
             read_only=opened_for.read_only,
         )
-        # Not on the caller's: FastAPI silences warnings meanwhile, which two threads must not.
+        # Not on the caller's thread: FastAPI changes warning filters, which is not thread-safe.
         return engine, create_app(engine)
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._loop.run_forever()
-        # Answers that nobody waits for any more; a task left pending would be complained about.
+        # Responses that nobody waits for any more; asyncio would warn of tasks left pending.
         left = asyncio.all_tasks(self._loop)
         for task in left:
             task.cancel()
@@ -179,8 +179,8 @@ _OPEN: set[EngineThread] = set()  # the engines of this process
 def _close_all() -> None:
     """Close all engines as the interpreter ends; failures are only logged.
 
-    Everything acknowledged is durable already: an engine that could not be closed is taken for one
-    that died, and its work goes on when the directory is opened again.
+    Everything acknowledged is durable already: an engine that could not be closed is treated as one
+    that crashed, and its work is resumed when the directory is opened again.
     """
     try:
         _wait_for_threads()
@@ -194,7 +194,7 @@ def _close_all() -> None:
 
 def _wait_for_threads() -> None:
     """Wait for a script's threads to end, as the interpreter does; they need the engines."""
-    # Those of executors end when they are told to, which is after this.
+    # Threads of executors end at their shutdown, which is after this.
     idle = {*getattr(executors, "_threads_queues", ()), threading.current_thread()}
     while _OPEN:
         busy = [t for t in threading.enumerate() if not t.daemon and t not in idle]
@@ -213,8 +213,8 @@ def _threads_start() -> bool:
     return True
 
 
-# `atexit` comes after executors were shut down, which engines need to put their work away; what is
-# registered here comes before, the last one first. The name is private, and there since 3.9.
+# `atexit` runs after the shutdown of executors, which engines need to store their work; functions
+# registered here run before, the last one first. The name is private, and there since 3.9.
 getattr(threading, "_register_atexit", atexit.register)(_close_all)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_OPEN.clear)  # their threads stay with the parent
@@ -345,7 +345,7 @@ class _Embedded:
         return self._thread is not None and self._thread.engine.is_held
 
     def take_up(self, id: str) -> None:  # noqa: A002 - the contract's word
-        """Go on with one run, workflow or task that another process left lying.
+        """Resume one run, workflow or task that another process left unfinished.
 
         Nothing is done where it is being worked on, or where the directory is a copy.
         """
@@ -363,7 +363,7 @@ def _joined(client: C, thread: EngineThread) -> C:
     """Attach an engine to the client that owns it."""
     client._thread = thread
     for name in thread.engine.capabilities.names():
-        client.capabilities._meet(name)  # so that they complete before any was read
+        client.capabilities._meet(name)  # so that completion knows them before any was read
     folder = thread.engine.settings.data_dir
     client._http.access = replace(client.access, data_dir=folder)
     world = "in the sandbox" if thread.engine.settings.sandbox else "embedded"
@@ -394,7 +394,7 @@ class Client(_Embedded, clients.Client):
         """Open the embedded engine, with nothing to set up.
 
         Args:
-            data_dir: where everything is kept; `./.toolkit` unless told otherwise.
+            data_dir: the directory of all data; `./.toolkit` by default.
             sandbox: use the simulated vendor cloud: no keys, no network, no bills.
             settings: more settings, such as vendors' base URLs.
             registry: other capabilities and vendors than the built-in and installed ones.
@@ -403,10 +403,10 @@ class Client(_Embedded, clients.Client):
             cassette: the YAML file that vendors' answers are written to or played from.
             mode: of the cassette. `replay` answers from the file alone, without network and keys;
                 `record` makes it anew; `auto` replays what is known and records what is new.
-            take_up: whether work that another process left lying is gone on with: as far as its
-                secrets are there, unless told otherwise, and not in a copy of a directory; true
-                makes a copy a directory of its own and goes on; false goes on with nothing.
-            read_only: only look at what is there, of all accounts; nothing is written.
+            take_up: whether work that another process left unfinished is resumed. By default, as
+                far as its secrets are there, and not in a copy of a directory; true makes a copy a
+                directory of its own and resumes; false resumes nothing.
+            read_only: only read what is there, of all accounts; nothing is written.
 
         Raises:
             ServiceError: `UNAVAILABLE` when the data directory or the cassette cannot be used.

@@ -54,9 +54,9 @@ async def open_engine(
         faults: what goes wrong in the sandbox.
         cassette: the file that answers are written to or played from; none means neither.
         mode: of the cassette: `replay`, `record` or `auto`.
-        observer: who is told of workflows, jobs, calls and commits; nobody by default.
-        take_up: whether what was left lying is taken up: true even in a copy, false nowhere.
-        read_only: only look at what is there, of all accounts.
+        observer: the observer of workflows, jobs, calls and commits; none by default.
+        take_up: whether unfinished work is resumed: true even in a copy, false nowhere.
+        read_only: only read what is there, of all accounts.
 
     Raises:
         ServiceError: `UNAVAILABLE` when the data directory or the cassette cannot be used.
@@ -91,7 +91,7 @@ async def open_engine(
         transport=transport,
         resolver=resolver,
         registry=registry,
-        # A replay has to ask whom the recording asked, and nothing takes as long in it.
+        # A replay has to call the vendors of the recording, though no call takes as long in it.
         reproducible=tape is not None,
         observer=observer,
         take_up=take_up,
@@ -102,8 +102,8 @@ async def open_engine(
 async def look(settings: Settings, kept: Mapping[str, Sequence[Row]]) -> list[Finding]:
     """Compare what the connected GPU clouds have with what a data directory knows of them.
 
-    Only the clouds' conventional variables and those that the operator allows are resolved: a
-    pointer of somebody else's must not have other values sent to a vendor.
+    Only the clouds' conventional variables and those that the operator allows are resolved: an
+    account's pointer must not have other values sent to a vendor.
 
     Args:
         settings: how vendors are reached.

@@ -45,7 +45,7 @@ class Timeouts(BaseModel):
     """Timeouts of one call, in seconds; those not given are as elsewhere.
 
     Attributes:
-        connect_s: until the connection stands.
+        connect_s: until the connection is established.
         first_byte_s: until the answer begins.
         total_s: until its last byte.
     """
@@ -91,7 +91,7 @@ class VendorSettings(BaseModel):
         base_urls: its hosts by name, over the vendor's own; `api` is the main one.
         models: by kind of operation, the one model to ask for, or a model for each tier
             (`economy`, `standard`, `premium`).
-        prices: of text models, over the list prices; `"*"` stands for every one without its own.
+        prices: of text models, over the list prices; `"*"` is for every model without its own.
         timeouts: of its calls, over those of capabilities.
         max_concurrent_calls: of one connection.
     """
@@ -120,7 +120,7 @@ class Settings(BaseSettings):
     working directory.
 
     Attributes:
-        data_dir: where everything is kept.
+        data_dir: the directory of all data.
         durability: `full` has each commit on the disk before it is acknowledged.
         artifact_url: where artifacts' bytes go, by fsspec; beside the database if not given.
         sandbox: simulated vendors: no keys, no bills.
@@ -138,7 +138,7 @@ class Settings(BaseSettings):
         max_concurrent_jobs: of the process.
         max_concurrent_jobs_per_account: of them, for one account.
         first_byte_timeout_s: until a vendor's answer begins.
-        connect_timeout_s: until a connection to a vendor stands.
+        connect_timeout_s: until a connection to a vendor is established.
         retry_base_s: the longest first wait between tries of a call; it doubles each time.
         retry_cap_s: a vendor that asks for a longer wait is not tried again, but the next one.
         breaker_cooldown_s: the first wait of an open breaker; it doubles, up to a minute.
@@ -272,7 +272,7 @@ class Settings(BaseSettings):
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
 
     def names_engine(self) -> bool:
-        """Tell whether an engine right here was named: its folder was set, or the sandbox."""
+        """Tell whether an embedded engine is configured: its folder was set, or the sandbox."""
         return self.sandbox or "data_dir" in self.model_fields_set
 
     def calls_at_once(self, vendor_id: str) -> int:

@@ -162,7 +162,7 @@ def create_account(
     from toolkit.store import Store
     from toolkit.store.directory import find_database
 
-    find_database(data_dir)  # a key of a directory that no server has is no use
+    find_database(data_dir)  # a key is of no use in a directory that no server has
     try:
         request = AccountCreate(email=email)
     except ValueError:
@@ -170,7 +170,7 @@ def create_account(
 
     async def made() -> AccountCreated:
         settings = Settings(data_dir=data_dir)
-        # Not an engine: that would take up what is left lying here, with this shell's variables.
+        # Not an engine: that would resume work left in the directory, with this shell's variables.
         store = await Store.open(
             settings.data_dir, durability=settings.durability, artifact_url=settings.artifact_url
         )
@@ -199,7 +199,7 @@ def known_accounts(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]
 
     try:
         known = newest_ids(Path(ctx.params.get("data_dir") or ".toolkit"), "accounts", 50)
-    except sqlite3.Error:  # who types is not to be disturbed
+    except sqlite3.Error:  # no error may disturb typing
         return []
     return [(email, said) for email, said in known if email.startswith(incomplete)]
 

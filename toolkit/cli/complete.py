@@ -1,8 +1,8 @@
 """Shell completion: values that are offered after the Tab key, by the type of the parameter.
 
-Closed sets are `Literal` types, and complete by themselves. Here is what is to be looked up: at the
-server that the line names so far, or in the data directory right here. Whatever fails, or takes too
-long, offers nothing: who types is not to be disturbed.
+Closed sets are `Literal` types, and complete by themselves. The values here are looked up: at the
+server that the line names so far, or in the local data directory. A lookup that fails, or takes too
+long, offers nothing, so that it does not disturb typing.
 """
 
 import logging
@@ -22,7 +22,7 @@ PATIENCE_S = 1.5  # for a server
 MOST = 50
 Found: TypeAlias = Iterable[tuple[str, str]]
 Completion: TypeAlias = Callable[[typer.Context, str], list[tuple[str, str]]]
-# What a record is told by, beside its state.
+# The fields that describe a record, beside its state.
 _NAMES = ("name", "title", "provider", "objective", "capability", "media_type")
 
 
@@ -34,7 +34,7 @@ def _quietly(find: Callable[[typer.Context, str], Found]) -> Completion:
         logging.disable(logging.CRITICAL)
         try:
             found = list(find(ctx, incomplete))
-        except Exception:  # whatever it is, the line is still being typed
+        except Exception:  # no error may disturb typing
             return []
         finally:
             logging.disable(before)
@@ -68,7 +68,7 @@ def _read(ctx: typer.Context, path: str, **params: str | int) -> Any:
         except Exception:  # as above
             return
 
-    # Left behind when it takes too long: looking up a name, or a keyring, cannot be ended.
+    # Abandoned when it takes too long: a lookup of a host, or in a keyring, cannot be cancelled.
     asking = threading.Thread(target=ask, daemon=True)
     asking.start()
     asking.join(PATIENCE_S)

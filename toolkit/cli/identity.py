@@ -13,8 +13,8 @@ OPTIONS = {"address": "--base-url", "key": "--api-key-env", "profile": "--profil
 def identity_of(shell: Shell) -> dict[str, Any]:
     """Ask the service who the caller is, and add where address and key came from.
 
-    `key` is the key's name, `address` is none for an engine right here, `data_dir` is none for a
-    server and for an engine that leaves nothing.
+    `key` is the key's name, `address` is none for an embedded engine, `data_dir` is none for a
+    server and for an engine in a temporary folder.
     """
     account, health = shell.read("/account"), shell.client.read("/health", max_wait_s=0.0)
     access, key = shell.client.access, account.get("key") or {}

@@ -24,7 +24,7 @@ class Home:
     Attributes:
         module: the name of the module below `toolkit`.
         member: the function, or the `typer.Typer` of a group, in it.
-        panel: the heading that it stands under in the help.
+        panel: the heading of it in the help.
         hidden: whether the help leaves it out.
     """
 

@@ -181,7 +181,7 @@ def change(data_dir: Path, make: "Callable[[AccountAdmin], Awaitable[T]]") -> T:
 
     find_database(data_dir)
     settings = Settings(data_dir=data_dir)
-    # Not an engine: that would take up what is left lying here, with this shell's variables.
+    # Not an engine: that would resume work left in the directory, with this shell's variables.
     opening = partial(
         Store.open,
         settings.data_dir,

@@ -165,12 +165,12 @@ class WhereToLook(Where):
 def connected(where: Where, makes: Makes = "any") -> "Iterator[Client]":
     """Open a client of the engine or the server that the options name.
 
-    An engine right here takes up nothing that was left lying: who lists runs asks for no work.
+    An embedded engine resumes no work that was left: listing runs asks for none.
 
     Args:
         where: the options.
-        makes: which data directory is made for an engine right here, where there is none: `any`,
-            only the `default` one, or `none`: that engine begins with nothing, and leaves nothing.
+        makes: the data directories that are created where there are none: `any`, only the
+            `default` one, or `none`: that engine has an empty temporary folder.
 
     Raises:
         BadParameter: they name both, or a variable that is not set.
@@ -269,7 +269,7 @@ def looking_unless(
     """Make a command as `read_command`, unless `instead` can do without a client.
 
     Args:
-        instead: takes the `WhereToLook` and the command's own options; tells if it did all.
+        instead: takes the target and the command's own options; returns true if it did all.
     """
     return partial(_command, options=WhereToLook, makes="none", instead=instead)
 
@@ -300,7 +300,7 @@ def _command(
         )
         for option in shared
     ]
-    # What typer reads a command's options from.
+    # Typer reads a command's options from these.
     command.__signature__ = inspect.Signature([*own, *added])  # type: ignore[attr-defined]
     command.__annotations__ = {each.name: each.annotation for each in (*own, *added)}
     return command

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     Thing: TypeAlias = Shown[Any] | BaseModel | dict[str, Any]
 
-MOST = 200  # to a page
+MOST = 200  # items of a page
 A_LINE = 10_000  # columns, where a program reads: one row is one line
 _CONTROLS = {code: f"\\u{code:04x}" for code in (*range(32), *range(127, 160))}
 _UNESCAPED = {code: shown for code, shown in _CONTROLS.items() if code > 31}
@@ -41,8 +41,8 @@ class Output:
 
         Args:
             thing: a handle, a record, or the JSON of one.
-            rows: which of its lists of records comes first.
-            columns: of that list.
+            rows: the list of records in it that comes first.
+            columns: the columns of that list.
         """
         record = _recorded(thing)
         if self.as_json:
@@ -70,7 +70,7 @@ class Output:
         Args:
             things: handles, records, or the JSON of some.
             columns: names of fields.
-            row: makes of a record what the columns name.
+            row: a function that makes the values of the columns from a record.
         """
         records = [_recorded(thing) for thing in things]
         if self.as_json:
@@ -109,7 +109,7 @@ class Shell(Output):
 
         Args:
             path: below `/v1`.
-            params: the query; one that is none is left out.
+            params: the query, without those that are none.
         """
         given = {name: value for name, value in params.items() if value is not None}
         return self.client.read(path, given)
@@ -119,7 +119,7 @@ class Shell(Output):
 
         Args:
             path: below `/v1`.
-            limit: of a page; none for a list that has no pages.
+            limit: the size of a page; none for a list that has no pages.
         """
         cursor = None
         while True:
@@ -152,7 +152,7 @@ def print_rows(records: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> 
 
     head = [name.replace("_", " ") for name in columns]
     rows = [[_cell(name, record.get(name)) for name in columns] for record in records]
-    # What one copies is shown whole.
+    # Ids are never truncated: people copy them.
     print("\n".join(table_lines(head, rows, _room(), whole="id")))
 
 

@@ -20,7 +20,7 @@ class NodeRef:
     id: str
 
 
-# Those of the contract, but for the places: a body has a member for each of them.
+# Those of the contract, but for the placement: a body has a member for each of them.
 PLACES = ("endpoint_id", "compute_id")
 _OPTIONS = tuple(name for name in Options.model_fields if name not in PLACES)
 
@@ -29,7 +29,7 @@ class Workflow(Drawn):
     """A graph of capabilities to submit.
 
     Args:
-        name: what it is called.
+        name: its name.
         max_retries: retries of each node after it failed, 0 to 3.
         endpoint_id: the serverless endpoint that GPU work runs on.
         compute_id: the compute that GPU work runs on.
@@ -37,7 +37,7 @@ class Workflow(Drawn):
         max_cost_usd: what all nodes together may cost.
         deadline_s: fail rather than take longer, in seconds.
         cache: use the results of equal jobs again, and keep these for the next.
-        provider: who has to serve every node: a provider id, or a connection's `prv_` id.
+        provider: the provider of every node: a provider id, or a connection's `prv_` id.
         fallback_on_rejection: try the next vendor even with an input that one refused.
 
     >>> wf = Workflow("card")
@@ -89,7 +89,7 @@ class Workflow(Drawn):
         """Add a node.
 
         Args:
-            id: unique within the workflow.
+            id: the node's id, unique within the workflow.
             capability: a name, or `name@version`.
             depends_on: nodes added before, whose artifacts this one is given.
             input: the capability's input; or give its fields as keyword arguments.

@@ -36,7 +36,7 @@ MAX_WAIT_S = 60.0
 AWAY = frozenset({502, 503, 504})
 RETRY_CAP_S = 5.0
 LONG_POLL_S = 20
-PIECE_BYTES = 1024 * 1024  # of an artifact that is saved, each asked for alone
+PIECE_BYTES = 1024 * 1024  # of an artifact that is saved, each requested separately
 USER_AGENT = "capability-toolkit"
 
 
@@ -44,7 +44,7 @@ def authorities(cacert: str | Path | None) -> ssl.SSLContext:
     """Load the certificates of authorities: the machine's, or those of `SSL_CERT_FILE`.
 
     Args:
-        cacert: a file of certificates, in PEM, of others that vouch, too.
+        cacert: a file of further trusted certificates, in PEM.
 
     Raises:
         RequestError: `INVALID_REQUEST` for a file that holds none.
@@ -54,11 +54,11 @@ def authorities(cacert: str | Path | None) -> ssl.SSLContext:
 
 
 def verification(access: Access, cacert: str | Path | None) -> ssl.SSLContext:
-    """Choose the TLS context for an address; an empty one where nothing is encrypted.
+    """Choose the TLS context for an address; one without certificates for plain HTTP.
 
     Args:
         access: the address, and the certificates of its profile.
-        cacert: a file of certificates that was given, which goes before that of a profile.
+        cacert: a file of certificates, which takes precedence over that of a profile.
 
     Raises:
         RequestError: `INVALID_REQUEST` for a file that holds no certificates.
@@ -182,10 +182,9 @@ def unreachable(error: httpx.TransportError, url: httpx.URL, *, known: bool) -> 
     """Make the exception for a service that cannot be reached.
 
     Args:
-        error: what the transport says.
-        url: where the service should be.
-        known: whether it is there, for all that is known: a name that never led to anything, or a
-            server that never answered, may be mistyped.
+        error: the error of the transport.
+        url: the address of the service.
+        known: whether it has ever answered: an address that never did may be mistyped.
     """
     why, away = f"{type(error).__name__}); is it running, and is this its port?", True
     if "CERTIFICATE_VERIFY_FAILED" in str(error):
@@ -228,8 +227,8 @@ def _place(url: httpx.URL) -> str:
 def once(method: str, path: str, transport: object) -> dict[str, str]:
     """Make the header by which a request that is sent twice does its work once.
 
-    Reading and deleting are so by themselves, and keys are told a single time. Nothing is lost
-    between two threads, so an engine in this process need not keep its answers.
+    Reading and deleting are idempotent anyway, and a new key is shown only once. Nothing is lost
+    between two threads, so an embedded engine need not store its responses.
     """
     if method != "POST" or getattr(transport, "lossless", False):
         return {}
@@ -244,9 +243,9 @@ class Retries:
     """The retries of one request, which does its work once all the same.
 
     Args:
-        request: what is sent.
-        max_wait_s: how long a service that is away is waited for; none for an engine in this very
-            process, which is no server that is started again.
+        request: the request that is sent.
+        max_wait_s: how long to wait for a service that is away; none for an embedded engine,
+            which is not restarted as a server is.
     """
 
     def __init__(self, request: httpx.Request, max_wait_s: float | None) -> None:
@@ -259,14 +258,14 @@ class Retries:
         """Return the seconds until it is sent again; none where it is given up.
 
         Args:
-            error: how it failed.
-            sent: whether the service may have had it.
+            error: the error of the last attempt.
+            sent: whether the service may have received it.
         """
         request, attempt = self._request, self._attempt
         self._attempt += 1
         repeatable = request.method in ("GET", "DELETE") or "idempotency-key" in request.headers
         if self._max_wait_s is None or not error.is_away:
-            # New work is not pressed on a service that says it has enough of it.
+            # New work is not sent again to a service that is overloaded.
             again = error.code.retryable and (
                 request.method != "POST" or error.code is ErrorCode.UNAVAILABLE
             )
@@ -334,8 +333,8 @@ class Saving:
     """A download that writes an artifact to a file piece by piece, whole or not at all.
 
     Args:
-        path: of the file, or of a folder that it goes into under its own name.
-        artifact: what is written.
+        path: the file, or a folder that it is saved in under its own name.
+        artifact: the artifact that is written.
     """
 
     def __init__(self, path: str | Path, artifact: "Artifact") -> None:
@@ -380,7 +379,7 @@ class Saving:
             ServiceError: as `add`.
         """
         self.add(response.content)
-        # It refers to its answer: both would stay until the garbage collector comes.
+        # Stream and response refer to each other: break the cycle to free them at once.
         response.stream = httpx.ByteStream(b"")
 
     def add(self, data: bytes) -> None:

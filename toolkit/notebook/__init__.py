@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from toolkit.notebook.setup import ProviderSetup
     from toolkit.notebook.usage import UsageDashboard
 
-# Where each widget lives: a notebook that uses one does not import the others.
+# The module of each widget: a notebook that uses one does not import the others.
 _HOMES = {
     "CapabilityForm": "toolkit.notebook.capability",
     "ProviderSetup": "toolkit.notebook.setup",

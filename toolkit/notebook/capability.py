@@ -35,7 +35,7 @@ class CapabilityForm(Panel):
         preview, start, stop: the buttons.
         status: the state of the last run; empty before the first.
         run: the last run; none before the first.
-        result: what came of it.
+        result: the result of the last run.
 
     Raises:
         RequestError: `NOT_FOUND`.

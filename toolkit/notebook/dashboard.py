@@ -53,7 +53,7 @@ class TaskDashboard(Panel):
         return self.graph.snapshot() + self.review.snapshot()
 
     def close(self) -> None:
-        """End it with its graph and its review; the task goes on."""
+        """Close it with its graph and its review; the task goes on."""
         for part in (self.graph, self.review):
             if part is not None:
                 part.close()

@@ -121,7 +121,7 @@ class WorkflowEditor(Panel):
         return f"<pre>{escape(self.to_python())}</pre>"
 
     def close(self) -> None:
-        """End it with the graph it has submitted; the workflow itself goes on."""
+        """Close it with the graph it has submitted; the workflow itself goes on."""
         if self.graph is not None:
             self.graph.close()
         super().close()
@@ -207,7 +207,7 @@ class WorkflowEditor(Panel):
         known = {node["id"] for node in self.nodes}
         upstream = {n["id"]: [u for u in n["depends_on"] if u in known] for n in self.nodes}
         titles = {node["id"]: node["capability"] for node in self.nodes}
-        with suppress(ValueError):  # a cycle has no layers: it is told, and the last picture stays
+        with suppress(ValueError):  # a cycle has no layout: it is shown as a fault instead
             self.view.draw(titles, upstream)
         wrong = {self.nodes[i]["id"] for i in map(_place, self.faults) if i is not None}
         self.view.states = {

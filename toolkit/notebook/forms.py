@@ -12,8 +12,8 @@ from toolkit.contract.base import JsonObject
 from toolkit.contract.connections import looks_like_a_key
 from toolkit.notebook.panel import labelled
 
-LONG_TEXT = 400  # characters, from which on a field gets an area instead of a line
-SHORTEST_KEY = 20  # of a word within other text: `sk-learn` is none
+LONG_TEXT = 400  # characters, above which a field gets a text area instead of a line
+SHORTEST_KEY = 20  # characters of a word within other text: `sk-learn` is no key
 NOT_GIVEN = "(not given)"
 _WORDS = re.compile(rf"[A-Za-z0-9+/=_\-]{{{SHORTEST_KEY},}}")
 _ADDRESSES = re.compile(r"https?://\S+")
@@ -33,7 +33,7 @@ def holds_a_key(text: str) -> bool:
 def guarded(control: Any, tell: Tell, is_key: Callable[[str], bool] = holds_a_key) -> Any:
     """Have a text control emptied at once when a key is typed or pasted into it.
 
-    What it holds would stand in the saved notebook.
+    Its value would be in the saved notebook.
     """
 
     def look(change: Mapping[str, Any]) -> None:

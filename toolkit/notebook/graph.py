@@ -126,7 +126,7 @@ class WorkflowGraph(Panel):
             for node in self.nodes
         ]
 
-    # What follows runs on the feed's thread, and only sets traits.
+    # The methods below run on the feed's thread, and only set traits.
 
     def _follow_task(self) -> None:
         """Show each workflow of a task until that is over."""
@@ -212,7 +212,7 @@ class WorkflowGraph(Panel):
         self.retry.disabled = self.status not in ("failed", "cancelled") or self._task is not None
         self.rerun.disabled = not (over and self.selected) or self._task is not None
 
-    # What follows answers a person: it is asked for on a handler, and done behind it.
+    # The methods below answer a person: a handler starts them, and a thread runs them.
 
     def _choose(self) -> None:
         self._background.act(self._describe)

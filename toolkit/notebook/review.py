@@ -100,7 +100,7 @@ class TaskReview(Panel):
                 attempt += 1
         return found
 
-    # What follows runs on the feed's thread or behind a handler, and only sets traits.
+    # The methods below run on the feed's thread or that of actions, and only set traits.
 
     def _follow(self, after: int = 0) -> None:
         for event in follow(self.task, self._background.closed, after):
@@ -146,7 +146,7 @@ class TaskReview(Panel):
             self._shown[artifact_id] = pieces.artifact(Artifacts(self._http).get(artifact_id))
         return self._shown[artifact_id]
 
-    # What follows answers a person.
+    # The methods below are handlers.
 
     def _pass(self) -> None:
         self._background.act(lambda: self._judge("pass"))

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _LIKELY = re.compile(r"(KEY|TOKEN|SECRET|CREDENTIALS?)(_|$)", re.I)
-# Beginnings of keys that a variable's name does not have: what is typed is looked at letter by
-# letter, and a key must be gone before it is whole.
+# Beginnings of keys that a variable's name does not have: text is checked at each letter typed,
+# and a key must be cleared before it is complete.
 _BEGINNINGS = re.compile(r"^(sk-|sk_(live|test)|rpa_|xi-|AIza|AKIA|ASIA|eyJ|ghp_|gsk_|bearer\s)")
 KINDS = [
     ("variable of the environment", "environment"),

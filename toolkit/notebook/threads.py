@@ -8,7 +8,7 @@ from typing import Protocol
 from toolkit.contract.errors import ServiceError, ToolkitError
 from toolkit.contract.events import Event
 
-POLL_S = 2  # how long one request for events is held; so long a closed widget's thread may go on
+POLL_S = 2  # how long one request for events is held, and a closed widget's thread may go on
 MOST_FAILURES = 5
 Work = Callable[[], None]
 
@@ -19,7 +19,7 @@ class Background:
     All are daemons, so none keeps a kernel from ending.
 
     Args:
-        tell: shows a person one sentence; called on any thread.
+        tell: a function that shows a person one sentence; called on any thread.
     """
 
     def __init__(self, tell: Callable[[str], None]) -> None:
@@ -84,7 +84,7 @@ class Background:
         except ToolkitError as error:
             if not self.closed.is_set():
                 self._tell(str(error))
-        except Exception as error:  # a thread that dies tells nobody else
+        except Exception as error:  # nothing else would report the end of a thread
             if not self.closed.is_set():
                 self._tell(f"That did not work ({type(error).__name__}).")
 

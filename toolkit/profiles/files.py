@@ -15,8 +15,8 @@ from toolkit.profiles.secret import Secret
 FOLDER_VARIABLE = "TOOLKIT_CONFIG_DIR"
 APP_FOLDER = "capability-toolkit"
 SUFFIX = ".json"
-OTHERS = 0o077  # what the group and everybody else may do with a file
-# In lower case, as some file systems do not tell cases apart.
+OTHERS = 0o077  # the permissions of group and others on a file
+# In lower case, as some file systems ignore case.
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 
@@ -34,8 +34,8 @@ class Profile:
     Attributes:
         base_url: the address that the key was given for, without `/v1`.
         key_in: where the key is: the system's keyring, or this file.
-        account: whose key it is.
-        key_id: which of the account's keys.
+        account: the account of the key.
+        key_id: the id of the key.
         api_key: the key, where it is in this file.
         cacert: the path of a file of certificates that vouch for the server, beside others.
     """

@@ -20,9 +20,9 @@ log = logging.getLogger(__name__)
 
 SERVICE = "capability-toolkit"
 NO_KEYRING = "TOOLKIT_NO_KEYRING"
-RECOMMENDED = 1  # backends below that keep nothing, or in the clear
+RECOMMENDED = 1  # backends below that store nothing, or store in the clear
 # A keyring may ask a person to unlock it, perhaps where nobody looks.
-NOTICE_S = 3.0  # until it is said what is waited for
+NOTICE_S = 3.0  # until a message says what is waited for
 PATIENCE_S = 60.0  # until it is given up
 
 
@@ -45,7 +45,7 @@ def _ask(what: "Callable[[KeyringBackend], T]") -> T:
     """Call the keyring on a thread that can be abandoned: a prompt of its own may never end.
 
     Raises:
-        NoKeyError: it is not to be asked, there is none, it fails, or gives no answer in time.
+        NoKeyError: it is switched off, there is none, it fails, or gives no answer in time.
     """
     if os.environ.get(NO_KEYRING, "").strip().lower() not in ("", "0", "false"):
         raise NoKeyError(f"{NO_KEYRING} is set")

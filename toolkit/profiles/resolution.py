@@ -8,10 +8,10 @@ The first of these that there is decides; each has the key that goes with it:
 | `base_url`, given | `TOOLKIT_API_KEY` |
 | `TOOLKIT_BASE_URL` | `TOOLKIT_API_KEY` |
 | the profile that `TOOLKIT_PROFILE` names | the profile's |
-| an engine right here, where settings name it (commands and magics alone) | none is needed |
+| an embedded engine, where settings name it (commands and magics only) | none is needed |
 | the profile `default` | the profile's |
 
-A key that is given (`api_key`) goes before all of them. A profile's key goes to no other address.
+A key that is given (`api_key`) wins over all of them. A profile's key is sent to no other address.
 """
 
 import os
@@ -134,7 +134,7 @@ def names_server(base_url: str | None = None, profile: str | None = None) -> boo
         return True
     from toolkit.settings import Settings
 
-    # A folder's own settings, or a variable, are nearer than what is so everywhere.
+    # A folder's own settings, or a variable, win over settings that hold everywhere.
     return not Settings().names_engine()
 
 

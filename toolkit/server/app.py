@@ -25,7 +25,7 @@ from toolkit.server.transfers import Downloads, Uploads
 
 @cache
 def area_routes() -> tuple[Route, ...]:
-    """Return the routes of all areas, which every app of a process shares.
+    """Collect the routes of all resources, which every app of a process shares.
 
     They find their engine by the request. FastAPI would make each of them once more for every app
     that includes a router, while its first request waits.
@@ -57,15 +57,15 @@ def create_app(engine: Engine, observer: RequestObserver | None = None) -> FastA
     """Create the ASGI app that serves `/v1` for an engine, on the engine's own loop.
 
     Args:
-        engine: what is served.
-        observer: who is told of requests; nobody by default.
+        engine: the engine that is served.
+        observer: the observer of requests; none by default.
     """
     app = FastAPI(
         # The pages for people load scripts from elsewhere; the document itself is enough.
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        # FastAPI would make it anew in each process, at the first request for it.
+        # FastAPI would build it again in each process, at the first request for it.
         openapi_url=None,
         routes=[*area_routes(), Route("/openapi.json", _answer_document, methods=["GET"])],
     )

@@ -67,7 +67,7 @@ def check_scope(caller: Principal, scope: Scope) -> None:
 
 
 def needs(scope: Scope) -> Callable[[Request], Awaitable[Principal]]:
-    """Return a dependency that lets in whoever has a key with this scope."""
+    """Return a dependency that requires a key with this scope."""
 
     async def principal(request: Request) -> Principal:
         found = await caller_of(request.scope, engine_of(request))

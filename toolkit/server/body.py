@@ -19,8 +19,8 @@ from toolkit.settings import Settings
 MAX_DEPTH = 64
 MAX_INTEGER = 2**63 - 1
 _SURROGATE = re.compile("[\ud800-\udfff]")
-# A string that does not end is one up to the end: sought anew from each of its quotes, a body of
-# nothing else would take hours.
+# A string without an end is matched up to the end of the text: searched again from each of its
+# quotes, a body of quotes would take hours.
 _TOKEN = re.compile(r'"(?:[^"\\]++|\\.|\\\Z)*+(?:"|\Z)|[][{},]', re.S)
 LARGE_BYTES = 32 * 1024
 MAX_DETAILS = 1_000
@@ -36,7 +36,7 @@ class Sizes:
         text: characters of a text.
         items: items of a list.
         members: members of an object.
-        values: of all of it, whatever they are of.
+        values: values of the whole body, of any type.
     """
 
     text: int
@@ -57,7 +57,7 @@ async def read_bytes(request: Request, limit: int) -> bytes:
         RequestError: `PAYLOAD_TOO_LARGE`.
     """
     declared = request.headers.get("content-length", "")
-    # Its digits are not read where there are too many: they say enough by that.
+    # Too many digits are not converted: the number is too large in any case.
     if re.fullmatch(r"\d+", declared, re.A) and (len(declared) > 18 or int(declared) > limit):
         raise RequestError(ErrorCode.PAYLOAD_TOO_LARGE)
     chunks, size = [], 0
@@ -91,9 +91,9 @@ async def parse(raw: bytes, model: type[M], sizes: Sizes, account_id: str | None
 
     Args:
         raw: the text.
-        model: what it has to fit.
-        sizes: how large its parts may be.
-        account_id: whose it is, where that is known.
+        model: the model that it has to fit.
+        sizes: the limits on its parts.
+        account_id: the account that sent it, where that is known.
 
     Raises:
         RequestError: `INVALID_REQUEST`.

@@ -64,7 +64,7 @@ class _Timed:
     """A body with a deadline, which is put off by a second for each so many bytes received.
 
     Attributes:
-        late: whether it did not.
+        late: whether it missed its deadline.
     """
 
     def __init__(self, receive: Receive, patience_s: float) -> None:
@@ -77,7 +77,7 @@ class _Timed:
         """Receive the next part of it; after its end, any message, whenever it comes.
 
         Raises:
-            RequestError: `INVALID_REQUEST` when it did not come in time.
+            RequestError: `INVALID_REQUEST` when it misses its deadline.
         """
         if self._complete:
             return await self._receive()

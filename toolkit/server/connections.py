@@ -6,7 +6,7 @@ from typing import Any, cast
 from toolkit.server.lines import PROTOCOL
 from toolkit.settings import Settings
 
-# What servers read at once may be the end of a head and much of a body.
+# One read of a server may hold the end of a head and much of a body.
 READ_AT_ONCE = 256 * 1024
 
 

@@ -1,7 +1,7 @@
-"""What all operations of the OpenAPI document share: errors, headers, parameters, examples.
+"""Operations of the OpenAPI document: shared errors, headers, parameters and examples.
 
-It follows from method and path: who may ask, which ids there are, how requests are repeated, what
-the headers of each answer are, and which errors can come.
+Method and path decide them: who may ask, which ids there are, how requests are repeated, which
+headers each answer has, and which errors can occur.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ SUCCESS = "success"
 OPEN_PATHS = {("/v1/account", "post"), ("/v1/health", "get")}
 NO_STORE = {"/v1/health"}  # answers whatever the store does
 CAPABILITY_ID = r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+(@[0-9]+)?$"
-# One line for each area; a document has those of the areas that are served.
+# One line for each resource; a document has those of the resources that are served.
 TAGS = {
     "account": "The caller's account, and the keys that open it.",
     "agents": "Named objectives with what they may use, to be run again.",
@@ -55,7 +55,7 @@ WWW_AUTHENTICATE = _header("how to authenticate", "^Bearer$")
 REPLAYED = _header("there where the answer is that of an earlier request", "^true$", always=False)
 APPLIED = _header("how long the answer was held at most", "^wait=[0-9]+$", always=False)
 
-# Ends that are spaces would be cut off by whoever carries the header.
+# Proxies strip spaces at either end of a header.
 IDEMPOTENCY_KEY = {
     "name": "Idempotency-Key",
     "in": "header",

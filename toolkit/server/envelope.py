@@ -18,7 +18,7 @@ def one(record: BaseModel, status: int = 200, headers: Mapping[str, str] | None 
     error = getattr(record, "error", None)
     after = b"" if error is None else b',"error":%s' % to_json(error)
     before = to_json(beside)[1:-1] + b"," if beside else b""
-    # Written once, and not first made into plain values: of a large workflow those take longest.
+    # Serialized directly, not by way of plain values: for a large workflow those take longest.
     data = record.model_dump_json(by_alias=True).encode()
     body = b'{%s"data":%s%s}' % (before, data, after)
     return Response(body, status, headers, media_type="application/json")

@@ -39,7 +39,7 @@ def error_response(
     body = ErrorEnvelope(error=info).model_dump(mode="json")
     if not body["error"]["details"]:
         del body["error"]["details"]
-    # Work that ended badly is told of on its record; as an answer to a request it is our fault.
+    # The error of failed work is on its record; as the answer to a request it is our fault.
     status = status or error.code.http_status or 500
     return Response(to_json(body), status, sent, media_type="application/json")
 

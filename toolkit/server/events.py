@@ -19,10 +19,10 @@ from toolkit.server.envelope import page
 from toolkit.server.paging import LONGEST_POLL_S, events_query, of_kind
 
 STREAM = "text/event-stream"
-# What ends no line of a stream, but does so to readers that go by Unicode.
+# Characters that end no line of a stream, but do so for readers that follow Unicode.
 _LINE_ENDS = {code: f"\\u{code:04x}" for code in (0x85, 0x2028, 0x2029)}
 KEY_CHECK_S = 2.0  # a revoked key gets nothing for longer than this
-SILENCE_S = 15.0  # proxies close what says nothing for long
+SILENCE_S = 15.0  # proxies close streams that are silent for long
 
 
 async def events_of(
@@ -54,7 +54,7 @@ async def _stream(
 ) -> AsyncIterator[str]:
     """Yield server-sent events, up to the terminal one that nothing comes after.
 
-    It ends early where the key that asked for it is revoked, be it by another process.
+    It ends early if the key that asked for it is revoked, even by another process.
     """
     account_id, silent_since = caller.account_id, time.monotonic()
     while await engine.accounts.is_valid(caller):

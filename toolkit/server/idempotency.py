@@ -21,11 +21,11 @@ from toolkit.server.errors import error_response
 from toolkit.store import Content, split
 
 HEADER = "idempotency-key"
-# What is posted there changes nothing, so a key that may only read may ask for it.
+# A POST to these paths changes nothing, so a key that may only read may send it.
 READING = frozenset({"/v1/route"})
 _PRINTABLE = re.compile(r"[\x20-\x7e]{1,255}")
 _BOUNDARY = re.compile(r'boundary="?([^";,]+)')
-# What is accepted is done later; everything else is there once it is answered.
+# These are accepted (202) and done later; all else is created (201) by the time of the answer.
 _ACCEPTED = frozenset({Prefix.RUN, Prefix.JOB, Prefix.WORKFLOW, Prefix.TASK, Prefix.PLAN})
 
 
@@ -65,7 +65,7 @@ class Idempotency:
                 `IDEMPOTENCY_CONFLICT` for a key that asked for something else.
         """
         caller = await caller_of(scope, self._engine)
-        # Else a kept answer would be shown to a key that could not have asked for it.
+        # Otherwise a stored answer would be shown to a key that could not have asked for it.
         check_scope(caller, "read" if scope["path"] in READING else "write")
         body = scope["state"].get("body")
         if body is None:
@@ -161,7 +161,7 @@ def _replayed(body: bytes) -> Receive:
     async def receive() -> Message:
         nonlocal sent
         if sent:
-            await asyncio.Event().wait()  # until whoever asks is cancelled
+            await asyncio.Event().wait()  # until the waiting task is cancelled
         sent = True
         return {"type": "http.request", "body": body, "more_body": False}
 
@@ -187,7 +187,7 @@ def _sha256(head: bytes, body: Content, left_out: bytes) -> str:
         *whole, last = (before + piece).split(left_out) if left_out else (bytes(piece),)
         for part in whole:
             digest.update(part)
-        # Its end may be the beginning of that word.
+        # The end of a piece may be the beginning of the word.
         cut = max(0, len(last) - max(0, len(left_out) - 1))
         digest.update(last[:cut])
         before = last[cut:]

@@ -62,9 +62,9 @@ def described(
     """Describe a route, as arguments of FastAPI's decorators.
 
     Args:
-        operation_id: area and verb, such as `runs_create`.
-        answer: the resource in the envelope; none for an answer that is no JSON.
-        status: of success.
+        operation_id: resource and verb, such as `runs_create`.
+        answer: the model in the envelope; none for an answer that is no JSON.
+        status: the status of success.
         listed: whether the answer is a page of them.
         body: the request body.
         query: the query parameters.

@@ -17,13 +17,13 @@ from toolkit.contract.usage import DEFAULT_GROUPS, USAGE_GROUPS
 DEFAULT_LIMIT, MAX_LIMIT = 50, 200
 LONGEST_POLL_S, LONGEST_WAIT_S = 30, 60
 LAST_EVENT = 2**53
-MAX_DIGITS = 16  # of a number that is looked at at all
+MAX_DIGITS = 16  # of a number that is parsed at all
 # A preference, its value and its parameters: a comma in quotes does not end it.
 _PREFERENCE = re.compile(
     r"""(?:^|,)\s*(?P<name>[^\s,;="]+)\s*(?:=\s*(?P<value>"[^"]*"|[^\s,;"]*))?"""
     r"""(?:"[^"]*"|[^,"])*+"""
 )
-# Whose ids stand below a path; capabilities have names instead.
+# The kind of the ids below a path; capabilities have names instead.
 KINDS = {
     "/v1/account/keys": Prefix.KEY,
     "/v1/agents": Prefix.AGENT,
@@ -143,9 +143,9 @@ def _day(given: dict[str, str], name: str) -> date | None:
 def preferred_wait(request: Request, longest_s: int) -> int | None:
     """Parse the N of `Prefer: wait=N`, at most `longest_s` seconds; none where not asked for.
 
-    A wait that is no number of seconds counts as none: whoever cannot do as preferred has to go on
-    and not to refuse (RFC 7240, 2), and the answer tells by `Preference-Applied` what was done. Of
-    several the first counts; others than `wait` are passed over.
+    A wait that is no number of seconds counts as none: a preference that cannot be met is to be
+    ignored, not refused (RFC 7240, 2), and the answer's `Preference-Applied` tells what was done.
+    Of several the first counts; preferences other than `wait` are ignored.
     """
     for preference in _PREFERENCE.finditer(", ".join(request.headers.getlist("prefer"))):
         if preference["name"].lower() == "wait":
@@ -175,7 +175,7 @@ def known(request: Request, *names: str) -> dict[str, str]:
 async def no_query(request: Request) -> None:
     """Refuse any query parameter: a dependency for paths that take none.
 
-    A coroutine, as FastAPI has every other dependency wait for a thread.
+    A coroutine, as FastAPI runs any other dependency in a thread.
     """
     known(request)
 

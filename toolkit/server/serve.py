@@ -76,11 +76,11 @@ async def serve(
 
     Args:
         engine: opened on this loop; it is closed here.
-        host: what the address is called where its URL is told.
-        listener: the address, as `bind` took it; it is closed here.
+        host: the host name in the URL that is shown.
+        listener: the bound socket; it is closed here.
         on_ready: called with the URL once requests are answered.
         grace_s: how long vendor calls under way may still take, in seconds.
-        observer: who is told of requests; nobody by default.
+        observer: the observer of requests; none by default.
     """
     config = uvicorn.Config(
         create_app(engine, observer),
@@ -108,11 +108,11 @@ async def serve(
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
-    # What is there by now stays: else each full collection would look at all of it, and hold the
-    # loop for a tenth of a second and more.
+    # Objects that exist by now will stay: otherwise each full collection would visit all of them,
+    # and block the loop for a tenth of a second and more.
     gc.freeze()
     try:
-        # Not `serve`, which would take the signals for itself.
+        # Not `serve`, which would install its own signal handlers.
         await server._serve(sockets=[listener])
     finally:
         listener.close()

@@ -22,15 +22,15 @@ class Exchange:
     """A request and its response, as far as observers may know: no bodies, queries or keys.
 
     Attributes:
-        method: as sent where it is one of HTTP's, else `OTHER`.
-        route: the path as its route spells it, `unknown` for one that there is not.
-        status: of the answer; 0 until it begins.
-        bytes_out: of the answer's body.
-        streaming: whether it is a stream of events.
-        error_code: of an answer that is an error.
-        peer: the address that the request came from, be it a proxy's.
-        key_last4: the end of a key that was not let in, as lists of keys show it.
-        account_id, key_id: whose request it is, once that is known.
+        method: the method where it is one of HTTP's, else `OTHER`.
+        route: the path template of its route, `unknown` for a path without one.
+        status: the status of the response; 0 until it begins.
+        bytes_out: the bytes of the response's body.
+        streaming: whether the response is a stream of events.
+        error_code: the code of a response that is an error.
+        peer: the address that the request came from, which may be a proxy's.
+        key_last4: the end of a key that was refused, as lists of keys show it.
+        account_id, key_id: the caller's, once they are known.
         traceparent, tracestate: the trace that the caller says it is part of.
     """
 
@@ -115,7 +115,7 @@ class Observed:
             try:
                 await self._app(scope, receive, counted)
             finally:
-                # What failed here is answered further out, as our own fault.
+                # An exception is answered further out, as our own fault.
                 exchange.status = exchange.status or _MISSING
                 exchange.streaming = False
                 caller = scope["state"].get("caller")

@@ -21,9 +21,9 @@ from toolkit.store import FileSection
 
 PATH = "/v1/artifacts"
 CHUNK_BYTES = 256 * 1024
-# What one key may have on its way here, in uploads of the largest size.
+# The most that one key may be uploading, in uploads of the largest size.
 MAX_UPLOADS_OF_KEY = 4
-# Of what is larger than a chunk; each has a chunk or two in memory.
+# Of artifacts larger than a chunk; each has a chunk or two in memory.
 MAX_DOWNLOADS_OF_KEY = 32
 RETRY_AFTER_S = 5.0
 
@@ -61,7 +61,7 @@ class Uploads:
         declared = Headers(scope=scope).get("content-length", "")
         if not re.fullmatch(r"\d+", declared, re.A):
             return self._limit
-        # Its digits are not read where there are too many: they say enough by that.
+        # Too many digits are not converted: the number is too large in any case.
         if len(declared) > 18 or int(declared) > self._limit:
             raise RequestError(ErrorCode.PAYLOAD_TOO_LARGE)
         return int(declared)
@@ -71,7 +71,7 @@ class Uploads:
         """Count an upload while it is under way.
 
         Raises:
-            ServiceError: `RATE_LIMITED` for more than one key may have on its way.
+            ServiceError: `RATE_LIMITED` for more than one key may be uploading.
         """
         if self._coming[key_id] + size_bytes > MAX_UPLOADS_OF_KEY * self._limit:
             raise ServiceError(
@@ -89,7 +89,8 @@ class Uploads:
 
     @contextmanager
     def _temporary_file(self) -> Iterator[IO[bytes]]:
-        # Beside the data, as what is elsewhere may be memory; it has no name, so it goes with us.
+        # In the data directory, as other folders may be in memory; without a name, so that it is
+        # removed when this process ends.
         try:
             with tempfile.TemporaryFile(dir=self._engine.settings.data_dir) as file:
                 yield file
@@ -124,7 +125,7 @@ class Uploads:
 
 async def _listen() -> Message:
     """Wait for a message after the body, which never comes."""
-    await asyncio.Event().wait()  # until whoever asks is cancelled
+    await asyncio.Event().wait()  # until the waiting task is cancelled
     raise AssertionError("unreachable")
 
 
@@ -132,7 +133,7 @@ class Downloads:
     """Reader of artifacts' bytes as they are sent, so many downloads at once for each key.
 
     Args:
-        engine: that has them.
+        engine: the engine that has the artifacts.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -159,11 +160,11 @@ class Downloads:
         """Yield the bytes chunk by chunk, each once the one before was taken.
 
         Args:
-            caller: whose artifact it is, and by which key.
-            artifact_id: which.
+            caller: the account that owns the artifact, and its key.
+            artifact_id: the artifact.
             first: the bytes that were read already.
-            start: where they end.
-            end: where all of them do.
+            start: the offset at which they end.
+            end: the offset at which all bytes end.
         """
         self._going[caller.key_id] += 1
         try:

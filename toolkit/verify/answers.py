@@ -28,7 +28,7 @@ OPERATIONS: dict[str, Operation[Any]] = {
     "image": ImageRequest(prompt="ok", width=256, height=256, steps=1),
     "clone": CloneRequest(name="ok", audio=b"ok", media_type="audio/wav"),
 }
-# How a text may end, by the member that says so, as the vendors' references list it.
+# The reasons for the end of a text, by the member that has them, as in the vendors' references.
 ENDINGS = {
     "finish_reason": {"stop", "length", "tool_calls", "content_filter"},
     "stop_reason": {
@@ -72,10 +72,10 @@ def compare(
     """Compare the answers to one call with those of the sandbox.
 
     Args:
-        vendor: who was asked.
-        kind: of operation.
-        live: what it answered, in its order.
-        expected: what the sandbox answers; nothing for a vendor that it does not simulate.
+        vendor: the vendor that was called.
+        kind: the kind of operation.
+        live: its answers, in order.
+        expected: the sandbox's answers; none for a vendor that it does not simulate.
     """
     found = Comparison()
     there, known = _members(live), _members(expected)
@@ -134,7 +134,7 @@ def _outcome(vendor: Vendor, kind: str, answers: list[httpx.Response]) -> str:
     except StopIteration as stop:
         return repr(stop.value)
     except Exception as error:
-        # A vendor's own failure, or whatever an answer without this member leads to.
+        # A vendor's own failure, or any error that an answer without this member leads to.
         return repr(error)
     finally:
         flow.close()

@@ -17,7 +17,7 @@ from toolkit.local import Client
 from toolkit.settings import Settings
 from toolkit.verify.answers import compare
 
-# The capability that stands for a kind of operation, and the least that can be asked of it.
+# The capability for each kind of operation, and the cheapest input for it.
 ASKED: dict[str, tuple[str, dict[str, object]]] = {
     "text": ("llm.generate", {"objective": "Answer with the word ok.", "max_tokens": 256}),
     "speech": ("speech.generate", {"text": "Ok."}),
@@ -36,12 +36,12 @@ class Check:
     Attributes:
         result: `planned` before the call; then `ok`, `differs` from what is expected, `failed`, or
             `skipped` where nothing was asked.
-        expected_usd: what the call was expected to cost.
-        bound_usd: the most that it may come to; reserved before it is made.
-        paid_usd: what it came to.
+        expected_usd: the estimate of the call.
+        bound_usd: the most that it may cost; reserved before it is made.
+        paid_usd: its cost.
         usage: the units that it was billed in.
         request_id: whether the vendor gave its own id of the call.
-        notes: what there is to know, a line each.
+        notes: remarks, a line each.
     """
 
     provider: str
@@ -62,7 +62,7 @@ class Report:
     """A report of the checks and their results.
 
     Attributes:
-        live: whether anything was asked; else it is what would be.
+        live: whether calls were made; if not, it is the plan of them.
         connectable: vendors whose conventional variable is set here, and that are not connected.
     """
 
@@ -97,12 +97,12 @@ def verify(
 
     Args:
         settings: where the connections are kept, and how vendors are reached.
-        live: ask; without it nothing is sent, and the report says what would be.
-        max_cost_usd: the most that all calls together may come to.
-        reference_audio: clone a voice of it, too: that makes something at the vendor, and where
+        live: make the calls; without it nothing is sent, and the report is the plan.
+        max_cost_usd: the most that all calls together may cost.
+        reference_audio: clone a voice of it, too: that creates something at the vendor, and where
             its price is not known, it comes on top of the budget.
-        cassette: where the answers are kept, without secrets.
-        tell: told of each check once it is over.
+        cassette: the file that the answers are stored in, without secrets.
+        tell: a function that is called with each check once it is over.
     """
     report = Report(live=live, sandbox=settings.sandbox, max_cost_usd=max_cost_usd)
     with ExitStack() as stack:
@@ -117,7 +117,7 @@ def verify(
         report.checks = list(_planned(client, max_cost_usd, reference_audio is not None))
         if not live:
             return report
-        # Of its own: what is expected must not depend on what is kept here.
+        # A directory of its own: what is expected must not depend on stored results.
         pretended = settings.model_copy(
             update={"data_dir": folder / "data", "sandbox": True, "vendors": {}}
         )
@@ -219,7 +219,7 @@ def _price_clone(client: Client, check: Check, max_cost_usd: float) -> None:
     check.expected_usd = check.bound_usd = model.prices_usd.get("voices")
     _keep_to(check, max_cost_usd)
     if check.bound_usd is None:
-        check.notes = [UNPRICED]  # whoever names a recording has asked for this very call
+        check.notes = [UNPRICED]  # a recording that is named asks for this very call
 
 
 def _keep_to(check: Check, room_usd: float) -> None:

@@ -10,7 +10,7 @@ from toolkit.client._collections import Collection
 from toolkit.contract.events import Event
 
 H = TypeVar("H", bound=AsyncHandle[Any])
-MOST_MET = 500  # ids to complete, of each area
+MOST_MET = 500  # ids for completion, of each resource
 
 
 class AsyncArea(Generic[H]):
@@ -71,7 +71,7 @@ class AsyncArea(Generic[H]):
     async def iterate(self, page: int = 50) -> AsyncIterator[H]:
         """Yield all of them, newest first; each page is read when the one before is used up.
 
-        Iterating over the area itself does the same.
+        Iterating over the resource itself does the same.
 
         Args:
             page: how many are read at once, 1 to 200.

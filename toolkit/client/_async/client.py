@@ -50,7 +50,7 @@ class AsyncClient:
         timeout_s: the longest one request may take, in seconds.
         cache: have runs and workflows use the results of equal jobs again, unless one says no.
         max_wait_s: wait so long for a server that is away, such as one that is started again, in
-            seconds; `TOOLKIT_MAX_WAIT_S`, or a minute, by default. What was asked for goes on.
+            seconds; `TOOLKIT_MAX_WAIT_S`, or a minute, by default. Work under way goes on.
         cacert: a file of certificates, in PEM, that vouch for the server beside those that the
             machine (or `SSL_CERT_FILE`) names.
         on_close: called once the client is closed.
@@ -79,7 +79,7 @@ class AsyncClient:
         self._http = AsyncHttp(access, transport, timeout_s, cache, max_wait_s, cacert)
         self._on_close = on_close
 
-    # An area is imported when it is first spoken to: most programs need a few of them.
+    # A resource is imported when it is first used: most programs need a few of them.
 
     @cached_property
     def account(self) -> "AsyncAccounts":
@@ -248,7 +248,7 @@ class AsyncClient:
     async def events(self, resource_id: str, after: int = 0) -> "AsyncIterator[Event]":
         """Yield the events of a run, job, workflow or task as they come, until it is over.
 
-        None is left out and none comes twice; `after` goes on where an earlier reading ended.
+        None is left out and none is repeated; `after` continues where an earlier reading ended.
 
         Args:
             resource_id: a `run_`, `job_`, `wfl_` or `tsk_` id.
@@ -276,8 +276,8 @@ class AsyncClient:
                 yield event
                 after = event.n
             if not found or found[-1].terminal:
-                # A workflow that is retried goes on after an end; and what ended while nothing
-                # was told may still have its last event to tell.
+                # A workflow that is retried continues after a terminal event; and work that ended
+                # while there were no events may still have its last event.
                 status = (await area.get(resource_id)).status
                 over = status in FINAL_STATUSES and not await area.events(resource_id, after)
 

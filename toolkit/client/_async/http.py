@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from toolkit.contract.events import Event
 
 R = TypeVar("R", bound="BaseModel")
-ANSWER_S = 30.0  # for an answer to come, once the service has one
+ANSWER_S = 30.0  # for a response to arrive, once the service has it
 
 
 class AsyncHttp:

@@ -121,7 +121,7 @@ class AsyncArtifacts(AsyncArea[AsyncArtifact]):
         """Delete one with its bytes.
 
         Raises:
-            RequestError: `CONFLICT` while the work that it is part of goes on.
+            RequestError: `CONFLICT` while the work that it is part of is under way.
         """
         return await self._asked("DELETE", id)
 

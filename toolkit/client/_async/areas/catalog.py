@@ -1,4 +1,4 @@
-"""`client.catalog`: what can be rented, and what models cost."""
+"""`client.catalog`: GPUs that can be rented, and vendors' models, with list prices."""
 
 from toolkit.client._async.http import AsyncHttp
 from toolkit.client._collections import Collection
@@ -7,7 +7,7 @@ from toolkit.contract.catalog import CatalogModel, Gpu
 
 
 class AsyncCatalog:
-    """`client.catalog`: what can be rented, and vendors' models, with list prices."""
+    """`client.catalog`: GPUs that can be rented, and vendors' models, with list prices."""
 
     def __init__(self, http: AsyncHttp) -> None:
         self._http = http

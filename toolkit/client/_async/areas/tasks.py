@@ -163,7 +163,7 @@ class AsyncTasks(AsyncFollowed[AsyncTask]):
             constraints: input members that a retry sets on that node.
 
         Raises:
-            RequestError: `CONFLICT` for a task that goes on, or was retried twice.
+            RequestError: `CONFLICT` for a task that is under way, or was retried twice.
         """
         body = _wire.without_none(
             decision=decision,
