@@ -368,7 +368,7 @@ def _joined(client: C, thread: EngineThread) -> C:
     client._http.access = replace(client.access, data_dir=folder)
     world = "in the sandbox" if thread.engine.settings.sandbox else "embedded"
     client._place = f"{world}, data in {folder}"
-    # A cell that is run again drops its client: the engine goes with it.
+    # A cell that is run again drops its client, which closes the engine.
     weakref.finalize(client, thread.close).atexit = False
     return client
 

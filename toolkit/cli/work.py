@@ -42,7 +42,7 @@ def waited(shell: Shell, area: str, work: Any, quiet: bool) -> Any:
         ServiceError: the service is away for longer than it is waited for.
     """
     if not quiet:
-        shell.note(work.id)  # first of all: whatever becomes of this command, it can be found
+        shell.note(work.id)  # first of all, so that it can be found whatever happens
     try:
         work.wait(progress=not quiet, check=False)
     except KeyboardInterrupt:

@@ -37,7 +37,7 @@ class Workflow(Drawn):
         max_cost_usd: what all nodes together may cost.
         deadline_s: fail rather than take longer, in seconds.
         cache: use the results of equal jobs again, and keep these for the next.
-        provider: the provider of every node: a provider id, or a connection's `prv_` id.
+        provider: the provider for every node: a provider id, or a connection's `prv_` id.
         fallback_on_rejection: try the next vendor even with an input that one refused.
 
     >>> wf = Workflow("card")

@@ -26,7 +26,7 @@ class CapabilityForm(Panel):
     """A form from a capability's schema that runs it and shows the result.
 
     Args:
-        client: whose capability it is.
+        client: the client that runs it.
         name: `name` or `name@version`.
 
     Attributes:

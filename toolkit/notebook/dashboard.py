@@ -16,8 +16,8 @@ class TaskDashboard(Panel):
     """One page for a task: its objective, its graph while it runs, and its review.
 
     Args:
-        client: whose task it will be.
-        objective: what the form suggests.
+        client: the client that runs the task.
+        objective: the objective that the form suggests.
 
     Attributes:
         objective, max_cost_usd, start: the form.

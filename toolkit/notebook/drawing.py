@@ -19,9 +19,9 @@ class GraphView(anywidget.AnyWidget):
 
     Attributes:
         graph: size, nodes with their corners, and edges as paths.
-        states: state of each node, by its id: its word, and the line that tells it.
+        states: the state of each node, by its id: a word, and a line of text.
         selected: the node that a person chose; empty for none.
-        label: what the graph is, for screen readers.
+        label: a description of the graph, for screen readers.
     """
 
     _esm = STATIC / "graph.js"

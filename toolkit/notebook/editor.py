@@ -28,15 +28,15 @@ class WorkflowEditor(Panel):
     """A workflow to add nodes to, connect, fill in, check, export and submit.
 
     Args:
-        client: whose capabilities are offered, and who runs it.
-        workflow: what to begin with; an empty one by default.
+        client: the client whose capabilities are offered, and that runs it.
+        workflow: the workflow to begin with; an empty one by default.
 
     Attributes:
         name, max_retries: of the workflow.
         new_id, capability, add: the form for a new node.
         view, selected: the graph, and the node that is filled in below it.
         depends_on, form, remove: of the chosen node; its form is made from `input_schema`.
-        faults: what the service would refuse.
+        faults: the faults that the service would refuse it for.
         shape, exported: the workflow as Python or JSON.
         submit, graph: the button, and the submitted workflow's own graph.
     """

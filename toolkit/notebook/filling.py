@@ -13,7 +13,7 @@ _WHOLE = re.compile(r"\{([^\W\d]\w*)\}")
 def filled(text: str, variables: Mapping[str, Any]) -> str:
     """Replace `{name}` in a text by what the variable says; `{{` and `}}` are braces.
 
-    What stands between braces and is no name, as in JSON, stays as it is.
+    Braces around anything but a name, as in JSON, stay as they are.
 
     >>> filled('On {topic}: {{topic}}, {"a": 1}', {"topic": "tea"})
     'On tea: {topic}, {"a": 1}'

@@ -126,7 +126,7 @@ class Field:
         """Return the value as JSON has it; none where nothing was given.
 
         Raises:
-            ValueError: what was typed is not of the field's kind.
+            ValueError: the text is not of the field's type.
         """
         value = self.control.value
         if not isinstance(self.control, ipywidgets.Text | ipywidgets.Textarea):

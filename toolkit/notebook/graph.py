@@ -144,7 +144,7 @@ class WorkflowGraph(Panel):
     def _follow(self) -> None:
         """Show a workflow's events from now on, until it is over.
 
-        Its record says what those before have come to; told again, they would lead back in time.
+        The record has the result of earlier events; applied again, they would show old states.
         """
         workflow = self._workflow
         if workflow is None:

@@ -34,7 +34,7 @@ class TaskReview(Panel):
     Attributes:
         status: of the task.
         attempts: the columns, as HTML.
-        issues, node, constraints: what a person's verdict says beside itself.
+        issues, node, constraints: the details of a person's verdict.
         accept, reject, retry: the verdicts.
     """
 

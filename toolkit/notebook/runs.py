@@ -27,8 +27,8 @@ class RunTable(Panel):
         runs: handles, such as `client.runs.list()`.
 
     Attributes:
-        order, descending: the column it is sorted by, and which way.
-        refresh: the button that reads again what had not ended.
+        order, descending: the column it is sorted by, and the direction.
+        refresh: the button that reads unfinished runs again.
         rows: the table, as HTML.
     """
 

@@ -54,10 +54,10 @@ class ProviderSetup(Panel):
     """The vendor catalogue, and a form that takes the *name* of a secret, never the secret.
 
     Args:
-        client: whose connections are shown and made.
+        client: the client whose connections are shown and made.
 
     Attributes:
-        rows: what is shown of each vendor, by its id.
+        rows: the row of each vendor, by its id.
         provider, kind, name, connect: the form.
         connected: the ids of the vendors that are connected.
     """

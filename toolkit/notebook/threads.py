@@ -106,7 +106,7 @@ class Followable(Protocol):
 def follow(work: Followable, closed: threading.Event, after: int = 0) -> Iterator[Event | None]:
     """Yield the events of work until it is over; none after each reading of its record.
 
-    A service that is away for a moment is asked again.
+    Requests are repeated where the service is away for a moment.
     """
     failures = 0
     while not closed.is_set():

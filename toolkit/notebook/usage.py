@@ -23,12 +23,12 @@ class UsageDashboard(Panel):
     """Cost and latency as bars, by day, capability or provider.
 
     Args:
-        client: whose usage it is.
+        client: the client whose usage is shown.
 
     Attributes:
-        group, days: what it is summed up by, and of how many days.
+        group, days: the grouping, and the number of days.
         refresh: the button that reads it again.
-        lines: what was read last.
+        lines: the lines that were read last.
         chart: the bars, as HTML.
     """
 

@@ -48,7 +48,7 @@ def bind(host: str, port: int) -> socket.socket:
         if os.name == "posix":
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         # asyncio only does so for sockets that name TCP as their protocol, which this one does
-        # not. Without it the body of an answer waits for its head to be acknowledged.
+        # not. Without it the body of a response waits for its head to be acknowledged.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         listener.bind((host, port))
     except OSError as error:

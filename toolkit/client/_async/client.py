@@ -44,16 +44,16 @@ class AsyncClient:
     Args:
         base_url: the service's address, with or without `/v1`; `TOOLKIT_BASE_URL` by default.
         api_key: `sk_live_…`; `TOOLKIT_API_KEY` by default.
-        profile: the name of what `toolkit login` has kept, an address with its key; by default
+        profile: the name of a profile of `toolkit login`, an address with its key; by default
             `TOOLKIT_PROFILE`, then the profile `default`, where no address is named otherwise.
-        transport: what requests go over; the network by default.
+        transport: the transport of requests; the network by default.
         timeout_s: the longest one request may take, in seconds.
         cache: have runs and workflows use the results of equal jobs again, unless one says no.
-        max_wait_s: wait so long for a server that is away, such as one that is started again, in
+        max_wait_s: wait so long for a server that is away, such as one that restarts, in
             seconds; `TOOLKIT_MAX_WAIT_S`, or a minute, by default. Work under way goes on.
         cacert: a file of certificates, in PEM, that vouch for the server beside those that the
             machine (or `SSL_CERT_FILE`) names.
-        on_close: called once the client is closed.
+        on_close: a function that is called once the client is closed.
 
     Raises:
         ServiceError: `UNAVAILABLE` when there is no address.
@@ -297,7 +297,7 @@ class AsyncClient:
         """Read a path of the service as plain JSON: no record is made of it.
 
         Args:
-            path: where it is, below `/v1`, such as `/runs`.
+            path: the path below `/v1`, such as `/runs`.
             params: the query.
             max_wait_s: wait so long for a service that is away, where that is less than usual.
 

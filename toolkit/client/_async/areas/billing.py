@@ -19,8 +19,8 @@ class AsyncBillings:
 
         Args:
             month: such as `2026-11`; the present one by default.
-            by_key: tell apart what was asked for with each key.
-            by_account: tell apart whose work was done by the caller's own connections.
+            by_key: a line for each key that asked for work.
+            by_account: a line for each account whose work used the caller's own connections.
         """
         by = "key" if by_key else "account" if by_account else None
         params = _wire.without_none(month=month, group_by=by)

@@ -59,7 +59,7 @@ class AsyncConnections(AsyncArea[AsyncConnection]):
     ) -> AsyncConnection:
         """Register a pointer to a secret: the *name* of a variable, never its value.
 
-        The service tests it for free; the answer's `warning` tells what it found wrong.
+        The service tests it for free; `warning` has the fault that it found.
 
         Args:
             provider: a vendor's id, such as `openai`.
@@ -99,7 +99,7 @@ class AsyncConnections(AsyncArea[AsyncConnection]):
     async def unshare(self, id: str, account: str | None = None) -> AsyncConnection:  # noqa: A002
         """Share a connection no longer: with one account, or with nobody.
 
-        Work under way that has not called its vendor yet goes another way, or fails.
+        Work under way that has not called its vendor yet uses another connection, or fails.
 
         Args:
             id: of the connection.
@@ -116,8 +116,8 @@ class AsyncConnections(AsyncArea[AsyncConnection]):
     async def discover(self) -> Collection[Shown[Discovered]]:
         """Find the vendors' conventional variables set in this process, and those connected.
 
-        Connect those you want by `connect`. A service elsewhere reads its own environment, so what
-        is set here helps only where both are the same process.
+        Connect those you want by `connect`. A service elsewhere reads its own environment, so a
+        variable set here helps only where both are the same process.
         """
         found, _ = await self._http.page(Provider, "/providers")
         rows = [_wire.discovered(provider) for provider in found]

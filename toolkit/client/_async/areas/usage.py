@@ -26,8 +26,8 @@ class AsyncUsage:
 
         Args:
             group_by: of `day`, `capability`, `provider`, `connection`, `agent` and `key`. With
-                `account` it is all that was done by the caller's own connections, by whomever.
-            first, last: the days from and up to which, by UTC; the last 30 by default.
+                `account` it is all that was done by the caller's own connections, for anybody.
+            first, last: the first and the last day, by UTC; the last 30 days by default.
 
         Raises:
             RequestError: `INVALID_REQUEST`, as for more than a year.
