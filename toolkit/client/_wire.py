@@ -376,7 +376,7 @@ class Saving:
         """Write the bytes of a response.
 
         Raises:
-            ServiceError: as `add`.
+            ServiceError: as `write_bytes`.
         """
         self.add(response.content)
         # Stream and response refer to each other: break the cycle to free them at once.
