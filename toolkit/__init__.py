@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     __version__: str
 
-# Where each public name lives: importing `toolkit` alone imports none of them (PEP 562).
+# The module of each public name: importing `toolkit` alone imports none of them (PEP 562).
 _HOMES = {
     "AsyncClient": "toolkit.local",
     "Client": "toolkit.local",

@@ -1,4 +1,4 @@
-"""What a person gives to work on, in a shell or a notebook: fields on a line, and documents."""
+"""Input parsing for shell and notebook: fields on a line, and JSON or YAML documents."""
 
 import json
 import sys
@@ -11,7 +11,7 @@ from toolkit.contract.errors import ErrorCode, RequestError
 
 
 def parsed(fields: Sequence[str], path: Path | None = None) -> dict[str, Any]:
-    """A capability's input: what stands in a file, and over it the fields of the line.
+    """Parse a capability's input from a file and, overriding it, the fields of a line.
 
     `name=value` is text, `name:=value` is JSON.
 
@@ -37,7 +37,7 @@ def parsed(fields: Sequence[str], path: Path | None = None) -> dict[str, Any]:
 
 
 def document(path: Path) -> dict[str, Any]:
-    """The object in a JSON or YAML file; `-` is stdin.
+    """Load the object in a JSON or YAML file; `-` is stdin.
 
     Raises:
         RequestError: `INVALID_REQUEST` for a file that cannot be read or holds no object.
@@ -50,7 +50,7 @@ def document(path: Path) -> dict[str, Any]:
 
 
 def document_of(text: str, where: str) -> dict[str, Any]:
-    """The object that a text in JSON or YAML holds.
+    """Parse the object that a text in JSON or YAML holds.
 
     >>> document_of("name: card\\nnodes: []", "the cell")
     {'name': 'card', 'nodes': []}
@@ -62,7 +62,7 @@ def document_of(text: str, where: str) -> dict[str, Any]:
     import yaml
 
     try:
-        # YAML has nearly all of JSON, but reads an escaped character of two halves as the halves.
+        # YAML has nearly all of JSON, but reads an escaped surrogate pair as two characters.
         found = json.loads(text)
     except ValueError:
         try:
@@ -81,7 +81,7 @@ def document_of(text: str, where: str) -> dict[str, Any]:
 
 
 def workflow_of(body: dict[str, Any], where: str) -> dict[str, Any]:
-    """The body of a workflow, as YAML may hold it: its nodes' ids are texts.
+    """Check a workflow body that may come from YAML: its nodes' ids have to be texts.
 
     Raises:
         RequestError: `INVALID_WORKFLOW` for an id that YAML reads as something else, such as `yes`.

@@ -1,4 +1,4 @@
-"""The engine in this very process: the one module that knows client and server alike."""
+"""The embedded engine: the one module that knows both client and server."""
 
 import asyncio
 import atexit
@@ -41,11 +41,11 @@ LOCAL_URL = "http://engine.invalid"  # never leaves the process (RFC 6761 keeps 
 
 @dataclass(frozen=True, slots=True)
 class OpenedFor:
-    """What a data directory is opened for, beside new work.
+    """Options for opening a data directory, beside new work.
 
     Attributes:
-        take_up: whether what was left lying is taken up: true even in a copy, false nowhere.
-        read_only: only to look at what is there, of all accounts.
+        take_up: whether unfinished work is resumed: true even in a copy, false nowhere.
+        read_only: only read what is there, of all accounts.
     """
 
     take_up: bool | None = None
@@ -55,8 +55,8 @@ class OpenedFor:
 class EngineThread:
     """An engine and its `/v1` app on a daemon thread with an event loop of its own.
 
-    So plain calls work inside Jupyter's running loop, a cell that blocks stalls no workflow, and
-    an interrupt ends the wait and not the work.
+    This way plain calls work inside Jupyter's running loop, a cell that blocks stalls no workflow,
+    and an interrupt ends the wait and not the work.
     """
 
     def __init__(
@@ -102,13 +102,13 @@ class EngineThread:
             take_up=opened_for.take_up,
             read_only=opened_for.read_only,
         )
-        # Not on the caller's: FastAPI silences warnings meanwhile, which two threads must not.
+        # Not on the caller's thread: FastAPI changes warning filters, which is not thread-safe.
         return engine, create_app(engine)
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._loop.run_forever()
-        # Answers that nobody waits for any more; a task left pending would be complained about.
+        # Responses that nobody waits for any more; asyncio would warn of tasks left pending.
         left = asyncio.all_tasks(self._loop)
         for task in left:
             task.cancel()
@@ -116,7 +116,7 @@ class EngineThread:
         self._loop.close()
 
     def submit(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
-        """Have the engine's loop carry out a coroutine.
+        """Run a coroutine on the engine's loop.
 
         Raises:
             ServiceError: `UNAVAILABLE` when the engine is closed, or in a forked process.
@@ -128,13 +128,13 @@ class EngineThread:
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def _trouble(self) -> str | None:
-        """Say why nothing can be asked of the engine; none where it can."""
+        """Explain why the engine cannot be used; none where it can."""
         if self._process != os.getpid():
             return "This client is of the process that forked this one: open another one here."
         return "The engine of this client is closed: open it again." if self._closed else None
 
     def call(self, work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
-        """Carry out a coroutine on the engine's loop and wait for it."""
+        """Run a coroutine on the engine's loop and wait for it."""
         future = self.submit(work)
         try:
             return future.result(timeout_s)
@@ -143,7 +143,7 @@ class EngineThread:
             raise
 
     def close(self, grace_s: float = GRACE_S) -> None:
-        """Stop the engine; what has not ended by then goes on when it is opened again."""
+        """Stop the engine; unfinished work goes on when it is opened again."""
         if self._trouble() is not None:
             return
         if threading.current_thread() is self._thread:
@@ -167,7 +167,7 @@ class EngineThread:
             self._thread.join(timeout=2)
 
     async def answer(self, request: httpx.Request) -> httpx.Response:
-        """Have the app answer a request whose body has been read."""
+        """Have the app respond to a request whose body has been read."""
         response = await self.app.handle_async_request(request)
         await response.aread()
         return response
@@ -177,10 +177,10 @@ _OPEN: set[EngineThread] = set()  # the engines of this process
 
 
 def _close_all() -> None:
-    """Close all engines as the interpreter ends; what is in the way is no news then.
+    """Close all engines as the interpreter ends; failures are only logged.
 
-    Everything acknowledged is durable already: an engine that could not be closed is taken for one
-    that died, and its work goes on when the directory is opened again.
+    Everything acknowledged is durable already: an engine that could not be closed is treated as one
+    that crashed, and its work is resumed when the directory is opened again.
     """
     try:
         _wait_for_threads()
@@ -193,8 +193,8 @@ def _close_all() -> None:
 
 
 def _wait_for_threads() -> None:
-    """Let threads end that a script started: the interpreter waits for them, and so do engines."""
-    # Those of executors end when they are told to, which is after this.
+    """Wait for a script's threads to end, as the interpreter does; they need the engines."""
+    # Threads of executors end at their shutdown, which is after this.
     idle = {*getattr(executors, "_threads_queues", ()), threading.current_thread()}
     while _OPEN:
         busy = [t for t in threading.enumerate() if not t.daemon and t not in idle]
@@ -205,7 +205,7 @@ def _wait_for_threads() -> None:
 
 
 def _threads_start() -> bool:
-    """Tell whether a thread can be started yet; Python 3.12.0 and 3.12.1 refuse to, at the end."""
+    """Tell whether a thread can still start; Python 3.12.0 and 3.12.1 refuse it at exit."""
     try:
         threading.Thread(target=bool, daemon=True).start()
     except RuntimeError:
@@ -213,15 +213,15 @@ def _threads_start() -> bool:
     return True
 
 
-# `atexit` comes after executors were shut down, which engines need to put their work away; what is
-# registered here comes before, the last one first. The name is private, and there since 3.9.
+# `atexit` runs after the shutdown of executors, which engines need to store their work; functions
+# registered here run before, the last one first. The name is private, and there since 3.9.
 getattr(threading, "_register_atexit", atexit.register)(_close_all)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_OPEN.clear)  # their threads stay with the parent
 
 
 class LoopTransport(httpx.BaseTransport):
-    """Carries a sync client's requests to the engine's loop."""
+    """A transport that carries a sync client's requests to the engine's loop."""
 
     lossless = True
 
@@ -229,14 +229,14 @@ class LoopTransport(httpx.BaseTransport):
         self._thread = thread
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Have the app answer, and wait for it."""
+        """Have the app respond, and wait for it."""
         if not _is_handed_on(request):
             request.read()
         return _detached(self._thread.call(self._thread.answer(_copied(request))), request)
 
 
 class AsyncLoopTransport(httpx.AsyncBaseTransport):
-    """Carries an async client's requests from its own loop to the engine's."""
+    """A transport that carries an async client's requests from its loop to the engine's."""
 
     lossless = True
 
@@ -244,7 +244,7 @@ class AsyncLoopTransport(httpx.AsyncBaseTransport):
         self._thread = thread
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Have the app answer on its own loop."""
+        """Have the app respond on its own loop."""
         if not _is_handed_on(request):
             await request.aread()
         future = self._thread.submit(self._thread.answer(_copied(request)))
@@ -265,13 +265,13 @@ class _HandedOn(httpx.AsyncByteStream):
 
 
 def _is_handed_on(request: httpx.Request) -> bool:
-    """Whether a body need not be there whole: what is in memory anyway, is."""
+    """Tell whether a body is streamed; one that is in memory anyway is not."""
     stream = request.stream
     return isinstance(stream, httpx.SyncByteStream) and not isinstance(stream, httpx.ByteStream)
 
 
 def _copied(request: httpx.Request) -> httpx.Request:
-    """The request with a body that another loop can read."""
+    """Copy a request, with a body that another loop can read."""
     if isinstance(request.stream, httpx.SyncByteStream) and _is_handed_on(request):
         stream = _HandedOn(request.stream)
         return httpx.Request(request.method, request.url, headers=request.headers, stream=stream)
@@ -281,7 +281,7 @@ def _copied(request: httpx.Request) -> httpx.Request:
 
 
 def _detached(response: httpx.Response, request: httpx.Request) -> httpx.Response:
-    """The answer with a body that has been read, free of the loop it came from."""
+    """Return the response with its body read, free of the loop it came from."""
     return httpx.Response(
         response.status_code, headers=response.headers, content=response.content, request=request
     )
@@ -334,18 +334,18 @@ async def _sign_in(engine: Engine) -> str:
 
 
 class _Embedded:
-    """A client whose engine is its own."""
+    """A client with an engine of its own."""
 
     _place = ""
     _thread: EngineThread | None = None
 
     @property
     def is_held(self) -> bool:
-        """Whether the directory is a copy, so that what was left lying in it is not taken up."""
+        """True if the directory is a copy, so that work left in it is not resumed."""
         return self._thread is not None and self._thread.engine.is_held
 
     def take_up(self, id: str) -> None:  # noqa: A002 - the contract's word
-        """Go on with one run, workflow or task that another process left lying.
+        """Resume one run, workflow or task that another process left unfinished.
 
         Nothing is done where it is being worked on, or where the directory is a copy.
         """
@@ -360,15 +360,15 @@ C = TypeVar("C", bound="Client | AsyncClient")
 
 
 def _joined(client: C, thread: EngineThread) -> C:
-    """A client and the engine that is its own."""
+    """Attach an engine to the client that owns it."""
     client._thread = thread
     for name in thread.engine.capabilities.names():
-        client.capabilities._meet(name)  # so that they complete before any was read
+        client.capabilities._meet(name)  # so that completion knows them before any was read
     folder = thread.engine.settings.data_dir
     client._http.access = replace(client.access, data_dir=folder)
     world = "in the sandbox" if thread.engine.settings.sandbox else "embedded"
     client._place = f"{world}, data in {folder}"
-    # A cell that is run again drops its client: the engine goes with it.
+    # A cell that is run again drops its client, which closes the engine.
     weakref.finalize(client, thread.close).atexit = False
     return client
 
@@ -394,7 +394,7 @@ class Client(_Embedded, clients.Client):
         """Open the embedded engine, with nothing to set up.
 
         Args:
-            data_dir: where everything is kept; `./.toolkit` unless told otherwise.
+            data_dir: the directory of all data; `./.toolkit` by default.
             sandbox: use the simulated vendor cloud: no keys, no network, no bills.
             settings: more settings, such as vendors' base URLs.
             registry: other capabilities and vendors than the built-in and installed ones.
@@ -403,10 +403,10 @@ class Client(_Embedded, clients.Client):
             cassette: the YAML file that vendors' answers are written to or played from.
             mode: of the cassette. `replay` answers from the file alone, without network and keys;
                 `record` makes it anew; `auto` replays what is known and records what is new.
-            take_up: whether work that another process left lying is gone on with: as far as its
-                secrets are there, unless told otherwise, and not in a copy of a directory; true
-                makes a copy a directory of its own and goes on; false goes on with nothing.
-            read_only: only look at what is there, of all accounts; nothing is written.
+            take_up: whether work that another process left unfinished is resumed. By default, as
+                far as its secrets are there, and not in a copy of a directory; true makes a copy a
+                directory of its own and resumes; false resumes nothing.
+            read_only: only read what is there, of all accounts; nothing is written.
 
         Raises:
             ServiceError: `UNAVAILABLE` when the data directory or the cassette cannot be used.

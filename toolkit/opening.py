@@ -1,4 +1,4 @@
-"""Opening an engine: on the network, in the sandbox, and on or beside a cassette."""
+"""Assembly of an engine: on the network, in the sandbox, on a cassette or beside one."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -54,9 +54,9 @@ async def open_engine(
         faults: what goes wrong in the sandbox.
         cassette: the file that answers are written to or played from; none means neither.
         mode: of the cassette: `replay`, `record` or `auto`.
-        observer: who is told of workflows, jobs, calls and commits; nobody by default.
-        take_up: whether what was left lying is taken up: true even in a copy, false nowhere.
-        read_only: only look at what is there, of all accounts.
+        observer: the observer of workflows, jobs, calls and commits; none by default.
+        take_up: whether unfinished work is resumed: true even in a copy, false nowhere.
+        read_only: only read what is there, of all accounts.
 
     Raises:
         ServiceError: `UNAVAILABLE` when the data directory or the cassette cannot be used.
@@ -91,7 +91,7 @@ async def open_engine(
         transport=transport,
         resolver=resolver,
         registry=registry,
-        # A replay has to ask whom the recording asked, and nothing takes as long in it.
+        # A replay has to call the vendors of the recording, though no call takes as long in it.
         reproducible=tape is not None,
         observer=observer,
         take_up=take_up,
@@ -100,10 +100,10 @@ async def open_engine(
 
 
 async def look(settings: Settings, kept: Mapping[str, Sequence[Row]]) -> list[Finding]:
-    """Compare what is at the connected GPU clouds with what a data directory keeps of them.
+    """Compare what the connected GPU clouds have with what a data directory knows of them.
 
-    Only the clouds' conventional variables and those that the operator allows are resolved: a
-    pointer of somebody else's must not have other values sent to a vendor.
+    Only the clouds' conventional variables and those that the operator allows are resolved: an
+    account's pointer must not have other values sent to a vendor.
 
     Args:
         settings: how vendors are reached.
@@ -124,14 +124,14 @@ async def look(settings: Settings, kept: Mapping[str, Sequence[Row]]) -> list[Fi
 
 
 def _taped(tape: Cassette, inner: httpx.AsyncBaseTransport | None) -> CassetteTransport:
-    """The cassette before what vendors are called over; in a replay, before nothing."""
+    """Make the cassette's transport, over the network's; in a replay, over none."""
     if tape.mode == "replay":
         return CassetteTransport(tape, None)
     return CassetteTransport(tape, inner or Network())
 
 
 def _told(tape: Cassette, resolver: SecretResolver) -> SecretResolver:
-    """A resolver that needs no secrets to replay, and keeps those there are out of the file."""
+    """Make a resolver that needs no secrets to replay, and keeps recorded ones out of the file."""
     if tape.mode == "replay":
         return PlaceholderResolver(PLACEHOLDER)
     missing = PLACEHOLDER if tape.mode == "auto" else None
@@ -139,7 +139,7 @@ def _told(tape: Cassette, resolver: SecretResolver) -> SecretResolver:
 
 
 def _sandboxed(settings: Settings, registry: Registry, mounted: Mapping[str, str]) -> Settings:
-    """The settings with every service on the sandbox, but for those set by hand."""
+    """Return the settings with every service on the sandbox, but for those set by hand."""
     update: dict[str, object] = {"vendors": _simulated(settings, registry, mounted)}
     if "encyclopedia_url" not in settings.model_fields_set:
         update["encyclopedia_url"] = SANDBOX_URL + mounted["encyclopedia"]
@@ -149,7 +149,7 @@ def _sandboxed(settings: Settings, registry: Registry, mounted: Mapping[str, str
 def _simulated(
     settings: Settings, registry: Registry, mounted: Mapping[str, str]
 ) -> dict[str, VendorSettings]:
-    """Each vendor's hosts on the sandbox, under their own paths; hosts set by hand stay."""
+    """Return vendor settings with each host on the sandbox; hosts set by hand stay."""
     vendors = dict(settings.vendors)
     for vendor in registry.vendors.values():
         mine = vendors.get(vendor.id, VendorSettings())
@@ -163,7 +163,7 @@ def _simulated(
 
 
 class _Mounted(httpx.AsyncBaseTransport):
-    """Sends what is for the sandbox to the app in this process, and the rest to the network."""
+    """A transport to the sandbox app in this process, and to the network for all else."""
 
     def __init__(self, sandbox: httpx.AsyncBaseTransport) -> None:
         self._sandbox = sandbox

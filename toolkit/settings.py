@@ -1,4 +1,4 @@
-"""What an operator may set: `TOOLKIT_…` variables and `toolkit.toml`, read when an engine opens."""
+"""The operator's settings: `TOOLKIT_…` variables and `toolkit.toml`, read by each engine."""
 
 import ipaddress
 import re
@@ -42,10 +42,10 @@ Origin = Annotated[str, AfterValidator(_exact)]
 
 
 class Timeouts(BaseModel):
-    """How long one call may take, in seconds; what is not given is as it is elsewhere.
+    """Timeouts of one call, in seconds; those not given are as elsewhere.
 
     Attributes:
-        connect_s: until the connection stands.
+        connect_s: until the connection is established.
         first_byte_s: until the answer begins.
         total_s: until its last byte.
     """
@@ -71,7 +71,7 @@ EVERY_MODEL = "*"
 
 
 class TokenPrices(BaseModel):
-    """What a model's tokens cost, in US dollars per million, as its operator says.
+    """Prices of a model's tokens, in US dollars per million, as its operator says.
 
     Attributes:
         input_tokens: of what is sent; 0 for a server of one's own.
@@ -85,13 +85,13 @@ class TokenPrices(BaseModel):
 
 
 class VendorSettings(BaseModel):
-    """How one vendor is reached.
+    """Settings of how one vendor is reached.
 
     Attributes:
         base_urls: its hosts by name, over the vendor's own; `api` is the main one.
         models: by kind of operation, the one model to ask for, or a model for each tier
             (`economy`, `standard`, `premium`).
-        prices: of text models, over the list prices; `"*"` stands for every one without its own.
+        prices: of text models, over the list prices; `"*"` is for every model without its own.
         timeouts: of its calls, over those of capabilities.
         max_concurrent_calls: of one connection.
     """
@@ -105,22 +105,22 @@ class VendorSettings(BaseModel):
     max_concurrent_calls: int | None = Field(default=None, ge=1)
 
     def prices_of(self, model: str) -> TokenPrices | None:
-        """The operator's prices of a text model; none where the list prices hold."""
+        """Find the operator's prices of a text model; none where list prices hold."""
         return self.prices.get(model) or self.prices.get(EVERY_MODEL)
 
 
 class SettingsError(RequestError, ValueError):
-    """Settings that cannot be used, each of them named."""
+    """An error that names each setting that cannot be used."""
 
 
 class Settings(BaseSettings):
-    """Everything an engine can be told when it is opened.
+    """All settings of an engine, given when it is opened.
 
     What is given in code wins over `TOOLKIT_…` variables, and those over `toolkit.toml` in the
     working directory.
 
     Attributes:
-        data_dir: where everything is kept.
+        data_dir: the directory of all data.
         durability: `full` has each commit on the disk before it is acknowledged.
         artifact_url: where artifacts' bytes go, by fsspec; beside the database if not given.
         sandbox: simulated vendors: no keys, no bills.
@@ -138,7 +138,7 @@ class Settings(BaseSettings):
         max_concurrent_jobs: of the process.
         max_concurrent_jobs_per_account: of them, for one account.
         first_byte_timeout_s: until a vendor's answer begins.
-        connect_timeout_s: until a connection to a vendor stands.
+        connect_timeout_s: until a connection to a vendor is established.
         retry_base_s: the longest first wait between tries of a call; it doubles each time.
         retry_cap_s: a vendor that asks for a longer wait is not tried again, but the next one.
         breaker_cooldown_s: the first wait of an open breaker; it doubles, up to a minute.
@@ -268,20 +268,20 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic names it
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic names it
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Where settings come from, the first that has one wins."""
+        """Return the sources of settings, the first of which wins."""
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
 
     def names_engine(self) -> bool:
-        """Tell whether an engine right here was named: its folder was set, or the sandbox."""
+        """Tell whether an embedded engine is configured: its folder was set, or the sandbox."""
         return self.sandbox or "data_dir" in self.model_fields_set
 
     def calls_at_once(self, vendor_id: str) -> int:
-        """How many calls one connection to a vendor may have under way."""
+        """Return the number of calls a connection to a vendor may have under way."""
         own = self.vendors.get(vendor_id)
         return (own.max_concurrent_calls if own else None) or self.max_concurrent_calls
 
     def timeouts_of(self, vendor_id: str, capability_id: str = "") -> Timeouts:
-        """How long a call may take: as set for the vendor, else the capability, else for all."""
+        """Resolve the timeouts of a call: the vendor's, else the capability's, else all."""
         everyones = Timeouts(
             connect_s=self.connect_timeout_s,
             first_byte_s=self.first_byte_timeout_s,
@@ -296,7 +296,7 @@ class Settings(BaseSettings):
 
 
 def _faults(error: ValidationError) -> list[Detail]:
-    """Every fault, without the value: it may be a secret in the wrong place."""
+    """List every fault, without the value: it may be a secret in the wrong place."""
     return [
         Detail(
             ".".join(str(part) for part in fault["loc"] if part != "[key]"),

@@ -1,4 +1,4 @@
-"""Commands for whoever looks after a data directory: doctor, backup, prune, account create."""
+"""Commands of an administrator: doctor, backup, prune, account create and limit."""
 
 import re
 from dataclasses import asdict
@@ -57,7 +57,7 @@ def doctor(
 
 
 def _review_prices() -> list[str]:
-    """Tell of prices that are old or the operator's own, and of models that are to end."""
+    """List prices that are old or the operator's own, and models that are to end."""
     from toolkit.contract.base import now
     from toolkit.engine.price_review import review_prices
     from toolkit.engine.registry import Registry
@@ -68,7 +68,7 @@ def _review_prices() -> list[str]:
 
 
 def _at_vendors(data_dir: Path) -> "list[Finding]":
-    """What is at GPU clouds and not here, and the reverse."""
+    """List the differences between GPU clouds and the data directory."""
     import asyncio
 
     from toolkit.contract.errors import ServiceError
@@ -162,7 +162,7 @@ def create_account(
     from toolkit.store import Store
     from toolkit.store.directory import find_database
 
-    find_database(data_dir)  # a key of a directory that no server has is no use
+    find_database(data_dir)  # a key is of no use in a directory that no server has
     try:
         request = AccountCreate(email=email)
     except ValueError:
@@ -170,7 +170,7 @@ def create_account(
 
     async def made() -> AccountCreated:
         settings = Settings(data_dir=data_dir)
-        # Not an engine: that would take up what is left lying here, with this shell's variables.
+        # Not an engine: that would resume work left in the directory, with this shell's variables.
         store = await Store.open(
             settings.data_dir, durability=settings.durability, artifact_url=settings.artifact_url
         )
@@ -192,14 +192,14 @@ def create_account(
 
 
 def known_accounts(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """The addresses of a directory's accounts, for a shell that completes one."""
+    """Complete the addresses of a directory's accounts."""
     import sqlite3
 
     from toolkit.store.glance import newest_ids
 
     try:
         known = newest_ids(Path(ctx.params.get("data_dir") or ".toolkit"), "accounts", 50)
-    except sqlite3.Error:  # who types is not to be disturbed
+    except sqlite3.Error:  # no error may disturb typing
         return []
     return [(email, said) for email, said in known if email.startswith(incomplete)]
 

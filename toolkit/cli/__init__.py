@@ -1,4 +1,4 @@
-"""The `toolkit` command: one module a group in `areas`, and what stands alone beside them."""
+"""The `toolkit` command: one module a group in `resources`, and commands of their own beside."""
 
 import pkgutil
 import sys
@@ -38,7 +38,7 @@ class Commands(LazyGroup):
             module.name: Home(f"cli.areas.{module.name}", "app", SERVICE)
             for module in pkgutil.iter_modules(areas.__path__)
         },
-        # As one says it of a single one.
+        # The singular, as an alias.
         "workflow": Home("cli.areas.workflows", "app", SERVICE, hidden=True),
     }
 

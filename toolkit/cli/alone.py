@@ -1,4 +1,4 @@
-"""What can be asked of a service without an area around it."""
+"""`toolkit route` and `toolkit health`: commands of the service without a group."""
 
 from toolkit.cli import options
 from toolkit.cli.options import looking

@@ -1,8 +1,8 @@
-"""Values that a shell is offered after the Tab key: a parameter's type names the set it is of.
+"""Shell completion: values that are offered after the Tab key, by the type of the parameter.
 
-Closed sets are `Literal` types, and complete by themselves. Here is what is to be looked up: at the
-server that the line names so far, or in the data directory right here. Whatever fails, or takes too
-long, offers nothing: who types is not to be disturbed.
+Closed sets are `Literal` types, and complete by themselves. The values here are looked up: at the
+server that the line names so far, or in the local data directory. A lookup that fails, or takes too
+long, offers nothing, so that it does not disturb typing.
 """
 
 import logging
@@ -22,7 +22,7 @@ PATIENCE_S = 1.5  # for a server
 MOST = 50
 Found: TypeAlias = Iterable[tuple[str, str]]
 Completion: TypeAlias = Callable[[typer.Context, str], list[tuple[str, str]]]
-# What a record is told by, beside its state.
+# The fields that describe a record, beside its state.
 _NAMES = ("name", "title", "provider", "objective", "capability", "media_type")
 
 
@@ -34,7 +34,7 @@ def _quietly(find: Callable[[typer.Context, str], Found]) -> Completion:
         logging.disable(logging.CRITICAL)
         try:
             found = list(find(ctx, incomplete))
-        except Exception:  # whatever it is, the line is still being typed
+        except Exception:  # no error may disturb typing
             return []
         finally:
             logging.disable(before)
@@ -44,7 +44,7 @@ def _quietly(find: Callable[[typer.Context, str], Found]) -> Completion:
 
 
 def _where(ctx: typer.Context) -> "Where":
-    """What the line says so far of where it is asked."""
+    """Read the target options that the line has so far."""
     from toolkit.cli.options import WhereToLook
 
     named = {each.name: ctx.params.get(each.name) for each in fields(WhereToLook)}
@@ -53,7 +53,7 @@ def _where(ctx: typer.Context) -> "Where":
 
 
 def _read(ctx: typer.Context, path: str, **params: str | int) -> Any:
-    """What the server tells that the line names; none where it names none, or it takes too long."""
+    """Read from the server that the line names; none where it names none or is too slow."""
     from toolkit.cli.options import connected, is_local, names_server
 
     where = _where(ctx)
@@ -68,7 +68,7 @@ def _read(ctx: typer.Context, path: str, **params: str | int) -> Any:
         except Exception:  # as above
             return
 
-    # Left behind when it takes too long: looking up a name, or a keyring, cannot be ended.
+    # Abandoned when it takes too long: a lookup of a host, or in a keyring, cannot be cancelled.
     asking = threading.Thread(target=ask, daemon=True)
     asking.start()
     asking.join(PATIENCE_S)
@@ -76,7 +76,7 @@ def _read(ctx: typer.Context, path: str, **params: str | int) -> Any:
 
 
 def _folder(ctx: typer.Context) -> Path | None:
-    """The data directory that the line names; none where it names a server."""
+    """Find the data directory that the line names; none where it names a server."""
     from toolkit.cli.options import is_local, names_server
 
     given = ctx.params.get("data_dir")
@@ -96,13 +96,13 @@ def _items(ctx: typer.Context, path: str, **params: str | int) -> list[dict[str,
 
 
 def _said(record: dict[str, Any]) -> str:
-    """A few words on a record."""
+    """Describe a record in a few words."""
     name = next((record[key] for key in _NAMES if record.get(key)), "")
     return f"{name} {record.get('status') or ''}".strip()
 
 
 def ids_of(path: str, column: str = "id") -> Completion:
-    """The newest ids of an area.
+    """Make a completion of the newest ids of a resource.
 
     Args:
         path: where they are, below `/v1`.
@@ -121,7 +121,7 @@ def ids_of(path: str, column: str = "id") -> Completion:
 
 
 def _of_group(ctx: typer.Context, incomplete: str) -> Found:
-    """The newest ids of the area whose group the command stands in."""
+    """Complete the newest ids of the resource whose group the command stands in."""
     group = str(ctx.parent.info_name) if ctx.parent else ""
     path = {
         "connections": "providers/connections",
@@ -132,7 +132,7 @@ def _of_group(ctx: typer.Context, incomplete: str) -> Found:
 
 
 def _capabilities(ctx: typer.Context, incomplete: str) -> Found:
-    """Those that can be asked for; with their versions once an @ was typed."""
+    """Complete capabilities; with their versions once an @ was typed."""
     records = _items(ctx, "capabilities")
     if records:
         known = [(one["id"], one["version"], one["title"]) for one in records]
@@ -146,7 +146,7 @@ def _capabilities(ctx: typer.Context, incomplete: str) -> Found:
 
 
 def _fields(ctx: typer.Context, incomplete: str) -> Found:  # noqa: ARG001 - as for all
-    """The input of the capability that the line names: `name=` for each field."""
+    """Complete the input of the capability that the line names: `name=` for each field."""
     from toolkit.capabilities import load_capabilities
 
     name, _, version = str(ctx.params.get("name") or "").partition("@")
@@ -158,7 +158,7 @@ def _fields(ctx: typer.Context, incomplete: str) -> Found:  # noqa: ARG001 - as 
 
 
 def _providers(ctx: typer.Context, incomplete: str) -> Found:  # noqa: ARG001 - as for all
-    """The vendors that there are."""
+    """Complete vendors."""
     records = _items(ctx, "providers")
     if records:
         return [(one["id"], one["title"]) for one in records]
@@ -168,46 +168,46 @@ def _providers(ctx: typer.Context, incomplete: str) -> Found:  # noqa: ARG001 - 
 
 
 def _fresh(ctx: typer.Context, incomplete: str) -> Found:
-    """The vendors, and all of them."""
+    """Complete vendors, and `all` for all of them."""
     return [("all", "every one whose variable is set"), *_providers(ctx, incomplete)]
 
 
 def _connected(ctx: typer.Context, incomplete: str) -> Found:
-    """The vendors, or the id of a connection once its beginning was typed."""
+    """Complete vendors, or the id of a connection once its beginning was typed."""
     if incomplete.startswith("prv_"):
         return ids_of("providers/connections")(ctx, incomplete)
     return _providers(ctx, incomplete)
 
 
 def _nodes(ctx: typer.Context, incomplete: str) -> Found:  # noqa: ARG001 - as for all
-    """The nodes of the workflow that the line names."""
+    """Complete the nodes of the workflow that the line names."""
     record = _read(ctx, f"/workflows/{ctx.params['id']}")
     return [(node["id"], node["capability"]) for node in record["nodes"]]
 
 
 def _gpus(ctx: typer.Context, incomplete: str) -> Found:  # noqa: ARG001 - as for all
-    """The GPUs that a pod may have."""
+    """Complete the GPUs that a pod may have."""
     return [(one["id"], one["name"]) for one in _items(ctx, "catalog/gpus")]
 
 
 def _pools(ctx: typer.Context, incomplete: str) -> Found:  # noqa: ARG001 - as for all
-    """The pools of GPUs that an endpoint may have."""
+    """Complete the pools of GPUs that an endpoint may have."""
     return {one["pool"]: one["name"] for one in _items(ctx, "catalog/gpus")}.items()
 
 
 def _kinds(ctx: typer.Context, incomplete: str) -> Found:  # noqa: ARG001 - as for all
-    """The kinds of job that a compute of one's own does."""
+    """Complete the kinds of job that a compute of one's own does."""
     records = _items(ctx, "capabilities")
     return [(one["job"]["type"], one["title"]) for one in records if one.get("job")]
 
 
 def _variables(ctx: typer.Context, incomplete: str) -> Found:  # noqa: ARG001 - as for all
-    """The names of the variables that are set."""
+    """Complete the names of the variables that are set."""
     return [(name, "") for name in sorted(os.environ)]
 
 
 def _profiles(ctx: typer.Context, incomplete: str) -> Found:  # noqa: ARG001 - as for all
-    """The profiles that there are; no key is read for it."""
+    """Complete the names of profiles; no key is read for it."""
     from toolkit.profiles.files import profile_names
 
     return [(name, "") for name in profile_names()]

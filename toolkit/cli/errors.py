@@ -1,4 +1,4 @@
-"""How an error ends a command: its exit code, and one line on stderr that says what to do."""
+"""Errors of commands: the exit code, and one line on stderr that says what to do."""
 
 import json
 import sys
@@ -17,7 +17,7 @@ EXIT_CODES = {
 
 
 def exit_code(error: Exception) -> int:
-    """The exit code that an error ends with.
+    """Return the exit code for an error.
 
     >>> from toolkit.contract.errors import ErrorCode, ServiceError
     >>> exit_code(ServiceError(ErrorCode.UNAVAILABLE))
@@ -29,7 +29,7 @@ def exit_code(error: Exception) -> int:
 
 
 def report(error: Exception, *, as_json: bool) -> None:
-    """Say on stderr what went wrong, in one line or as the contract's JSON."""
+    """Print on stderr what went wrong, in one line or as the contract's JSON."""
     if not as_json:
         print(tame(str(error)), file=sys.stderr)
         if isinstance(error, RequestError) and error.code is ErrorCode.CREDENTIALS_MISSING:

@@ -1,11 +1,11 @@
-"""Names of files for what nodes made, whatever the nodes are called."""
+"""File names for the results of nodes, whatever the nodes are called."""
 
 import re
 from collections.abc import Collection
 
-# Room for a suffix, and for what is written before the file is whole; systems take 255 bytes.
+# Leaves room for a suffix, and for the name of a partial file; systems allow 255 bytes.
 MAX_BYTES = 200
-# Of the systems that people have: separators, wildcards, and what their shells read as their own.
+# Separators, wildcards and shell characters of the common systems.
 _UNSAFE = re.compile(r'[\x00-\x1f\x7f-\x9f\u2028\u2029<>:"/\\|?*]')
 _RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?$")
 
@@ -14,8 +14,8 @@ def file_stem(name: str, taken: Collection[str] = ()) -> str:
     """Make the stem of a file's name from any name; a name is never a path.
 
     Args:
-        name: of a node, say.
-        taken: stems that are other files', in lower case: some systems do not tell cases apart.
+        name: any name, such as a node's.
+        taken: stems of other files, in lower case: some systems ignore case.
 
     >>> file_stem("../a b/c:d"), file_stem("copy"), file_stem("Copy", {"copy"}), file_stem("..")
     ('_a b_c_d', 'copy', 'Copy-2', 'file')

@@ -1,4 +1,4 @@
-"""Who a command speaks as, and where: what `toolkit whoami` shows."""
+"""The identity that `toolkit whoami` shows: the caller, the address, and where each came from."""
 
 import os
 from pathlib import Path
@@ -13,8 +13,8 @@ OPTIONS = {"address": "--base-url", "key": "--api-key-env", "profile": "--profil
 def identity_of(shell: Shell) -> dict[str, Any]:
     """Ask the service who the caller is, and add where address and key came from.
 
-    `key` is the key's name, `address` is none for an engine right here, `data_dir` is none for a
-    server and for an engine that leaves nothing.
+    `key` is the key's name, `address` is none for an embedded engine, `data_dir` is none for a
+    server and for an engine in a temporary folder.
     """
     account, health = shell.read("/account"), shell.client.read("/health", max_wait_s=0.0)
     access, key = shell.client.access, account.get("key") or {}
@@ -39,14 +39,14 @@ def identity_of(shell: Shell) -> dict[str, Any]:
 
 
 def _spelled(what: str, source: str | None, profile: str | None) -> str | None:
-    """Name a source as one finds it: an option, a variable, or a profile."""
+    """Format a source as one finds it: an option, a variable, or a profile."""
     if source == "given":
         return OPTIONS[what]
     return f"profile {profile}" if source == "profile" else source
 
 
 def _data_dir(where: Where | None, used: Path | None) -> tuple[Path | None, str | None]:
-    """Return the folder of an engine right here, and who named it; none for a passing one."""
+    """Return the folder of the embedded engine and its source; none for a temporary one."""
     from toolkit.settings import Settings
 
     if where is None or where.data_dir is not None:

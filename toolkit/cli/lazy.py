@@ -1,4 +1,4 @@
-"""A group whose commands are loaded when they are called: a call pays for the one that it names."""
+"""A group whose commands are loaded when they are called: a call loads only the one it names."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """Where a command is.
+    """The location of a command.
 
     Attributes:
         module: the name of the module below `toolkit`.
         member: the function, or the `typer.Typer` of a group, in it.
-        panel: the heading that it stands under in the help.
+        panel: the heading of it in the help.
         hidden: whether the help leaves it out.
     """
 
@@ -70,7 +70,7 @@ class _Commands(Mapping[str, Any]):
 
 
 class LazyGroup(TyperGroup):
-    """A group of the commands that a subclass names in `homes`."""
+    """A group of the commands whose locations a subclass gives."""
 
     homes: ClassVar[Mapping[str, Home]]
 

@@ -209,7 +209,7 @@ def _ask_key(address: str) -> Secret:
             "No key was given: type it when asked, or send it to stdin"
             " (`toolkit login URL < key.txt`).",
         )
-    # What is another service's is not told to this one.
+    # Another service's key is not sent to this one.
     if not text.startswith(KEY_PREFIX) or fault_of_key(key) is not None:
         raise ProfileError(
             ErrorCode.UNAUTHENTICATED,

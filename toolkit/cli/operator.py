@@ -1,4 +1,4 @@
-"""What whoever operates a data directory does with its accounts; a server may be running."""
+"""Account commands for the operator of a data directory; a server may be running."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -153,7 +153,7 @@ def recover(
 
 
 def look(data_dir: Path, ask: "Callable[[AccountAdmin], Awaitable[T]]") -> T:
-    """Ask about the accounts of a data directory, and write nothing in it.
+    """Read about the accounts of a data directory, without writing to it.
 
     Raises:
         ServiceError: `UNAVAILABLE` when it is none, or of another version.
@@ -181,7 +181,7 @@ def change(data_dir: Path, make: "Callable[[AccountAdmin], Awaitable[T]]") -> T:
 
     find_database(data_dir)
     settings = Settings(data_dir=data_dir)
-    # Not an engine: that would take up what is left lying here, with this shell's variables.
+    # Not an engine: that would resume work left in the directory, with this shell's variables.
     opening = partial(
         Store.open,
         settings.data_dir,

@@ -1,4 +1,4 @@
-"""The options that commands share, and the decorator that gives them to a command."""
+"""The options that commands share, and the decorators that give them to a command."""
 
 import inspect
 import os
@@ -91,7 +91,7 @@ AsJson = Annotated[
 
 @dataclass(frozen=True)
 class Where:
-    """Which engine a command speaks to, and how it shows what it is told."""
+    """The engine that a command speaks to, and the format of its output."""
 
     data_dir: Annotated[
         Path | None,
@@ -149,7 +149,7 @@ class Where:
 
 @dataclass(frozen=True)
 class WhereToLook(Where):
-    """The same, for a command that changes nothing."""
+    """The same options, for a command that changes nothing."""
 
     read_only: Annotated[
         bool,
@@ -163,14 +163,14 @@ class WhereToLook(Where):
 
 @contextmanager
 def connected(where: Where, makes: Makes = "any") -> "Iterator[Client]":
-    """Speak to the engine or the server that the options name.
+    """Open a client of the engine or the server that the options name.
 
-    An engine right here takes up nothing that was left lying: who lists runs asks for no work.
+    An embedded engine resumes no work that was left: listing runs asks for none.
 
     Args:
         where: the options.
-        makes: which data directory is made for an engine right here, where there is none: `any`,
-            only the `default` one, or `none`: that engine begins with nothing, and leaves nothing.
+        makes: the data directories that are created where there are none: `any`, only the
+            `default` one, or `none`: that engine has an empty temporary folder.
 
     Raises:
         BadParameter: they name both, or a variable that is not set.
@@ -216,20 +216,20 @@ def connected(where: Where, makes: Makes = "any") -> "Iterator[Client]":
 
 
 def is_local(where: Where) -> bool:
-    """Tell whether the options name an engine right here."""
+    """Tell whether the options name an embedded engine."""
     read_only = isinstance(where, WhereToLook) and where.read_only
     return where.data_dir is not None or where.sandbox or read_only
 
 
 def names_server(where: Where) -> bool:
-    """Tell whether a server is spoken to, unless the options name an engine right here."""
+    """Tell whether a server is used, unless the options name an embedded engine."""
     from toolkit.profiles import resolution
 
     return resolution.names_server(where.base_url, where.profile)
 
 
 def _existing(where: Where, opened: ExitStack, *, read_only: bool) -> Path:
-    """The data directory that there is; an empty one for a while, where none was named.
+    """Find the data directory; make a temporary empty one where none was named.
 
     Raises:
         ServiceError: `UNAVAILABLE` when the one that was named is none.
@@ -244,32 +244,32 @@ def _existing(where: Where, opened: ExitStack, *, read_only: bool) -> Path:
 
 
 def on_service(function: Callable[..., None]) -> Callable[..., None]:
-    """A command of a function that takes a `Shell` first: it has the options of `Where`, too."""
+    """Make a command that has the target options; the function takes the output first."""
     return _command(function, Where, "any")
 
 
 def on_existing(function: Callable[..., None]) -> Callable[..., None]:
-    """A command like those of `on_service`, for what is there: it makes no data directory."""
+    """Make a command of existing things, as `service_command`; it creates no data directory."""
     return _command(function, Where, "none")
 
 
 def on_named(function: Callable[..., None]) -> Callable[..., None]:
-    """A command like those of `on_service`, that makes no directory by a name that is mistyped."""
+    """Make a command as `service_command`, that creates no directory of a mistyped name."""
     return _command(function, Where, "default")
 
 
 def looking(function: Callable[..., None]) -> Callable[..., None]:
-    """A command like those of `on_existing` that only looks: it has `--read-only`, too."""
+    """Make a command as `existing_command` that only reads, and has `--read-only`, too."""
     return _command(function, WhereToLook, "none")
 
 
 def looking_unless(
     instead: Callable[..., bool],
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """A command like those of `looking`, unless `instead` can do without a client.
+    """Make a command as `read_command`, unless `instead` can do without a client.
 
     Args:
-        instead: takes the `WhereToLook` and the command's own options; tells if it did all.
+        instead: takes the target and the command's own options; returns true if it did all.
     """
     return partial(_command, options=WhereToLook, makes="none", instead=instead)
 
@@ -300,7 +300,7 @@ def _command(
         )
         for option in shared
     ]
-    # What typer reads a command's options from.
+    # Typer reads a command's options from these.
     command.__signature__ = inspect.Signature([*own, *added])  # type: ignore[attr-defined]
     command.__annotations__ = {each.name: each.annotation for each in (*own, *added)}
     return command

@@ -1,4 +1,4 @@
-"""What a command has in hand: the client, and how to show what it answers."""
+"""The output of commands, and the client that they use."""
 
 import json
 import shutil
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
     Thing: TypeAlias = Shown[Any] | BaseModel | dict[str, Any]
 
-MOST = 200  # to a page
+MOST = 200  # items of a page
 A_LINE = 10_000  # columns, where a program reads: one row is one line
 _CONTROLS = {code: f"\\u{code:04x}" for code in (*range(32), *range(127, 160))}
 _UNESCAPED = {code: shown for code, shown in _CONTROLS.items() if code > 31}
 
 
 def tame(text: str) -> str:
-    """A text of vendors' on one line, without what would command the terminal.
+    """Return a vendor's text on one line, without characters that control the terminal.
 
     >>> tame("a\\x1b[2Jb")
     'a\\\\u001b[2Jb'
@@ -32,17 +32,17 @@ def tame(text: str) -> str:
 
 
 class Output:
-    """The way answers are shown: results on stdout, the rest on stderr."""
+    """The output of a command: results on stdout, the rest on stderr."""
 
     as_json: bool
 
     def show(self, thing: "Thing", rows: str = "", columns: Sequence[str] = ()) -> None:
-        """Print one thing: its facts, and below them its lists and schemas as tables.
+        """Print one record: its facts, and below them its lists and schemas as tables.
 
         Args:
             thing: a handle, a record, or the JSON of one.
-            rows: which of its lists of records comes first.
-            columns: of that list.
+            rows: the list of records in it that comes first.
+            columns: the columns of that list.
         """
         record = _recorded(thing)
         if self.as_json:
@@ -65,12 +65,12 @@ class Output:
         columns: Sequence[str],
         row: Callable[[dict[str, Any]], dict[str, Any]] = dict,
     ) -> None:
-        """Print several things, one a row.
+        """Print several records, one a row.
 
         Args:
             things: handles, records, or the JSON of some.
             columns: names of fields.
-            row: makes of a record what the columns name.
+            row: a function that makes the values of the columns from a record.
         """
         records = [_recorded(thing) for thing in things]
         if self.as_json:
@@ -85,41 +85,41 @@ class Output:
         print_json(value, indent)
 
     def note(self, text: str) -> None:
-        """Tell the reader something that is no result."""
+        """Print a note for the reader on stderr, which is no result."""
         print(tame(text), file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True)
 class Printer(Output):
-    """An output without a client, for what is answered by a data directory."""
+    """The output of a command without a client, about a data directory."""
 
     as_json: bool = False
 
 
 @dataclass(frozen=True)
 class Shell(Output):
-    """A client, and the way its answers are shown."""
+    """The output of a command, and its client."""
 
     client: "Client"
     as_json: bool = False
     where: "Where | None" = None
 
     def read(self, path: str, **params: str | int | None) -> Any:
-        """Read what the service tells, as JSON: what is only shown need not become a record.
+        """Read a path of the service as plain JSON: what is only shown needs no record.
 
         Args:
             path: below `/v1`.
-            params: the query; one that is none is left out.
+            params: the query, without those that are none.
         """
         given = {name: value for name, value in params.items() if value is not None}
         return self.client.read(path, given)
 
     def items(self, path: str, limit: int | None = None) -> Iterator[dict[str, Any]]:
-        """Read a list, the newest first, page by page.
+        """Yield the items of a list, the newest first, page by page.
 
         Args:
             path: below `/v1`.
-            limit: of a page; none for a list that has no pages.
+            limit: the size of a page; none for a list that has no pages.
         """
         cursor = None
         while True:
@@ -131,7 +131,7 @@ class Shell(Output):
 
 
 def print_json(value: object, indent: int | None = 2) -> None:
-    """Print a value as JSON, without what would command the terminal."""
+    """Print a value as JSON, without characters that control the terminal."""
     text = json.dumps(value, indent=indent, ensure_ascii=False)
     print(text.translate(_UNESCAPED), flush=True)
 
@@ -152,7 +152,7 @@ def print_rows(records: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> 
 
     head = [name.replace("_", " ") for name in columns]
     rows = [[_cell(name, record.get(name)) for name in columns] for record in records]
-    # What one copies is shown whole.
+    # Ids are never truncated: people copy them.
     print("\n".join(table_lines(head, rows, _room(), whole="id")))
 
 
@@ -163,5 +163,5 @@ def _cell(name: str, value: object) -> str:
 
 
 def _room() -> int:
-    """Cells of a line: those of the terminal; where a program reads, one row is one line."""
+    """Measure the width of a line in cells; unlimited where a program reads."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else A_LINE

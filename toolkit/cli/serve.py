@@ -91,12 +91,12 @@ def serve(
         allowed = settings.allow_env | frozenset(allow_env or ())
         asked = Watching(log_format, log_level, metrics_host, metrics_port, otel_endpoint)
 
-        # Its loop is often busy, and what others do in threads waits for it at each statement.
+        # The loop is often busy, and other threads wait for the interpreter's lock meanwhile.
         sys.setswitchinterval(SWITCH_S)
 
         async def run() -> None:
             async with watching(asked) as watch:
-                # First of all: where the address is taken, nothing is made and no work is taken up.
+                # First of all: if the address is in use, nothing is created and no work resumed.
                 listener = bind(host, port)
                 engine = await open_engine(
                     settings,
@@ -120,7 +120,7 @@ def serve(
 
 @contextmanager
 def _told_in_the_log(log_format: "LogFormat") -> Iterator[None]:
-    """Have an error end the command by a log line, where those are read by machines."""
+    """Log an error that ends the command, where logs are read by machines."""
     try:
         yield
     except (ToolkitError, OSError) as error:
@@ -135,7 +135,7 @@ def _told_in_the_log(log_format: "LogFormat") -> Iterator[None]:
 
 
 def _settings(**given: Any) -> "Settings":
-    """The settings with what was given here; what was not is as set elsewhere.
+    """Make the settings of the options given; the others are as set elsewhere.
 
     Raises:
         RequestError: `INVALID_REQUEST` for a value that none can have.

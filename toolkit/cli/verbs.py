@@ -1,4 +1,4 @@
-"""The commands that areas have in common, made for an area by its name on the client."""
+"""The commands that resources have in common, made for one by its name on the client."""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -22,17 +22,17 @@ All = Annotated[bool, typer.Option("--all", help="Show all there are.")]
 
 
 class _Area(TyperGroup):
-    """A group whose name alone does what its first command does, which is to list or to show."""
+    """A group whose name alone runs its first command, which is to list or to show."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the command there where none is named, and none can follow."""
+        """Insert the first command where none is named, and none can follow."""
         is_typed = bool(ctx.resilient_parsing) and not args  # and may go on with any command
         if not is_typed and (not args or (args[0].startswith("-") and args[0] != "--help")):
             args = [next(iter(self.commands)), *args]
         return super().parse_args(ctx, args)
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
-        """Offer the commands, and the options of the one that the name alone stands for."""
+        """Complete the commands, and the options of the first one."""
         found = super().shell_complete(ctx, incomplete)
         first = next(iter(self.commands.values()))
         if incomplete.startswith("-"):
@@ -43,7 +43,7 @@ class _Area(TyperGroup):
 
 
 def group(help: str) -> typer.Typer:  # noqa: A002 - typer's word
-    """The commands of an area; the first one added is what the area's name alone does."""
+    """Make the group of a resource; the first command added is what its name alone runs."""
     return typer.Typer(cls=_Area, help=help)
 
 
@@ -54,7 +54,7 @@ def reads(
     rows: str = "",
     of: Sequence[str] = (),
 ) -> None:
-    """`list` and `show`.
+    """Add `list` and `show`.
 
     Args:
         app: the group.
@@ -83,7 +83,7 @@ def reads(
 
 
 def deletes(app: typer.Typer, area: str) -> None:
-    """`delete`."""
+    """Add `delete`."""
 
     @app.command()
     @on_existing
@@ -93,7 +93,7 @@ def deletes(app: typer.Typer, area: str) -> None:
 
 
 def executions(app: typer.Typer, area: str) -> None:
-    """What runs and jobs, each one capability being executed, have in common."""
+    """Add the commands that runs and jobs have in common."""
     columns = ("id", "capability", "status", "provider", "cost_usd", "latency_ms", "created_at")
     attempt = ("n", "provider", "model", "status", "cost_usd", "started_at", "ended_at")
     reads(app, area, columns, "attempts", attempt)
@@ -101,7 +101,7 @@ def executions(app: typer.Typer, area: str) -> None:
 
 
 def follows(app: typer.Typer, area: str) -> None:
-    """`wait`, `cancel` and `events`."""
+    """Add `wait`, `cancel` and `events`."""
 
     @app.command()
     @on_existing

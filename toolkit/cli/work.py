@@ -1,4 +1,4 @@
-"""Work that a command asked for: started, waited for, and what it made saved."""
+"""Work that a command started: waiting for it, and saving its results."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +13,7 @@ from toolkit.contract.errors import ErrorCode, ServiceError, ToolkitError, WorkE
 
 
 def started(shell: Shell, work: Any) -> None:
-    """Print the id of work that nobody waits for."""
+    """Print the id of work that is not waited for."""
     if shell.as_json:
         shell.show(work)
     else:
@@ -21,7 +21,7 @@ def started(shell: Shell, work: Any) -> None:
 
 
 def take_up(shell: Shell, work_id: str) -> None:
-    """Have an engine right here go on with work that a process left lying; a server does so."""
+    """Have an embedded engine resume work that a process left; a server does so by itself."""
     from toolkit.local import Client as LocalClient
 
     if not isinstance(shell.client, LocalClient):
@@ -35,14 +35,14 @@ def take_up(shell: Shell, work_id: str) -> None:
 
 
 def waited(shell: Shell, area: str, work: Any, quiet: bool) -> Any:
-    """Wait for work, with progress on stderr, and give it back once it is completed.
+    """Wait for work, with progress on stderr, and return it once it is completed.
 
     Raises:
         WorkError: it failed, was cancelled, or is blocked.
         ServiceError: the service is away for longer than it is waited for.
     """
     if not quiet:
-        shell.note(work.id)  # first of all: whatever becomes of this command, it can be found
+        shell.note(work.id)  # first of all, so that it can be found whatever happens
     try:
         work.wait(progress=not quiet, check=False)
     except KeyboardInterrupt:
@@ -62,7 +62,7 @@ def waited(shell: Shell, area: str, work: Any, quiet: bool) -> Any:
 
 
 def _fault(work: Any) -> ToolkitError | None:
-    """What kept work from being completed, if anything did."""
+    """Return the error that kept work from being completed, if there was any."""
     record = work.record
     if work.status == "blocked":
         from toolkit.display.text import missing_line
@@ -83,7 +83,7 @@ def _fault(work: Any) -> ToolkitError | None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make the folder that results will go to, if it is not there.
+    """Create the folder for results, if it is not there.
 
     Raises:
         BadParameter: nothing can be written there.
@@ -97,7 +97,7 @@ def make_folder(folder: Path) -> None:
 
 
 def saved(shell: Shell, artifact_ids: Mapping[str, str], out: Path) -> list[str]:
-    """Write artifacts to a folder, each under the name of its node; their paths."""
+    """Write artifacts to a folder, each under the name of its node, and return their paths."""
     out.mkdir(parents=True, exist_ok=True)
     paths = []
     taken: set[str] = set()

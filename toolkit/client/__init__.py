@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from toolkit.client._builder import NodeRef, Workflow
     from toolkit.client._sync.client import Client
 
-# Where each name lives: who needs one of them does not import the others (PEP 562).
+# The module of each name: importing one does not import the others (PEP 562).
 _HOMES = {
     "AsyncClient": "toolkit.client._async.client",
     "Client": "toolkit.client._sync.client",

@@ -1,4 +1,4 @@
-"""Building a workflow: nodes are added in order, so a cycle cannot be made."""
+"""The workflow builder: nodes are added in order, so a cycle cannot be made."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NodeRef:
-    """A node that was added, to name in another's `depends_on`."""
+    """A reference to a node that was added, for another node's `depends_on`."""
 
     id: str
 
 
-# Those of the contract, but for the places: a body has a member for each of them.
+# Those of the contract, but for the placement: a body has a member for each of them.
 PLACES = ("endpoint_id", "compute_id")
 _OPTIONS = tuple(name for name in Options.model_fields if name not in PLACES)
 
@@ -29,7 +29,7 @@ class Workflow(Drawn):
     """A graph of capabilities to submit.
 
     Args:
-        name: what it is called.
+        name: its name.
         max_retries: retries of each node after it failed, 0 to 3.
         endpoint_id: the serverless endpoint that GPU work runs on.
         compute_id: the compute that GPU work runs on.
@@ -37,7 +37,7 @@ class Workflow(Drawn):
         max_cost_usd: what all nodes together may cost.
         deadline_s: fail rather than take longer, in seconds.
         cache: use the results of equal jobs again, and keep these for the next.
-        provider: who has to serve every node: a provider id, or a connection's `prv_` id.
+        provider: the provider for every node: a provider id, or a connection's `prv_` id.
         fallback_on_rejection: try the next vendor even with an input that one refused.
 
     >>> wf = Workflow("card")
@@ -89,7 +89,7 @@ class Workflow(Drawn):
         """Add a node.
 
         Args:
-            id: unique within the workflow.
+            id: the node's id, unique within the workflow.
             capability: a name, or `name@version`.
             depends_on: nodes added before, whose artifacts this one is given.
             input: the capability's input; or give its fields as keyword arguments.
@@ -120,7 +120,7 @@ class Workflow(Drawn):
         return NodeRef(id)
 
     def to_dict(self) -> dict[str, Any]:
-        """The body of `POST /v1/workflows`."""
+        """Return the body of `POST /v1/workflows`."""
         body: dict[str, Any] = {"name": self.name, "max_retries": self.max_retries}
         for field in PLACES:
             if getattr(self, field) is not None:
@@ -134,7 +134,7 @@ class Workflow(Drawn):
 
     @classmethod
     def from_dict(cls, body: Mapping[str, Any]) -> Self:
-        """The workflow of a body that `to_dict` made.
+        """Build the workflow of a body that `to_dict` made.
 
         Raises:
             RequestError: `INVALID_WORKFLOW` for a graph that cannot be run in the order given.
@@ -157,7 +157,7 @@ class Workflow(Drawn):
         return made
 
     def to_request(self) -> WorkflowCreate:
-        """The contract's model of it, checked."""
+        """Return the workflow as the contract's model, checked."""
         return WorkflowCreate.model_validate(
             {**self.to_dict(), "nodes": [NodeCreate.model_validate(n) for n in self.nodes]}
         )
@@ -169,7 +169,7 @@ class Workflow(Drawn):
         return planned_nodes(self.nodes)
 
     def to_frame(self) -> "pd.DataFrame":
-        """A row for each node."""
+        """Return a row for each node."""
         import pandas as pd
 
         return pd.DataFrame(self.nodes, columns=["id", "capability", "input", "depends_on"])

@@ -1,4 +1,4 @@
-"""Pages of handles as they are listed, told in one line and as a table."""
+"""Collections: pages of handles, shown in one line and as a table."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -57,17 +57,17 @@ class Collection(Generic[H]):
 
     @property
     def cost_usd(self) -> float | None:
-        """What all of them cost, in US dollars, as far as it is known; none where nothing is."""
+        """The cost of all of them, in US dollars, as far as it is known; none where nothing is."""
         costs = [getattr(item.record, "cost_usd", None) for item in self._items]
         known = [cost for cost in costs if cost is not None]
         return round(sum(known), 9) if known else None
 
     def to_frame(self) -> "pd.DataFrame":
-        """All of them as a table, one row each."""
+        """Return all of them as a table, one row each."""
         return frame([item.record for item in self._items])
 
     def to_dict(self) -> list[dict[str, object]]:
-        """All of them as JSON would have it."""
+        """Return all of them as JSON values."""
         return [item.to_dict() for item in self._items]
 
     def __repr__(self) -> str:
@@ -91,13 +91,13 @@ class Collection(Generic[H]):
 
 
 class UsageLines(Collection[UsageView]):
-    """What was used, summed up."""
+    """The lines of a usage summary."""
 
     def __init__(self, items: Sequence[UsageView]) -> None:
         super().__init__(items, "usage lines")
 
     def plot(self, ax: "Axes | None" = None) -> "Figure":
-        """What each day cost, its bar stacked by provider; by matplotlib."""
+        """Draw the cost of each day as a bar stacked by provider; by matplotlib."""
         from toolkit.display.charts import usage_chart
 
         return usage_chart([item.record for item in self], ax)

@@ -1,4 +1,4 @@
-"""What draws itself: workflows, submitted or not, plans, and where an artifact came from."""
+"""Graph views: workflows, submitted or not, plans, and the lineage of an artifact."""
 
 import base64
 from collections import Counter
@@ -37,15 +37,15 @@ class Drawn:
         raise NotImplementedError
 
     def _cost(self) -> str:
-        """Say in words what it cost so far; nothing of what does not run."""
+        """Describe the cost so far in words; empty for a graph that does not run."""
         return ""
 
     def picture(self) -> str:
-        """The graph as SVG: what is equal is drawn equal, to the byte."""
+        """Draw the graph as SVG: equal graphs give equal bytes."""
         return workflow_svg(self._title(), self._nodes(), planned=self.planned, cost=self._cost())
 
     def plot(self, ax: "Axes | None" = None) -> "Figure":
-        """The graph by matplotlib, on axes given or on a figure of its own."""
+        """Draw the graph by matplotlib, on axes given or on a figure of its own."""
         from toolkit.display.drawings import workflow_figure
 
         return workflow_figure(
@@ -53,11 +53,11 @@ class Drawn:
         )
 
     def to_mermaid(self) -> str:
-        """The graph as mermaid text."""
+        """Return the graph as mermaid text."""
         return workflow_mermaid(self._nodes())
 
     def to_networkx(self) -> "nx.DiGraph[str]":
-        """The graph, edges pointing from a dependency to its dependent."""
+        """Return the graph as networkx has it, edges from a dependency to its dependent."""
         import networkx as nx
 
         graph: nx.DiGraph[str] = nx.DiGraph()
@@ -119,7 +119,7 @@ class LineageView(Drawn, Shown[Lineage]):
         return f"Lineage of {self.id}"
 
     def _nodes(self) -> Sequence[Node]:
-        """A node for each job, what was made first to the left; named as its workflow names it."""
+        """Return a node for each job, the first made on the left, named as in its workflow."""
         taken = Counter(job.node_id for job in self.jobs)
         names = {
             job.artifact_id: job.node_id if job.node_id and taken[job.node_id] == 1 else job.id
@@ -145,7 +145,7 @@ class LineageView(Drawn, Shown[Lineage]):
 
 
 class TimelineView(Shown[Workflow]):
-    """When each node of a workflow ran, as a Gantt chart; grey dots are waiting."""
+    """A Gantt chart of when each node of a workflow ran; grey dots are waiting."""
 
     kind = "Timeline"
 
@@ -155,21 +155,21 @@ class TimelineView(Shown[Workflow]):
         return timeline.span_s(timeline.bars(self.record))
 
     def picture(self) -> str:
-        """The chart as SVG: what is equal is drawn equal, to the byte."""
+        """Draw the chart as SVG: equal timelines give equal bytes."""
         return timeline.timeline_svg(self.record)
 
     def plot(self, ax: "Axes | None" = None) -> "Figure":
-        """The chart by matplotlib, on axes given or on a figure of its own."""
+        """Draw the chart by matplotlib, on axes given or on a figure of its own."""
         from toolkit.display.drawings import timeline_figure
 
         return timeline_figure(self.record, ax)
 
     def to_dict(self) -> dict[str, object]:
-        """The workflow's id, and its bars."""
+        """Return the workflow's id, and its bars."""
         return {"id": self.id, "seconds": self.seconds, "bars": self._bars()}
 
     def to_frame(self) -> "pd.DataFrame":
-        """A row for each node, in the order in which they started; seconds since submission."""
+        """Return a row for each node, in order of start; seconds since submission."""
         import pandas as pd
 
         return pd.DataFrame(self._bars())
@@ -201,7 +201,7 @@ class TimelineView(Shown[Workflow]):
 
 
 def planned_nodes(nodes: Sequence[Mapping[str, Any]]) -> list[Node]:
-    """Nodes that were not submitted."""
+    """Return contract nodes for nodes that were not submitted."""
     return [
         Node(
             id=node["id"],
@@ -214,7 +214,7 @@ def planned_nodes(nodes: Sequence[Mapping[str, Any]]) -> list[Node]:
 
 
 def _bundle(text: str, svg: str, plot: Any, count: int) -> Bundle:
-    """A picture for every reader; a large one scrolls in a notebook instead of shrinking.
+    """Build a MIME bundle with a picture for every reader; a large one scrolls in a notebook.
 
     The SVG is what notebooks show. The PNG is for readers that know none (mail, documents); of a
     large graph it would take seconds, and be too coarse to read.

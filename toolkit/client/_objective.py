@@ -1,4 +1,4 @@
-"""What plans and tasks have in common: an objective, and what it lacks."""
+"""The part that plans and tasks share: an objective, and what is missing for it."""
 
 from datetime import datetime
 from typing import Generic, TypeVar
@@ -21,12 +21,12 @@ class HasObjective(Generic[P]):
 
     @property
     def missing(self) -> list[Missing]:
-        """What it lacks, a blocked task now: each capability, and the providers that would do."""
+        """The missing capabilities, for a blocked task now, with the providers that would do."""
         return self.record.missing
 
     @property
     def missing_capabilities(self) -> list[str]:
-        """The capabilities that it lacks."""
+        """The capabilities that are missing."""
         return self.record.missing_capabilities
 
     @property

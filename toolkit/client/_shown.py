@@ -1,4 +1,4 @@
-"""How handles and collections show themselves; what async and sync ones share."""
+"""Record views: how handles and collections show themselves, in async and sync clients alike."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -48,11 +48,11 @@ class Shown(Generic[R]):
         return str(getattr(self.record, "id", ""))
 
     def to_dict(self) -> dict[str, object]:
-        """The record as JSON would have it."""
+        """Return the record as JSON values."""
         return self.record.model_dump(mode="json", by_alias=True)
 
     def to_frame(self) -> "pd.DataFrame":
-        """The record as a table."""
+        """Return the record as a table."""
         return frame(self._rows())
 
     def _rows(self) -> Sequence[BaseModel]:
@@ -92,7 +92,7 @@ class ReviewView(Shown[Review]):
 
     @property
     def issues(self) -> list[str]:
-        """What the reviewer found wrong."""
+        """The issues that the reviewer found."""
         return self.record.issues
 
     def __repr__(self) -> str:
@@ -111,13 +111,13 @@ class ReviewView(Shown[Review]):
 
 
 class RouteView(Shown[Route]):
-    """What a run would get, and for each vendor and model why it was kept or dropped."""
+    """The choice that a run would get, and why each vendor and model was kept or dropped."""
 
     kind = "Route"
 
     @property
     def provider(self) -> str | None:
-        """Who would be called first; none where nobody may be called now."""
+        """The provider that would be called first; none where none may be called now."""
         return self.record.provider
 
     @property
@@ -131,7 +131,7 @@ class RouteView(Shown[Route]):
         return self.record.candidates
 
     def plot(self) -> "Figure":
-        """Cost against latency of the candidates, the choice marked; a matplotlib figure."""
+        """Draw cost against latency of the candidates, the choice marked; by matplotlib."""
         from toolkit.display.charts import candidates_chart
 
         return candidates_chart(self.record)
@@ -159,11 +159,11 @@ class BillingView(Shown[Billing]):
 
     @property
     def total_usd(self) -> float:
-        """What all of it comes to, in US dollars."""
+        """The total, in US dollars."""
         return self.record.total_usd
 
     def plot(self, ax: "Axes | None" = None) -> "Figure":
-        """A bar for each who bills, by matplotlib."""
+        """Draw a bar for each biller, by matplotlib."""
         from toolkit.display.charts import billing_chart
 
         return billing_chart(self.record, ax)
@@ -181,13 +181,13 @@ class BillingView(Shown[Billing]):
 
 
 class UsageView(Shown[UsageLine]):
-    """What was used on a day, of a capability, at a provider: whatever it is grouped by."""
+    """The usage of a day, a capability or a provider: whatever it is grouped by."""
 
     kind = "Usage"
 
     @property
     def cost_usd(self) -> float:
-        """What it cost, in US dollars."""
+        """The cost, in US dollars."""
         return self.record.cost_usd
 
     def __repr__(self) -> str:
@@ -205,13 +205,13 @@ class UsageView(Shown[UsageLine]):
 
 
 class ConnectionTestView(Shown[ConnectionTest]):
-    """Whether a connection would work."""
+    """The result of a connection test."""
 
     kind = "Connection test"
 
     @property
     def ok(self) -> bool:
-        """Whether the pointer resolves and the vendor takes the key."""
+        """True if the pointer resolves and the vendor takes the key."""
         return self.record.resolved and self.record.accepted is True
 
     def __repr__(self) -> str:

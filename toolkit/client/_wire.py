@@ -1,4 +1,4 @@
-"""What both clients do with an answer: errors, envelopes, when to ask again."""
+"""Handling of responses that both clients share: errors, envelopes, retries."""
 
 import hashlib
 import logging
@@ -36,15 +36,15 @@ MAX_WAIT_S = 60.0
 AWAY = frozenset({502, 503, 504})
 RETRY_CAP_S = 5.0
 LONG_POLL_S = 20
-PIECE_BYTES = 1024 * 1024  # of an artifact that is saved, each asked for alone
+PIECE_BYTES = 1024 * 1024  # of an artifact that is saved, each requested separately
 USER_AGENT = "capability-toolkit"
 
 
 def authorities(cacert: str | Path | None) -> ssl.SSLContext:
-    """Whom a client trusts to vouch for a server: those of the machine, or of `SSL_CERT_FILE`.
+    """Load the certificates of authorities: the machine's, or those of `SSL_CERT_FILE`.
 
     Args:
-        cacert: a file of certificates, in PEM, of others that vouch, too.
+        cacert: a file of further trusted certificates, in PEM.
 
     Raises:
         RequestError: `INVALID_REQUEST` for a file that holds none.
@@ -54,11 +54,11 @@ def authorities(cacert: str | Path | None) -> ssl.SSLContext:
 
 
 def verification(access: Access, cacert: str | Path | None) -> ssl.SSLContext:
-    """Whom a client trusts: nobody where nothing is encrypted, as nobody is asked to vouch then.
+    """Choose the TLS context for an address; one without certificates for plain HTTP.
 
     Args:
         access: the address, and the certificates of its profile.
-        cacert: a file of certificates that was given, which goes before that of a profile.
+        cacert: a file of certificates, which takes precedence over that of a profile.
 
     Raises:
         RequestError: `INVALID_REQUEST` for a file that holds no certificates.
@@ -71,7 +71,7 @@ def verification(access: Access, cacert: str | Path | None) -> ssl.SSLContext:
 
 @cache
 def _authorities(cacert: str | None, environment: tuple[str | None, ...]) -> ssl.SSLContext:
-    """Read certificates, once for all clients of a process: it takes 25 ms."""
+    """Load certificates, once for all clients of a process: it takes 25 ms."""
     try:
         context = httpx.create_ssl_context()
     except OSError:
@@ -92,7 +92,7 @@ def _authorities(cacert: str | None, environment: tuple[str | None, ...]) -> ssl
 
 
 def max_wait_s(given: float | None) -> float:
-    """Seconds that a server that is away is waited for, by what was given or `TOOLKIT_MAX_WAIT_S`.
+    """Return how long to wait for a server that is away: as given, or `TOOLKIT_MAX_WAIT_S`.
 
     Raises:
         RequestError: `INVALID_REQUEST` for what is no number of seconds.
@@ -112,7 +112,7 @@ def max_wait_s(given: float | None) -> float:
 
 
 def headers(access: Access) -> dict[str, str]:
-    """The headers of every request.
+    """Return the headers of every request.
 
     Raises:
         RequestError: `UNAUTHENTICATED` for a key with what no header can carry.
@@ -129,7 +129,7 @@ def headers(access: Access) -> dict[str, str]:
 
 
 def fault_of_key(key: Secret) -> str | None:
-    """Say what no header can carry of a key; none where one can carry it."""
+    """Explain why a key cannot be sent in a header; none where it can."""
     text = key.get_secret_value()
     if any(ord(character) < 32 for character in text):
         return "a line end or another control character in it"
@@ -137,7 +137,7 @@ def fault_of_key(key: Secret) -> str | None:
 
 
 def error_of(response: httpx.Response, access: Access) -> ToolkitError:
-    """The exception that an answer outside 2xx stands for."""
+    """Make the exception for a response outside 2xx."""
     from pydantic import ValidationError
 
     from toolkit.contract.base import ErrorEnvelope
@@ -165,7 +165,7 @@ def error_of(response: httpx.Response, access: Access) -> ToolkitError:
 
 
 def foreign(response: httpx.Response) -> ServiceError:
-    """The exception for an answer that this service does not give."""
+    """Make the exception for a response that this service does not give."""
     if response.status_code in AWAY:  # of a proxy whose service is away
         error = ServiceError(
             ErrorCode.UNAVAILABLE, f"{_place(response.url)} answered {response.status_code}."
@@ -179,13 +179,12 @@ def foreign(response: httpx.Response) -> ServiceError:
 
 
 def unreachable(error: httpx.TransportError, url: httpx.URL, *, known: bool) -> ServiceError:
-    """The exception for a service that cannot be reached.
+    """Make the exception for a service that cannot be reached.
 
     Args:
-        error: what the transport says.
-        url: where the service should be.
-        known: whether it is there, for all that is known: a name that never led to anything, or a
-            server that never answered, may be mistyped.
+        error: the error of the transport.
+        url: the address of the service.
+        known: whether it has ever answered: an address that never did may be mistyped.
     """
     why, away = f"{type(error).__name__}); is it running, and is this its port?", True
     if "CERTIFICATE_VERIFY_FAILED" in str(error):
@@ -214,22 +213,22 @@ def _distrusted(said: str) -> str:
 
 
 def _root(error: BaseException) -> BaseException:
-    """What an error was raised because of, first of all."""
+    """Return the first cause of an error."""
     while (earlier := error.__cause__ or error.__context__) is not None:
         error = earlier
     return error
 
 
 def _place(url: httpx.URL) -> str:
-    """The scheme, host and port of an address: what else it has may be a secret."""
+    """Format the scheme, host and port of an address: the rest of it may be a secret."""
     return str(httpx.URL(scheme=url.scheme, host=url.host, port=url.port))
 
 
 def once(method: str, path: str, transport: object) -> dict[str, str]:
-    """The header by which a request that is sent twice does its work once.
+    """Make the header by which a request that is sent twice does its work once.
 
-    Reading and deleting are so by themselves, and keys are told a single time. Nothing is lost
-    between two threads, so an engine in this process need not keep its answers.
+    Reading and deleting are idempotent anyway, and a new key is shown only once. Nothing is lost
+    between two threads, so an embedded engine need not store its responses.
     """
     if method != "POST" or getattr(transport, "lossless", False):
         return {}
@@ -241,12 +240,12 @@ def once(method: str, path: str, transport: object) -> dict[str, str]:
 
 
 class Retries:
-    """Says when one request is sent again: it does its work once all the same.
+    """The retries of one request, which does its work once all the same.
 
     Args:
-        request: what is sent.
-        max_wait_s: how long a service that is away is waited for; none for an engine in this very
-            process, which is no server that is started again.
+        request: the request that is sent.
+        max_wait_s: how long to wait for a service that is away; none for an embedded engine,
+            which is not restarted as a server is.
     """
 
     def __init__(self, request: httpx.Request, max_wait_s: float | None) -> None:
@@ -256,17 +255,17 @@ class Retries:
         self._until: float | None = None
 
     def delay_s(self, error: ToolkitError, *, sent: bool) -> float | None:
-        """Seconds until it is sent again; none where it is given up.
+        """Return the seconds until it is sent again; none where it is given up.
 
         Args:
-            error: how it failed.
-            sent: whether the service may have had it.
+            error: the error of the last attempt.
+            sent: whether the service may have received it.
         """
         request, attempt = self._request, self._attempt
         self._attempt += 1
         repeatable = request.method in ("GET", "DELETE") or "idempotency-key" in request.headers
         if self._max_wait_s is None or not error.is_away:
-            # New work is not pressed on a service that says it has enough of it.
+            # New work is not sent again to a service that is overloaded.
             again = error.code.retryable and (
                 request.method != "POST" or error.code is ErrorCode.UNAVAILABLE
             )
@@ -284,19 +283,19 @@ class Retries:
 
 
 def backoff_s(attempt: int, error: ToolkitError) -> float:
-    """Seconds before asking again."""
+    """Compute the seconds before the next attempt."""
     if error.retry_after is not None:
         return min(RETRY_CAP_S, error.retry_after)
     return random.uniform(0, min(RETRY_CAP_S, 0.2 * 2**attempt))  # noqa: S311 - no secret
 
 
 def data_of(envelope: Any, model: type[R]) -> R:
-    """The resource of an envelope."""
+    """Parse the resource of an envelope."""
     return model.model_validate(envelope["data"])
 
 
 def envelope_of(response: httpx.Response) -> Any:
-    """The envelope that an answer is.
+    """Parse the envelope of a response.
 
     Raises:
         ServiceError: `UNAVAILABLE` when it is none, as of a server of something else.
@@ -311,18 +310,18 @@ def envelope_of(response: httpx.Response) -> Any:
 
 
 def page(limit: int, cursor: str | None) -> dict[str, str | int]:
-    """The query that asks for a page of a list."""
+    """Make the query that asks for a page of a list."""
     return {"limit": limit} if cursor is None else {"limit": limit, "cursor": cursor}
 
 
 def without_none(**fields: object) -> dict[str, object]:
-    """The fields that were given."""
+    """Return the fields that are not none."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
 @contextmanager
 def opened(source: bytes | str | Path) -> Iterator[bytes | IO[bytes]]:
-    """What is to be uploaded: a file is read as it is sent."""
+    """Open what is to be uploaded: a file is read as it is sent."""
     if isinstance(source, bytes):
         yield source
         return
@@ -331,11 +330,11 @@ def opened(source: bytes | str | Path) -> Iterator[bytes | IO[bytes]]:
 
 
 class Saving:
-    """Writes an artifact to a file piece by piece, whole or not at all.
+    """A download that writes an artifact to a file piece by piece, whole or not at all.
 
     Args:
-        path: of the file, or of a folder that it goes into under its own name.
-        artifact: what is written.
+        path: the file, or a folder that it is saved in under its own name.
+        artifact: the artifact that is written.
     """
 
     def __init__(self, path: str | Path, artifact: "Artifact") -> None:
@@ -347,7 +346,7 @@ class Saving:
         self._digest = hashlib.sha256()
 
     def __enter__(self) -> Self:
-        """Begin the file, under a name of its own."""
+        """Create the file, under a temporary name."""
         self._file = self._partial.open("wb")
         return self
 
@@ -357,13 +356,13 @@ class Saving:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Leave nothing that is not whole."""
+        """Remove the file unless it is complete."""
         self._file.close()
         self._partial.unlink(missing_ok=True)
 
     @property
     def is_complete(self) -> bool:
-        """Whether all bytes are there."""
+        """True if all bytes are there."""
         return self._size >= self._artifact.size_bytes
 
     @property
@@ -374,13 +373,13 @@ class Saving:
         return {"Range": f"bytes={self._size}-{self._size + PIECE_BYTES - 1}"}
 
     def answer(self, response: httpx.Response) -> None:
-        """Write the bytes that an answer consists of.
+        """Write the bytes of a response.
 
         Raises:
-            ServiceError: as `add`.
+            ServiceError: as `write_bytes`.
         """
         self.add(response.content)
-        # It refers to its answer: both would stay until the garbage collector comes.
+        # Stream and response refer to each other: break the cycle to free them at once.
         response.stream = httpx.ByteStream(b"")
 
     def add(self, data: bytes) -> None:
@@ -421,7 +420,7 @@ def run_body(
     options: Mapping[str, object],
     target: str = "capability",
 ) -> dict[str, object]:
-    """The body that asks for a run, or for the choice that one would get."""
+    """Make the body that asks for a run, or for the choice that one would get."""
     return {
         "target": target,
         "name": name,
@@ -432,7 +431,7 @@ def run_body(
 
 
 def discovered(provider: "Provider") -> "Discovered":
-    """A vendor's conventional variable, as this process sees it."""
+    """Look up a vendor's conventional variable in this process."""
     from toolkit.client._shown import Discovered
 
     variable = provider.conventional_variable

@@ -1,4 +1,4 @@
-"""What a notebook has beside the client: magics, by `%load_ext toolkit`, and widgets.
+"""Notebook parts beside the client: magics, by `%load_ext toolkit`, and widgets.
 
 Widgets are live and usable by keyboard, and each has a picture or table beside it.
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from toolkit.notebook.setup import ProviderSetup
     from toolkit.notebook.usage import UsageDashboard
 
-# Where each widget lives: a notebook that uses one does not import the others.
+# The module of each widget: a notebook that uses one does not import the others.
 _HOMES = {
     "CapabilityForm": "toolkit.notebook.capability",
     "ProviderSetup": "toolkit.notebook.setup",

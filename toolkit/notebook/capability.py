@@ -1,4 +1,4 @@
-"""`CapabilityForm`: a capability as a form, and what comes of it."""
+"""`CapabilityForm`: a capability as a form, and the result of running it."""
 
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -23,10 +23,10 @@ POLICIES = ("balanced", "cost", "latency", "quality")
 
 
 class CapabilityForm(Panel):
-    """A form from a capability's schema, that runs it and shows the result.
+    """A form from a capability's schema that runs it and shows the result.
 
     Args:
-        client: whose capability it is.
+        client: the client that runs it.
         name: `name` or `name@version`.
 
     Attributes:
@@ -35,7 +35,7 @@ class CapabilityForm(Panel):
         preview, start, stop: the buttons.
         status: the state of the last run; empty before the first.
         run: the last run; none before the first.
-        result: what came of it.
+        result: the result of the last run.
 
     Raises:
         RequestError: `NOT_FOUND`.
@@ -76,13 +76,13 @@ class CapabilityForm(Panel):
         return f"{self.capability.record.id}@{self.capability.record.version}"
 
     def table(self) -> "pd.DataFrame":
-        """The last run as a table of one row; empty before the first."""
+        """Return the last run as a table of one row; empty before the first."""
         from toolkit.display.frames import frame
 
         return frame([] if self.run is None else [self.run.record])
 
     def snapshot(self) -> str:
-        """What was asked and what came of it, for a saved notebook."""
+        """Return the input and the result, for a saved notebook."""
         return f"<p>{escape(repr(self))}</p>{self.result.value}"
 
     def __repr__(self) -> str:
@@ -92,7 +92,7 @@ class CapabilityForm(Panel):
         return {"provider": self.provider.value, "optimize_for": self.optimize_for.value}
 
     def _input(self) -> dict[str, object] | None:
-        """What the form holds; none, and said so, where it cannot be read."""
+        """Read the input from the form; none, with a message, where it cannot be read."""
         try:
             return self.form.read()
         except ValueError as error:
@@ -124,7 +124,7 @@ class CapabilityForm(Panel):
         self._background.feed(lambda: self._follow(run))
 
     def _tried(self, work: Work) -> None:
-        """Ask the service; what it finds wrong with a field is shown beside the field."""
+        """Send a request; what the service finds wrong is shown beside the field."""
         self.form.mark({})
         try:
             work()

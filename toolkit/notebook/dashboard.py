@@ -1,4 +1,4 @@
-"""`TaskDashboard`: say an objective, watch it being done, read the review."""
+"""`TaskDashboard`: enter an objective, watch it being done, read the review."""
 
 import ipywidgets
 
@@ -16,8 +16,8 @@ class TaskDashboard(Panel):
     """One page for a task: its objective, its graph while it runs, and its review.
 
     Args:
-        client: whose task it will be.
-        objective: what the form suggests.
+        client: the client that runs the task.
+        objective: the objective that the form suggests.
 
     Attributes:
         objective, max_cost_usd, start: the form.
@@ -47,13 +47,13 @@ class TaskDashboard(Panel):
         guarded(self.objective, self.tell)
 
     def snapshot(self) -> str:
-        """The graph and the review, for a saved notebook."""
+        """Return the graph and the review, for a saved notebook."""
         if self.graph is None or self.review is None:
             return super().snapshot()
         return self.graph.snapshot() + self.review.snapshot()
 
     def close(self) -> None:
-        """End it with its graph and its review; the task goes on."""
+        """Close it with its graph and its review; the task goes on."""
         for part in (self.graph, self.review):
             if part is not None:
                 part.close()

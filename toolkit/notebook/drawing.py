@@ -1,4 +1,4 @@
-"""Where a live graph's nodes stand and how its edges run, and the view that draws them."""
+"""The layout of a live graph, and the widget that draws it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,9 +19,9 @@ class GraphView(anywidget.AnyWidget):
 
     Attributes:
         graph: size, nodes with their corners, and edges as paths.
-        states: state of each node, by its id: its word, and the line that tells it.
+        states: the state of each node, by its id: a word, and a line of text.
         selected: the node that a person chose; empty for none.
-        label: what the graph is, for screen readers.
+        label: a description of the graph, for screen readers.
     """
 
     _esm = STATIC / "graph.js"
@@ -32,14 +32,14 @@ class GraphView(anywidget.AnyWidget):
     label = traitlets.Unicode("").tag(sync=True)
 
     def draw(self, titles: Mapping[str, str], depends_on: Mapping[str, Sequence[str]]) -> None:
-        """Lay out a graph: what each node is called below its id, and what it depends on."""
+        """Lay out a graph: the title of each node, shown below its id, and its dependencies."""
         self.graph = shape(titles, depends_on)
         if self.selected not in titles:
             self.selected = ""
 
 
 def shape(titles: Mapping[str, str], depends_on: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """A graph as the view draws it.
+    """Lay out a graph as the view draws it.
 
     >>> shape({"a": "x@1"}, {"a": []})["nodes"]
     [{'id': 'a', 'title': 'a', 'below': 'x@1', 'x': 14, 'y': 14.0}]
@@ -67,7 +67,7 @@ def shape(titles: Mapping[str, str], depends_on: Mapping[str, Sequence[str]]) ->
 
 
 def state(status: str, fields: Mapping[str, object]) -> dict[str, str]:
-    """The state of a node as the view shows it, from a record's or an event's fields.
+    """Return the state of a node as the view shows it, from a record's or an event's fields.
 
     >>> state("completed", {"cost_usd": 0.5})
     {'status': 'completed', 'line': '✓ completed, $0.5'}

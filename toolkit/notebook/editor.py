@@ -28,15 +28,15 @@ class WorkflowEditor(Panel):
     """A workflow to add nodes to, connect, fill in, check, export and submit.
 
     Args:
-        client: whose capabilities are offered, and who runs it.
-        workflow: what to begin with; an empty one by default.
+        client: the client whose capabilities are offered, and that runs it.
+        workflow: the workflow to begin with; an empty one by default.
 
     Attributes:
         name, max_retries: of the workflow.
         new_id, capability, add: the form for a new node.
         view, selected: the graph, and the node that is filled in below it.
         depends_on, form, remove: of the chosen node; its form is made from `input_schema`.
-        faults: what the service would refuse.
+        faults: the faults that the service would refuse it for.
         shape, exported: the workflow as Python or JSON.
         submit, graph: the button, and the submitted workflow's own graph.
     """
@@ -87,19 +87,19 @@ class WorkflowEditor(Panel):
         self._show()
 
     def to_dict(self) -> dict[str, Any]:
-        """The body of `POST /v1/workflows`."""
+        """Return the body of `POST /v1/workflows`."""
         return {"name": self.name.value, "max_retries": self.max_retries.value, "nodes": self.nodes}
 
     def to_json(self) -> str:
-        """The same as JSON."""
+        """Return the body as JSON."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
 
     def to_python(self) -> str:
-        """The Python that builds and submits it."""
+        """Return the Python that builds and submits it."""
         return python_code(self.to_dict())
 
     def workflow(self) -> Workflow:
-        """The workflow to go on with in code.
+        """Return the workflow, to use in code.
 
         Raises:
             RequestError: `INVALID_WORKFLOW` while the graph cannot be run in the order given.
@@ -107,21 +107,21 @@ class WorkflowEditor(Panel):
         return Workflow.from_dict(self.to_dict())
 
     def picture(self) -> str:
-        """The graph as SVG."""
+        """Draw the graph as SVG."""
         return self.workflow().picture()
 
     def table(self) -> "pd.DataFrame":
-        """The nodes as a table, one row each."""
+        """Return the nodes as a table, one row each."""
         import pandas as pd
 
         return pd.DataFrame(self.nodes, columns=["id", "capability", "depends_on", "input"])
 
     def snapshot(self) -> str:
-        """The workflow as the Python that builds it, for a saved notebook."""
+        """Return the workflow as the Python that builds it, for a saved notebook."""
         return f"<pre>{escape(self.to_python())}</pre>"
 
     def close(self) -> None:
-        """End it with the graph it has submitted; the workflow itself goes on."""
+        """Close it with the graph it has submitted; the workflow itself goes on."""
         if self.graph is not None:
             self.graph.close()
         super().close()
@@ -202,12 +202,12 @@ class WorkflowEditor(Panel):
             self.tell(str(error))
 
     def _show(self) -> None:
-        """Draw the graph, and say what the service would find wrong with it."""
+        """Draw the graph, and show the faults that the service would find in it."""
         self.faults = faults(self.to_dict(), self._registry, self._settings)
         known = {node["id"] for node in self.nodes}
         upstream = {n["id"]: [u for u in n["depends_on"] if u in known] for n in self.nodes}
         titles = {node["id"]: node["capability"] for node in self.nodes}
-        with suppress(ValueError):  # a cycle has no layers: it is told, and the last picture stays
+        with suppress(ValueError):  # a cycle has no layout: it is shown as a fault instead
             self.view.draw(titles, upstream)
         wrong = {self.nodes[i]["id"] for i in map(_place, self.faults) if i is not None}
         self.view.states = {
@@ -225,7 +225,7 @@ class WorkflowEditor(Panel):
         self.exported.value = f"<pre>{escape(shown())}</pre>" if shown else ""
 
     def _said(self, fault: Detail) -> str:
-        """A fault with the node's id in the place of its number."""
+        """Format a fault with the node's id in the place of its number."""
         place = _place(fault)
         if place is None:
             return f"{fault.path}: {fault.message}"
@@ -260,6 +260,6 @@ class WorkflowEditor(Panel):
 
 
 def _place(fault: Detail) -> int | None:
-    """The number of the node that a fault is of."""
+    """Find the number of the node that a fault is of."""
     parts = fault.path.split(".")
     return int(parts[1]) if len(parts) > 1 and parts[1].isdigit() else None

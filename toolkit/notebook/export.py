@@ -1,4 +1,4 @@
-"""A workflow's body as Python code, and what the service would find wrong with it."""
+"""A workflow's body as Python code, and the faults that the service would find in it."""
 
 import keyword
 import unicodedata
@@ -16,7 +16,7 @@ from toolkit.settings import Settings
 
 
 def faults(body: Mapping[str, Any], registry: Registry, settings: Settings) -> list[Detail]:
-    """What is wrong with a workflow, found by the functions that the service itself asks."""
+    """Find the faults of a workflow, by the functions that the service itself uses."""
     try:
         request = WorkflowCreate.model_validate(body)
     except ValidationError as error:
@@ -33,7 +33,7 @@ def faults(body: Mapping[str, Any], registry: Registry, settings: Settings) -> l
 
 
 def _of(request: WorkflowCreate, i: int, registry: Registry) -> list[Detail]:
-    """What is wrong with the input of one node, given what its upstream nodes will fill in."""
+    """Find the faults in the input of one node, given what its upstream nodes will fill in."""
     node = request.nodes[i]
     by_id: dict[str, NodeCreate] = {one.id: one for one in request.nodes}
     try:
@@ -47,7 +47,7 @@ def _of(request: WorkflowCreate, i: int, registry: Registry) -> list[Detail]:
 
 
 def python_code(body: Mapping[str, Any]) -> str:
-    """A workflow's body as the Python that builds and submits it.
+    """Render a workflow's body as the Python that builds and submits it.
 
     >>> body = {"name": "w", "nodes": [{"id": "a", "capability": "x@1", "input": {"n": 1}}]}
     >>> print(python_code(body))
@@ -78,7 +78,7 @@ def python_code(body: Mapping[str, Any]) -> str:
 
 
 def _names(ids: list[str]) -> dict[str, str]:
-    """A variable for each node, none of them a word of Python or of the code around."""
+    """Choose a variable for each node, none of them a word of Python or of the code around."""
     taken = {"client", "wf", "run", "Client", "Workflow"}
     names: dict[str, str] = {}
     for node_id in ids:
@@ -95,7 +95,7 @@ def _names(ids: list[str]) -> dict[str, str]:
 
 
 def _in_order(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The nodes with each after those it depends on; what is in a cycle comes last."""
+    """Sort the nodes, each after those it depends on; a cycle comes last."""
     ordered: list[dict[str, Any]] = []
     waiting = list(nodes)
     while waiting:

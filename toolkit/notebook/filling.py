@@ -1,4 +1,4 @@
-"""Variables of a notebook in the text of a magic: names are looked up, nothing is evaluated."""
+"""Templating: notebook variables in the text of a magic are looked up, nothing is evaluated."""
 
 import re
 from collections.abc import Mapping
@@ -11,9 +11,9 @@ _WHOLE = re.compile(r"\{([^\W\d]\w*)\}")
 
 
 def filled(text: str, variables: Mapping[str, Any]) -> str:
-    """A text with `{name}` replaced by what the variable says; `{{` and `}}` are braces.
+    """Replace `{name}` in a text by what the variable says; `{{` and `}}` are braces.
 
-    What stands between braces and is no name, as in JSON, stays as it is.
+    Braces around anything but a name, as in JSON, stay as they are.
 
     >>> filled('On {topic}: {{topic}}, {"a": 1}', {"topic": "tea"})
     'On tea: {topic}, {"a": 1}'
@@ -31,7 +31,7 @@ def filled(text: str, variables: Mapping[str, Any]) -> str:
 
 
 def filled_all(value: Any, variables: Mapping[str, Any]) -> Any:
-    """JSON with every text in it filled; a text that is `{name}` alone becomes the value itself.
+    """Fill in every text of a JSON value; a text that is `{name}` becomes the value itself.
 
     >>> filled_all({"steps": "{n}", "prompt": "{n} boats"}, {"n": 4})
     {'steps': 4, 'prompt': '4 boats'}

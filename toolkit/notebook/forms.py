@@ -1,4 +1,4 @@
-"""Forms: a control for each field of a JSON schema, and text controls that take no keys."""
+"""Forms: a control for each field of a JSON schema, and text controls that refuse keys."""
 
 import json
 import re
@@ -12,8 +12,8 @@ from toolkit.contract.base import JsonObject
 from toolkit.contract.connections import looks_like_a_key
 from toolkit.notebook.panel import labelled
 
-LONG_TEXT = 400  # characters, from which on a field gets an area instead of a line
-SHORTEST_KEY = 20  # of a word within other text: `sk-learn` is none
+LONG_TEXT = 400  # characters, above which a field gets a text area instead of a line
+SHORTEST_KEY = 20  # characters of a word within other text: `sk-learn` is no key
 NOT_GIVEN = "(not given)"
 _WORDS = re.compile(rf"[A-Za-z0-9+/=_\-]{{{SHORTEST_KEY},}}")
 _ADDRESSES = re.compile(r"https?://\S+")
@@ -21,7 +21,7 @@ Tell = Callable[[str], None]
 
 
 def holds_a_key(text: str) -> bool:
-    """Whether a word of a text is more likely a secret than anything else.
+    """Tell whether a word of a text is more likely a secret than anything else.
 
     >>> holds_a_key("write about sk-learn"), holds_a_key("use sk-live-0123456789abcdef")
     (False, True)
@@ -31,9 +31,9 @@ def holds_a_key(text: str) -> bool:
 
 
 def guarded(control: Any, tell: Tell, is_key: Callable[[str], bool] = holds_a_key) -> Any:
-    """A text control that is emptied at once when a key is typed or pasted into it.
+    """Have a text control emptied at once when a key is typed or pasted into it.
 
-    What it holds would stand in the saved notebook.
+    Its value would be in the saved notebook.
     """
 
     def look(change: Mapping[str, Any]) -> None:
@@ -46,7 +46,7 @@ def guarded(control: Any, tell: Tell, is_key: Callable[[str], bool] = holds_a_ke
 
 
 class Field:
-    """One member of an object: its control, its help, and the value they make."""
+    """A member of an object: its control, its help, and the value they make."""
 
     def __init__(self, name: str, schema: JsonObject, required: bool, tell: Tell) -> None:
         self.name = name
@@ -62,7 +62,7 @@ class Field:
         self.help = ipywidgets.HTML(f'<div class="tk-help">{escape(told)}</div>')
 
     def _made(self, label: str, tell: Tell) -> Any:
-        """The control that fits the schema."""
+        """Build the control that fits the schema."""
         schema, default = self._schema, self.default
         kind = schema.get("type")
         if "enum" in schema:
@@ -123,10 +123,10 @@ class Field:
             self.control.value = value
 
     def read(self) -> object:
-        """The value as JSON has it; none where nothing was given.
+        """Return the value as JSON has it; none where nothing was given.
 
         Raises:
-            ValueError: what was typed is not of the field's kind.
+            ValueError: the text is not of the field's type.
         """
         value = self.control.value
         if not isinstance(self.control, ipywidgets.Text | ipywidgets.Textarea):
@@ -173,7 +173,7 @@ class Form(ipywidgets.VBox):
             field.set(values.get(name))
 
     def read(self) -> JsonObject:
-        """What was given, without what is as the schema has it anyway.
+        """Return what was given, without values that equal the schema's defaults.
 
         Raises:
             ValueError: with a sentence, when a field cannot be read; it is marked.
@@ -195,7 +195,7 @@ class Form(ipywidgets.VBox):
         return values
 
     def mark(self, faults: Mapping[str, str]) -> None:
-        """Show what is wrong beside the fields it is wrong with, by their names."""
+        """Show each fault beside the field of its name."""
         for name, field in self.fields.items():
             field.fault.value = _marked(faults[name]) if name in faults else ""
 
@@ -205,7 +205,7 @@ def _marked(fault: str) -> str:
 
 
 def _without_null(schema: JsonObject) -> tuple[JsonObject, bool]:
-    """What a schema asks for beside null, and whether null will do."""
+    """Return a schema without null among its choices, and whether null is allowed."""
     choices = [choice for choice in _items(schema.get("anyOf")) if isinstance(choice, dict)]
     others = [choice for choice in choices if choice.get("type") != "null"]
     if len(others) == 1:

@@ -1,4 +1,4 @@
-"""`WorkflowGraph`: a workflow while it runs."""
+"""`WorkflowGraph`: the live graph of a running workflow."""
 
 from html import escape
 from typing import TYPE_CHECKING
@@ -32,7 +32,7 @@ HINT = "Choose a node (click, or Tab, arrows and Enter) to see its input, output
 
 
 class WorkflowGraph(Panel):
-    """A workflow's graph, live: its nodes change as they run, and tell all when chosen.
+    """A workflow's graph, live: its nodes change as they run, and show details when chosen.
 
     Args:
         work: a submitted workflow, or a task, whose workflows are shown one after the other.
@@ -75,7 +75,7 @@ class WorkflowGraph(Panel):
 
     @classmethod
     def edit(cls, client: Client) -> "WorkflowEditor":
-        """An editor for a new workflow."""
+        """Open an editor for a new workflow."""
         from toolkit.notebook.editor import WorkflowEditor
 
         return WorkflowEditor(client)
@@ -91,17 +91,17 @@ class WorkflowGraph(Panel):
         return [] if self._workflow is None else self._workflow.nodes
 
     def picture(self) -> str:
-        """The graph with its states as they were when last read, as SVG."""
+        """Return the graph with its states as they were when last read, as SVG."""
         return "" if self._workflow is None else self._workflow.picture()
 
     def table(self) -> "pd.DataFrame":
-        """The nodes as a table, one row each."""
+        """Return the nodes as a table, one row each."""
         from toolkit.display.frames import frame
 
         return frame(self.nodes)
 
     def snapshot(self) -> str:
-        """The picture, for a saved notebook."""
+        """Return the picture, for a saved notebook."""
         if self._workflow is None:
             return super().snapshot()
         record = self._workflow.record
@@ -117,7 +117,7 @@ class WorkflowGraph(Panel):
         )
 
     def _current(self) -> list[Node]:
-        """The nodes with the states that events have told since the record was read."""
+        """Return the nodes, with the states from events since the record was read."""
         states = self.view.states
         return [
             node.model_copy(update={"status": states[node.id]["status"]})
@@ -126,7 +126,7 @@ class WorkflowGraph(Panel):
             for node in self.nodes
         ]
 
-    # What follows runs on the feed's thread, and only sets traits.
+    # The methods below run on the feed's thread, and only set traits.
 
     def _follow_task(self) -> None:
         """Show each workflow of a task until that is over."""
@@ -142,9 +142,9 @@ class WorkflowGraph(Panel):
         self._head()
 
     def _follow(self) -> None:
-        """Show what a workflow's events tell from now on, until it is over.
+        """Show a workflow's events from now on, until it is over.
 
-        Its record says what those before have come to; told again, they would lead back in time.
+        The record has the result of earlier events; applied again, they would show old states.
         """
         workflow = self._workflow
         if workflow is None:
@@ -172,7 +172,7 @@ class WorkflowGraph(Panel):
         self._head()
 
     def _show(self) -> None:
-        """Draw the record as it was read last."""
+        """Draw the record as it was last read."""
         if self._workflow is None:
             self._head()
             return
@@ -185,7 +185,7 @@ class WorkflowGraph(Panel):
         self._head()
 
     def _head(self) -> None:
-        """Say how it stands, in words; and let buttons be pressed that would do something."""
+        """Show the status in words, and enable the buttons that would do something."""
         workflow = self._workflow
         if workflow is None:
             task = self._task
@@ -212,13 +212,13 @@ class WorkflowGraph(Panel):
         self.retry.disabled = self.status not in ("failed", "cancelled") or self._task is not None
         self.rerun.disabled = not (over and self.selected) or self._task is not None
 
-    # What follows answers a person: it is asked for on a handler, and done behind it.
+    # The methods below answer a person: a handler starts them, and a thread runs them.
 
     def _choose(self) -> None:
         self._background.act(self._describe)
 
     def _describe(self) -> None:
-        """Tell all of the chosen node."""
+        """Show the details of the chosen node."""
         self._head()
         if self._workflow is None or not self.selected:
             self.details.value = f'<p class="tk-quiet">{HINT}</p>'
@@ -259,7 +259,7 @@ class WorkflowGraph(Panel):
 
 
 def _details(node: Node, http: Http) -> str:
-    """All that is known of a node: of its job, what went in and what came out."""
+    """Render the details of a node: its job, its input and its output."""
     job = Jobs(http).get(node.job_id).record if node.job_id else None
     known = {
         "capability": node.capability,

@@ -67,7 +67,7 @@ class ToolkitMagics(Magics):
     @argument("name", nargs="?", help="one capability, such as llm.generate@1; all by default")
     @line_magic
     def capabilities(self, line: str) -> Any:
-        """What can be asked for, and who serves it."""
+        """List what can be asked for, and who serves it."""
         name = _read(self.capabilities, line).name
         area = self._client().capabilities
         return area.get(name) if name else area.list()
@@ -189,11 +189,11 @@ class ToolkitMagics(Magics):
     @argument("group_by", nargs="*", help=f"some of {', '.join(USAGE_GROUPS)}")
     @line_magic
     def usage(self, line: str) -> Any:
-        """What was used, and what it cost."""
+        """Show what was used, and what it cost."""
         return self._client().usage.list(_read(self.usage, line).group_by or DEFAULT_GROUPS)
 
     def _client(self) -> AnyClient:
-        """The client of this notebook, made on first use."""
+        """Return the client of this notebook, made on first use."""
         found = self.shell.user_ns.get(VARIABLE)
         if found is None:
             found = _server() if names_server() else _here()
@@ -201,7 +201,7 @@ class ToolkitMagics(Magics):
         return _checked(found, VARIABLE)
 
     def _chosen(self, given: "Namespace") -> AnyClient | None:
-        """The client that the options of `%connect` ask for; none if they do not."""
+        """Return the client that the options of `%connect` ask for; none without any."""
         here = given.sandbox or given.data_dir is not None
         if here + bool(given.base_url or given.profile) + bool(given.client) > 1:
             raise UsageError("name one: --client, --base-url, --profile, or an engine here")
@@ -214,7 +214,7 @@ class ToolkitMagics(Magics):
         return _here(given.data_dir, given.sandbox) if here else None
 
     def _done(self, made: Any, given: "Namespace") -> Any:
-        """Work that is waited for; its variable is there however it ends."""
+        """Wait for work; its variable is set however it ends."""
         self._kept(made, given)
         return made if given.no_wait else made.wait(progress=not given.quiet)
 
@@ -227,7 +227,7 @@ class ToolkitMagics(Magics):
 
 
 def main_field(schema: dict[str, Any]) -> str:
-    """The field that a cell is: the first that is required, else the first of all."""
+    """Return the field that a cell fills: the first required one, else the first of all."""
     names = [*schema.get("required", ()), *schema.get("properties", ())]
     if not names:
         raise UsageError("this capability takes no input; leave the cell empty")
@@ -235,7 +235,7 @@ def main_field(schema: dict[str, Any]) -> str:
 
 
 def _read(magic: Any, line: str) -> "Namespace":
-    """The arguments of a magic.
+    """Parse the arguments of a magic.
 
     Raises:
         UsageError: in words, and without any that looks like a key.
@@ -285,7 +285,7 @@ def _server(
 
 
 def _names(kind: str) -> Iterator[str]:
-    """What is offered after the Tab key; no engine is opened for it."""
+    """Yield the completions after the Tab key; no engine is opened for them."""
     from toolkit.engine import Registry
 
     registry = Registry.load()
@@ -297,7 +297,7 @@ def _names(kind: str) -> Iterator[str]:
 
 
 def load_ipython_extension(shell: "InteractiveShell") -> None:
-    """`%load_ext toolkit`."""
+    """Register the magics, as `%load_ext toolkit` does."""
     shell.register_magics(ToolkitMagics)
     for command, kind in COMPLETED.items():
         shell.set_hook(

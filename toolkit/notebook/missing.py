@@ -1,4 +1,4 @@
-"""What stands in for a widget where the libraries of widgets are not installed."""
+"""Fallbacks for widgets where the widget libraries are not installed."""
 
 from html import escape
 from typing import Any
@@ -19,7 +19,7 @@ class Plain:
         return f"<no {self.name}{of}: {HINT}>"
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing, as nothing is open."""
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         picture = getattr(self._shown[0], "picture", None) if self._shown else None
@@ -31,7 +31,7 @@ class Plain:
 
 
 def replacement(name: str) -> type[Plain]:
-    """A class to use in the place of a widget's.
+    """Make a class to use in the place of a widget's.
 
     >>> replacement("RunTable")()
     <no RunTable: install what it needs by `pip install "ipywidgets>=8.1" "anywidget>=0.9"`>

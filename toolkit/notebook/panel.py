@@ -1,4 +1,4 @@
-"""What every widget here is: a column of controls, one line that says what goes on, and an end."""
+"""The base of every widget: a column of controls, a line of messages, and an orderly end."""
 
 from collections.abc import Callable
 from functools import cache
@@ -15,7 +15,7 @@ STATIC = Path(__file__).parent / "static"
 
 @cache
 def style() -> str:
-    """The style sheet of all panels; it goes by the theme's own colours."""
+    """Return the style sheet of all panels, which uses the theme's colours."""
     return f"<style>{(STATIC / 'panel.css').read_text(encoding='utf-8')}</style>"
 
 
@@ -34,20 +34,20 @@ class Panel(ipywidgets.VBox):
         self.add_class("toolkit-panel")
 
     def tell(self, sentence: str, *, fault: bool = True) -> None:
-        """Show one sentence, as a fault or as news; an empty one takes the last away."""
+        """Show one sentence, as a fault or as news; an empty one removes the last."""
         kind = "alert" if fault else "status"
         self.message.value = f'<div role="{kind}" class="tk-{kind}">{escape(sentence)}</div>'
 
     def settle(self, timeout_s: float = 10.0) -> bool:
-        """Wait until nothing goes on behind it; whether that came in time."""
+        """Wait until no work is under way in the background, and tell if it ended in time."""
         return self._background.settle(timeout_s)
 
     def snapshot(self) -> str:
-        """What it shows now as HTML, for a saved notebook whose kernel is gone."""
+        """Return the present content as HTML, for a saved notebook whose kernel is gone."""
         return f"<p>{escape(repr(self))}</p>"
 
     def close(self) -> None:
-        """End its threads and take it off the page; what it showed goes on."""
+        """End its threads and take it off the page; the work it showed goes on."""
         if not hasattr(self, "_background") or self._background.closed.is_set():
             return
         self._background.close()
@@ -69,7 +69,7 @@ class Panel(ipywidgets.VBox):
 
 
 def close_all(box: ipywidgets.Box) -> None:
-    """Close every control of a box, and have none of them call anybody any more."""
+    """Close every control of a box, and remove their callbacks."""
     for widget in _within(box):
         widget.unobserve_all()
         if isinstance(widget, ipywidgets.Button):
@@ -78,7 +78,7 @@ def close_all(box: ipywidgets.Box) -> None:
 
 
 def _within(box: ipywidgets.Box) -> list[ipywidgets.Widget]:
-    """Every control of a box; a panel within it ends its own."""
+    """List every control of a box; a panel within it closes its own."""
     found: list[ipywidgets.Widget] = []
     for child in box.children:
         if isinstance(child, ipywidgets.Box) and not isinstance(child, Panel):
@@ -88,7 +88,7 @@ def _within(box: ipywidgets.Box) -> list[ipywidgets.Widget]:
 
 
 def button(label: str, does: str, handler: Callable[[], None], kind: str = "") -> Any:
-    """A button that says in full what it does; `kind` is one of ipywidgets' styles."""
+    """Make a button that says in full what it does; `kind` is one of ipywidgets' styles."""
     made = ipywidgets.Button(
         description=label,
         tooltip=does,
@@ -100,11 +100,11 @@ def button(label: str, does: str, handler: Callable[[], None], kind: str = "") -
 
 
 def labelled(kind: type[Any], label: str, **traits: Any) -> Any:
-    """A control with its label in front of it, as wide as the others'."""
+    """Make a control with its label in front of it, as wide as the others'."""
     options = {"style": {"description_width": "9.5em"}, "layout": {"width": "min(100%, 42em)"}}
     return kind(description=label, **{**options, **traits})
 
 
 def row(*children: ipywidgets.Widget) -> ipywidgets.HBox:
-    """Controls beside each other, that wrap where there is no room."""
+    """Lay out controls beside each other; they wrap where there is no room."""
     return ipywidgets.HBox(list(children), layout={"flex_flow": "row wrap"})

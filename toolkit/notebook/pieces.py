@@ -1,4 +1,4 @@
-"""Pieces of HTML that the widgets are made of; whatever comes from outside is escaped."""
+"""HTML that the widgets are made of; whatever comes from outside is escaped."""
 
 import base64
 import json
@@ -18,7 +18,7 @@ def table(
     ordered_by: str = "",
     descending: bool = False,
 ) -> str:
-    """A table in the theme's colours; the column it is ordered by says so to screen readers.
+    """Render a table in the theme's colours, its sort order marked for screen readers.
 
     >>> "<td>&lt;b&gt;</td>" in table([{"name": "<b>"}], ["name"])
     True
@@ -46,7 +46,7 @@ def _cell(column: str, value: object) -> str:
 
 
 def facts(pairs: Mapping[str, object]) -> str:
-    """Names and values, one under the other; what is not known is left out."""
+    """Render names and values, one under the other; what is not known is left out."""
     rows = "".join(
         f'<tr><th scope="row">{escape(name.replace("_", " "))}</th>'
         f"<td>{escape(text.cell(name, value))}</td></tr>"
@@ -57,7 +57,7 @@ def facts(pairs: Mapping[str, object]) -> str:
 
 
 def line(pairs: Mapping[str, object]) -> str:
-    """Names and values beside each other.
+    """Render names and values beside each other.
 
     >>> line({"cost_usd": 0.5})
     '<span><span class="tk-quiet">cost</span> $0.5</span>'
@@ -70,12 +70,12 @@ def line(pairs: Mapping[str, object]) -> str:
 
 
 def card(title: str, content: str) -> str:
-    """Some HTML under a title."""
+    """Render some HTML under a title."""
     return f'<section class="tk-card"><h4>{escape(title)}</h4>{content}</section>'
 
 
 def share(part: float) -> str:
-    """A bar from 0 to 1, for the eye alone: the value stands beside it.
+    """Render a bar from 0 to 1, for the eye alone: the value stands beside it.
 
     >>> "width:50%" in share(0.5)
     True
@@ -87,12 +87,12 @@ def share(part: float) -> str:
 
 
 def data(value: object) -> str:
-    """A value as indented JSON."""
+    """Render a value as indented JSON."""
     return f"<pre>{escape(json.dumps(value, indent=1, ensure_ascii=False, default=str))}</pre>"
 
 
 def artifact(shown: Artifact) -> str:
-    """An artifact itself: a picture to see, a sound to hear, a text to read."""
+    """Render an artifact itself: a picture to see, a sound to hear, a text to read."""
     record = shown.record
     size = f"{record.media_type}, {record.size_bytes / 1024:.1f} KiB"
     told = f'<div class="tk-quiet">{escape(record.id)}: {escape(size)}</div>'

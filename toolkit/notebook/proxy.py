@@ -8,7 +8,7 @@ from typing import Any
 
 
 def server() -> dict[str, Any]:
-    """What jupyter-server-proxy has to know; it finds this by entry point."""
+    """Return the settings for jupyter-server-proxy, which finds this by entry point."""
     command = [sys.executable, "-m", "toolkit", "serve", "--port", "{port}"]
     return {
         "command": [*command, "--data-dir", ".toolkit-server", "--log-level", "error"],

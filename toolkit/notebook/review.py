@@ -1,4 +1,4 @@
-"""`TaskReview`: what a task came to, attempt beside attempt, and a person's own verdict."""
+"""`TaskReview`: a task's attempts side by side, and a person's own verdict."""
 
 import json
 from html import escape
@@ -34,7 +34,7 @@ class TaskReview(Panel):
     Attributes:
         status: of the task.
         attempts: the columns, as HTML.
-        issues, node, constraints: what a person's verdict says beside itself.
+        issues, node, constraints: the details of a person's verdict.
         accept, reject, retry: the verdicts.
     """
 
@@ -65,7 +65,7 @@ class TaskReview(Panel):
         self._background.feed(self._follow)
 
     def table(self) -> "pd.DataFrame":
-        """The reviews as a table, one row each."""
+        """Return the reviews as a table, one row each."""
         import pandas as pd
 
         rows = []
@@ -85,14 +85,14 @@ class TaskReview(Panel):
         return pd.DataFrame(rows)
 
     def snapshot(self) -> str:
-        """The attempts and their reviews, for a saved notebook."""
+        """Return the attempts and their reviews, for a saved notebook."""
         return f"{self.headline.value}{self.attempts.value}"
 
     def __repr__(self) -> str:
         return f"<TaskReview {self.task!r}, {len(self.task.record.reviews)} reviews>"
 
     def _reviews(self) -> list[tuple[int, Review]]:
-        """Each review with the number of the attempt that it judges."""
+        """Return each review with the number of the attempt that it judges."""
         found, attempt = [], 0
         for review in self.task.record.reviews:
             found.append((attempt, review))
@@ -100,7 +100,7 @@ class TaskReview(Panel):
                 attempt += 1
         return found
 
-    # What follows runs on the feed's thread or behind a handler, and only sets traits.
+    # The methods below run on the feed's thread or that of actions, and only set traits.
 
     def _follow(self, after: int = 0) -> None:
         for event in follow(self.task, self._background.closed, after):
@@ -132,7 +132,7 @@ class TaskReview(Panel):
             self.node.options = [(LAST_NODE, None), *nodes]
 
     def _attempt(self, number: int, workflow: Workflow) -> str:
-        """One column: what came of the workflow, and what was thought of it."""
+        """Render one column: the result of the workflow, and its review."""
         last = workflow.id == self.task.record.workflow_id
         delivered = self.task.record.artifact_ids if last else {}
         artifacts = delivered or workflow.sink_artifact_ids
@@ -146,7 +146,7 @@ class TaskReview(Panel):
             self._shown[artifact_id] = pieces.artifact(Artifacts(self._http).get(artifact_id))
         return self._shown[artifact_id]
 
-    # What follows answers a person.
+    # The methods below are handlers.
 
     def _pass(self) -> None:
         self._background.act(lambda: self._judge("pass"))
@@ -181,7 +181,7 @@ class TaskReview(Panel):
 
 
 def _review(review: Review) -> str:
-    """A verdict: the decision in words, the three criteria as bars, what was wrong."""
+    """Render a verdict: the decision in words, the three criteria as bars, the issues."""
     rows = "".join(
         f'<tr><th scope="row">{escape(name.replace("_", " "))}</th>'
         f"<td>{pieces.share(value)}{value:.2f}</td></tr>"

@@ -27,8 +27,8 @@ class RunTable(Panel):
         runs: handles, such as `client.runs.list()`.
 
     Attributes:
-        order, descending: the column it is sorted by, and which way.
-        refresh: the button that reads again what had not ended.
+        order, descending: the column it is sorted by, and the direction.
+        refresh: the button that reads unfinished runs again.
         rows: the table, as HTML.
     """
 
@@ -49,13 +49,13 @@ class RunTable(Panel):
         self._show()
 
     def table(self) -> "pd.DataFrame":
-        """The runs as a table, sorted as shown."""
+        """Return the runs as a table, sorted as shown."""
         import pandas as pd
 
         return pd.DataFrame(self._sorted(), columns=list(COLUMNS))
 
     def snapshot(self) -> str:
-        """The table, for a saved notebook."""
+        """Return the table, for a saved notebook."""
         return str(self.rows.value)
 
     def __repr__(self) -> str:
@@ -63,7 +63,7 @@ class RunTable(Panel):
         return f"<RunTable {len(self.runs)} runs by {self.order}, {way}>"
 
     def _sorted(self) -> list[dict[str, object]]:
-        """What is not known comes last, whichever way."""
+        """Return the sorted rows; unknown values come last, in either direction."""
         facts = [_facts(run) for run in self.runs]
         known = [one for one in facts if one[self.order] is not None]
         unknown = [one for one in facts if one[self.order] is None]
@@ -97,5 +97,5 @@ def _facts(run: Run | Job) -> dict[str, object]:
 
 
 def _key(value: object) -> tuple[float, str]:
-    """Numbers by their size, all else by its letters."""
+    """Return the sort key of a value: numbers by their size, all else by its letters."""
     return (float(value), "") if isinstance(value, int | float) else (0.0, str(value).casefold())

@@ -1,4 +1,4 @@
-"""`ProviderSetup`: which vendors are connected, and connecting them by the name of a secret."""
+"""`ProviderSetup`: the connected vendors, and a form to connect more by a secret's name."""
 
 import os
 import re
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _LIKELY = re.compile(r"(KEY|TOKEN|SECRET|CREDENTIALS?)(_|$)", re.I)
-# Beginnings of keys that a variable's name does not have: what is typed is looked at letter by
-# letter, and a key must be gone before it is whole.
+# Beginnings of keys that a variable's name does not have: text is checked at each letter typed,
+# and a key must be cleared before it is complete.
 _BEGINNINGS = re.compile(r"^(sk-|sk_(live|test)|rpa_|xi-|AIza|AKIA|ASIA|eyJ|ghp_|gsk_|bearer\s)")
 KINDS = [
     ("variable of the environment", "environment"),
@@ -31,7 +31,7 @@ COLUMNS = ("provider", "title", "state", "variable", "unlocks")
 
 
 class VendorRow(ipywidgets.HBox):
-    """One vendor: its state, and what can be done about it.
+    """The row of one vendor: its state, and its buttons.
 
     Attributes:
         state: in words.
@@ -54,10 +54,10 @@ class ProviderSetup(Panel):
     """The vendor catalogue, and a form that takes the *name* of a secret, never the secret.
 
     Args:
-        client: whose connections are shown and made.
+        client: the client whose connections are shown and made.
 
     Attributes:
-        rows: what is shown of each vendor, by its id.
+        rows: the row of each vendor, by its id.
         provider, kind, name, connect: the form.
         connected: the ids of the vendors that are connected.
     """
@@ -97,13 +97,13 @@ class ProviderSetup(Panel):
         self._fill(str(self.provider.value))
 
     def table(self) -> "pd.DataFrame":
-        """The vendors as a table, one row each."""
+        """Return the vendors as a table, one row each."""
         import pandas as pd
 
         return pd.DataFrame(self._facts(), columns=list(COLUMNS))
 
     def snapshot(self) -> str:
-        """The vendors and their state, for a saved notebook."""
+        """Return the vendors and their state, for a saved notebook."""
         return pieces.table(self._facts(), COLUMNS, repr(self)[1:-1])
 
     def __repr__(self) -> str:
@@ -129,7 +129,7 @@ class ProviderSetup(Panel):
         return "connected" if vendor.connected else "not connected"
 
     def _read(self) -> None:
-        """Read what there is, and show it."""
+        """Read the vendors, and show them."""
         self._vendors = {one.record.id: one.record for one in self._client.providers.list()}
         self._found = {}
         for connection in self._client.connections:
@@ -158,7 +158,7 @@ class ProviderSetup(Panel):
         self._look()
 
     def _look(self) -> None:
-        """Say whether the variable is set here; its value is not looked at."""
+        """Show whether the variable is set here; its value is not read."""
         name = str(self.name.value)
         if self.kind.value != "environment" or not is_variable(name):
             told = ""

@@ -1,4 +1,4 @@
-"""Work of widgets off the thread that asked: handlers never block, and traits carry what comes."""
+"""Background threads of widgets: handlers never block, and traits carry the results."""
 
 import threading
 from collections import deque
@@ -8,7 +8,7 @@ from typing import Protocol
 from toolkit.contract.errors import ServiceError, ToolkitError
 from toolkit.contract.events import Event
 
-POLL_S = 2  # how long one request for events is held; so long a closed widget's thread may go on
+POLL_S = 2  # how long one request for events is held, and a closed widget's thread may go on
 MOST_FAILURES = 5
 Work = Callable[[], None]
 
@@ -19,7 +19,7 @@ class Background:
     All are daemons, so none keeps a kernel from ending.
 
     Args:
-        tell: shows a person one sentence; called on any thread.
+        tell: a function that shows a person one sentence; called on any thread.
     """
 
     def __init__(self, tell: Callable[[str], None]) -> None:
@@ -31,7 +31,7 @@ class Background:
         self.closed = threading.Event()
 
     def act(self, work: Work) -> None:
-        """Carry out an action after those before it; an error is told."""
+        """Run an action after those before it; an error is shown."""
         with self._changed:
             if self.closed.is_set():
                 return
@@ -42,7 +42,7 @@ class Background:
         threading.Thread(target=self._act, name="toolkit-widget", daemon=True).start()
 
     def feed(self, work: Work) -> None:
-        """Carry out something long, such as following events, beside all else."""
+        """Run something long, such as following events, beside all else."""
         with self._changed:
             if self.closed.is_set():
                 return
@@ -50,14 +50,14 @@ class Background:
         threading.Thread(target=self._feed, args=(work,), name="toolkit-feed", daemon=True).start()
 
     def settle(self, timeout_s: float = 10.0) -> bool:
-        """Wait until no action and no feed is under way; whether that came in time."""
+        """Wait until no action and no feed is under way, and tell if that came in time."""
         with self._changed:
             return self._changed.wait_for(
                 lambda: not self._acting and not self._feeds, timeout=timeout_s
             )
 
     def close(self) -> None:
-        """Begin nothing any more, and have feeds end at their next breath."""
+        """Start nothing any more, and have feeds end at their next check."""
         with self._changed:
             self.closed.set()
             self._actions.clear()
@@ -84,29 +84,29 @@ class Background:
         except ToolkitError as error:
             if not self.closed.is_set():
                 self._tell(str(error))
-        except Exception as error:  # a thread that dies tells nobody else
+        except Exception as error:  # nothing else would report the end of a thread
             if not self.closed.is_set():
                 self._tell(f"That did not work ({type(error).__name__}).")
 
 
 class Followable(Protocol):
-    """What tells events and knows when it is over."""
+    """Work that has events and knows when it is over."""
 
     @property
     def done(self) -> bool:
-        """Whether it was over when last read."""
+        """True if it was over when last read."""
 
     def events(self, after: int = 0, wait_s: int = 0) -> list[Event]:
-        """The events above a number, held for so long while there is none."""
+        """Return the events above a number, held for so long while there is none."""
 
     def refresh(self) -> object:
         """Read it again."""
 
 
 def follow(work: Followable, closed: threading.Event, after: int = 0) -> Iterator[Event | None]:
-    """The events of work as they come, until it is over; none after each reading of its record.
+    """Yield the events of work until it is over; none after each reading of its record.
 
-    A service that is away for a moment is asked again.
+    Requests are repeated where the service is away for a moment.
     """
     failures = 0
     while not closed.is_set():
@@ -129,5 +129,5 @@ def follow(work: Followable, closed: threading.Event, after: int = 0) -> Iterato
 
 
 def _pauses(event: Event) -> bool:
-    """Whether its resource may wait for a person from here on."""
+    """Tell whether its resource may wait for a person from here on."""
     return event.type.endswith(".blocked")

@@ -1,4 +1,4 @@
-"""`UsageDashboard`: what was spent and how long it took, by day, capability or provider."""
+"""`UsageDashboard`: cost and latency, by day, capability or provider."""
 
 from datetime import UTC, datetime, timedelta
 from html import escape
@@ -23,12 +23,12 @@ class UsageDashboard(Panel):
     """Cost and latency as bars, by day, capability or provider.
 
     Args:
-        client: whose usage it is.
+        client: the client whose usage is shown.
 
     Attributes:
-        group, days: what it is summed up by, and of how many days.
+        group, days: the grouping, and the number of days.
         refresh: the button that reads it again.
-        lines: what was read last.
+        lines: the lines that were read last.
         chart: the bars, as HTML.
     """
 
@@ -45,13 +45,13 @@ class UsageDashboard(Panel):
         self._read()
 
     def table(self) -> "pd.DataFrame":
-        """What is shown as a table, one row a line."""
+        """Return what is shown as a table, one row a line."""
         from toolkit.display.frames import frame
 
         return frame(self.lines)
 
     def snapshot(self) -> str:
-        """The bars, for a saved notebook."""
+        """Return the bars, for a saved notebook."""
         return str(self.chart.value)
 
     def __repr__(self) -> str:
@@ -73,7 +73,7 @@ class UsageDashboard(Panel):
         self.chart.value = self._drawn()
 
     def _drawn(self) -> str:
-        """A row a line: what it cost and how long a job took, each as a bar and in words."""
+        """Render a row for each line: cost and job duration, each as a bar and in words."""
         if not self.lines:
             return '<p class="tk-quiet">Nothing was used in that time.</p>'
         group = str(self.group.value)

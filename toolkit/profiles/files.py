@@ -1,4 +1,4 @@
-"""The files of profiles: one for each, of its owner alone, written whole or not at all."""
+"""Profile files: one for each, readable by its owner alone, written whole or not at all."""
 
 import json
 import os
@@ -15,8 +15,8 @@ from toolkit.profiles.secret import Secret
 FOLDER_VARIABLE = "TOOLKIT_CONFIG_DIR"
 APP_FOLDER = "capability-toolkit"
 SUFFIX = ".json"
-OTHERS = 0o077  # what the group and everybody else may do with a file
-# In lower case, as some file systems do not tell cases apart.
+OTHERS = 0o077  # the permissions of group and others on a file
+# In lower case, as some file systems ignore case.
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 
@@ -34,8 +34,8 @@ class Profile:
     Attributes:
         base_url: the address that the key was given for, without `/v1`.
         key_in: where the key is: the system's keyring, or this file.
-        account: whose key it is.
-        key_id: which of the account's keys.
+        account: the account of the key.
+        key_id: the id of the key.
         api_key: the key, where it is in this file.
         cacert: the path of a file of certificates that vouch for the server, beside others.
     """
@@ -49,7 +49,7 @@ class Profile:
 
     @classmethod
     def of(cls, kept: bytes) -> Self:
-        """Make a profile of what a file holds; what a later version added is left out.
+        """Make a profile of a file's content; members that a later version added are left out.
 
         Raises:
             ValueError: it holds none.
@@ -67,13 +67,13 @@ class Profile:
         return cls(**given)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what is no secret of it."""
+        """Return the profile without its key."""
         record = asdict(self)
         del record["api_key"]
         return record
 
     def write(self) -> bytes:
-        """Return what its file holds, the key included."""
+        """Return the content of its file, the key included."""
         record = {name: value for name, value in self.to_dict().items() if value is not None}
         if self.api_key is not None:
             record["api_key"] = self.api_key.get_secret_value()
@@ -107,7 +107,7 @@ def profile_path(name: str) -> Path:
 
 
 def profile_names() -> list[str]:
-    """List the names of all profiles, in the order of the alphabet; none can be read for it."""
+    """List the names of all profiles in alphabetical order, even of unreadable ones."""
     try:
         found = [path.name.removesuffix(SUFFIX) for path in config_folder().glob(f"*{SUFFIX}")]
     except (OSError, RuntimeError):  # a folder that may not be listed, a user without a home
@@ -201,7 +201,7 @@ def delete_profile(name: str) -> None:
 
 
 def iterate_profiles() -> Iterator[tuple[str, Profile | ProfileError]]:
-    """Read all profiles; one that cannot be used is told as the error that it is."""
+    """Read all profiles; one that cannot be used is yielded as its error."""
     for name in profile_names():
         try:
             yield name, read_profile(name)

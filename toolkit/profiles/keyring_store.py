@@ -20,18 +20,18 @@ log = logging.getLogger(__name__)
 
 SERVICE = "capability-toolkit"
 NO_KEYRING = "TOOLKIT_NO_KEYRING"
-RECOMMENDED = 1  # backends below that keep nothing, or in the clear
+RECOMMENDED = 1  # backends below that store nothing, or store in the clear
 # A keyring may ask a person to unlock it, perhaps where nobody looks.
-NOTICE_S = 3.0  # until it is said what is waited for
+NOTICE_S = 3.0  # until a message says what is waited for
 PATIENCE_S = 60.0  # until it is given up
 
 
 class NoKeyError(Exception):
-    """The keyring gives no key; the text says why, as part of a sentence."""
+    """An error for a key that the keyring does not give; its text is part of a sentence."""
 
 
 def find_keyring() -> "KeyringBackend | None":
-    """Return the system's keyring; none where there is none that keeps secrets."""
+    """Return the system's keyring; none where there is none that is secure."""
     try:
         import keyring
 
@@ -42,10 +42,10 @@ def find_keyring() -> "KeyringBackend | None":
 
 
 def _ask(what: "Callable[[KeyringBackend], T]") -> T:
-    """Ask the keyring, on a thread that can be left behind: nothing ends a prompt of its own.
+    """Call the keyring on a thread that can be abandoned: a prompt of its own may never end.
 
     Raises:
-        NoKeyError: it is not to be asked, there is none, it fails, or gives no answer in time.
+        NoKeyError: it is switched off, there is none, it fails, or gives no answer in time.
     """
     if os.environ.get(NO_KEYRING, "").strip().lower() not in ("", "0", "false"):
         raise NoKeyError(f"{NO_KEYRING} is set")

@@ -1,4 +1,4 @@
-"""Which address and which key a client uses: the one place that decides, for all that ask.
+"""The address and the key that a client uses: the one place that resolves them.
 
 The first of these that there is decides; each has the key that goes with it:
 
@@ -8,10 +8,10 @@ The first of these that there is decides; each has the key that goes with it:
 | `base_url`, given | `TOOLKIT_API_KEY` |
 | `TOOLKIT_BASE_URL` | `TOOLKIT_API_KEY` |
 | the profile that `TOOLKIT_PROFILE` names | the profile's |
-| an engine right here, where settings name it (commands and magics alone) | none is needed |
+| an embedded engine, where settings name it (commands and magics only) | none is needed |
 | the profile `default` | the profile's |
 
-A key that is given (`api_key`) goes before all of them. A profile's key goes to no other address.
+A key that is given (`api_key`) wins over all of them. A profile's key is sent to no other address.
 """
 
 import os
@@ -126,7 +126,7 @@ def choose_profile(base_url: str | None, profile: str | None) -> tuple[str, Prof
 
 
 def names_server(base_url: str | None = None, profile: str | None = None) -> bool:
-    """Tell whether a server is spoken to, where the choice is that or an engine right here."""
+    """Tell whether a server is used, where the choice is that or an embedded engine."""
     chosen = choose_profile(base_url, profile)
     if chosen is None:
         return bool((base_url or "").strip() or os.environ.get(BASE_URL, "").strip())
@@ -134,7 +134,7 @@ def names_server(base_url: str | None = None, profile: str | None = None) -> boo
         return True
     from toolkit.settings import Settings
 
-    # A folder's own settings, or a variable, are nearer than what is so everywhere.
+    # A folder's own settings, or a variable, win over settings that hold everywhere.
     return not Settings().names_engine()
 
 

@@ -1,4 +1,4 @@
-"""A text that shows itself nowhere."""
+"""A text that is never shown."""
 
 
 class Secret:

@@ -1,4 +1,4 @@
-"""Puts the app together: areas, errors, middleware and the OpenAPI document."""
+"""The app: resources, errors, middleware and the OpenAPI document put together."""
 
 import pkgutil
 from functools import cache
@@ -25,7 +25,7 @@ from toolkit.server.transfers import Downloads, Uploads
 
 @cache
 def area_routes() -> tuple[Route, ...]:
-    """The routes of all areas, which every app of a process shares.
+    """Collect the routes of all resources, which every app of a process shares.
 
     They find their engine by the request. FastAPI would make each of them once more for every app
     that includes a router, while its first request waits.
@@ -40,7 +40,7 @@ def area_routes() -> tuple[Route, ...]:
 
 @cache
 def document() -> dict[str, Any]:
-    """Make the OpenAPI document of every app; `openapi.json` beside this is what it is kept in."""
+    """Build the OpenAPI document of every app; it is kept in `openapi.json` beside this."""
     return document_of(area_routes())
 
 
@@ -54,18 +54,18 @@ async def _answer_document(_request: Request) -> Response:
 
 
 def create_app(engine: Engine, observer: RequestObserver | None = None) -> FastAPI:
-    """The ASGI app that serves `/v1` for an engine, on the loop that the engine was opened on.
+    """Create the ASGI app that serves `/v1` for an engine, on the engine's own loop.
 
     Args:
-        engine: what is served.
-        observer: who is told of requests; nobody by default.
+        engine: the engine that is served.
+        observer: the observer of requests; none by default.
     """
     app = FastAPI(
         # The pages for people load scripts from elsewhere; the document itself is enough.
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        # FastAPI would make it anew in each process, at the first request for it.
+        # FastAPI would build it again in each process, at the first request for it.
         openapi_url=None,
         routes=[*area_routes(), Route("/openapi.json", _answer_document, methods=["GET"])],
     )

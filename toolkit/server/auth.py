@@ -1,4 +1,4 @@
-"""Who sent a request, and whether the key allows it: decided in each route."""
+"""Authentication and scopes: the sender of a request, and what its key allows."""
 
 from collections.abc import Awaitable, Callable
 from typing import Annotated
@@ -15,18 +15,18 @@ from toolkit.engine.pacing import note_activity
 
 
 def engine_of(request: Request) -> Engine:
-    """The engine that this app serves."""
+    """Return the engine that this app serves."""
     engine: Engine = request.app.state.engine
     return engine
 
 
 async def served_engine(request: Request) -> Engine:
-    """The same as a dependency: a coroutine, as FastAPI has every other wait for a thread."""
+    """Provide the engine as a dependency: FastAPI would run a plain function in a thread."""
     return engine_of(request)
 
 
 def bearer_of(headers: Headers) -> str:
-    """The key that a request carries.
+    """Return the key that a request carries.
 
     Raises:
         RequestError: `UNAUTHENTICATED` for one that cannot be a key.
@@ -38,7 +38,7 @@ def bearer_of(headers: Headers) -> str:
 
 
 async def caller_of(scope: Connection, engine: Engine) -> Principal:
-    """Whose key a request carries; asked once for each, as asking counts.
+    """Authenticate the key that a request carries, once for each request, as it is counted.
 
     Raises:
         RequestError: `UNAUTHENTICATED`.
@@ -53,7 +53,7 @@ async def caller_of(scope: Connection, engine: Engine) -> Principal:
 
 
 def check_scope(caller: Principal, scope: Scope) -> None:
-    """Let in whoever has a key with a scope.
+    """Check that the caller's key has a scope.
 
     Raises:
         RequestError: `FORBIDDEN`.
@@ -67,7 +67,7 @@ def check_scope(caller: Principal, scope: Scope) -> None:
 
 
 def needs(scope: Scope) -> Callable[[Request], Awaitable[Principal]]:
-    """A dependency that lets in whoever has a key with this scope."""
+    """Return a dependency that requires a key with this scope."""
 
     async def principal(request: Request) -> Principal:
         found = await caller_of(request.scope, engine_of(request))

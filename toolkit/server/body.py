@@ -1,4 +1,4 @@
-"""Bodies as they come in: bounded before they are read, strict before they are believed."""
+"""Request bodies: bounded before they are read, checked strictly before they are used."""
 
 import gc
 import json
@@ -21,8 +21,8 @@ from toolkit.settings import Settings
 MAX_DEPTH = 64
 MAX_INTEGER = 2**63 - 1
 _SURROGATE = re.compile("[\ud800-\udfff]")
-# A string that does not end is one up to the end: sought anew from each of its quotes, a body of
-# nothing else would take hours.
+# A string without an end is matched up to the end of the text: searched again from each of its
+# quotes, a body of quotes would take hours.
 _TOKEN = re.compile(r'"(?:[^"\\]++|\\.|\\\Z)*+(?:"|\Z)|[][{},]', re.S)
 LARGE_BYTES = 32 * 1024
 MAX_DETAILS = 1_000
@@ -32,13 +32,13 @@ M = TypeVar("M", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How large the parts of a body may be.
+    """Limits on the size of the parts of a body.
 
     Attributes:
         text: characters of a text.
         items: items of a list.
         members: members of an object.
-        values: of all of it, whatever they are of.
+        values: values of the whole body, of any type.
     """
 
     text: int
@@ -48,18 +48,18 @@ class Sizes:
 
     @classmethod
     def of(cls, settings: Settings) -> "Sizes":
-        """What the operator allows."""
+        """Return the limits that the operator set."""
         return cls(settings.max_text, settings.max_items, settings.max_members, settings.max_values)
 
 
 async def read_bytes(request: Request, limit: int) -> bytes:
-    """The body, refused before it is read whole when it is larger than `limit` bytes.
+    """Read the body, refusing it before it is read whole when it is larger than `limit` bytes.
 
     Raises:
         RequestError: `PAYLOAD_TOO_LARGE`.
     """
     declared = request.headers.get("content-length", "")
-    # Its digits are not read where there are too many: they say enough by that.
+    # Too many digits are not converted: the number is too large in any case.
     if re.fullmatch(r"\d+", declared, re.A) and (len(declared) > 18 or int(declared) > limit):
         raise RequestError(ErrorCode.PAYLOAD_TOO_LARGE)
     chunks, size = [], 0
@@ -72,7 +72,7 @@ async def read_bytes(request: Request, limit: int) -> bytes:
 
 
 async def read_model(request: Request, model: type[M]) -> M:
-    """The body as a model of the contract.
+    """Read the body as a model of the contract.
 
     Raises:
         RequestError: `UNSUPPORTED_MEDIA_TYPE`, `PAYLOAD_TOO_LARGE`, or `INVALID_REQUEST` with the
@@ -89,13 +89,13 @@ async def read_model(request: Request, model: type[M]) -> M:
 
 
 async def parse(raw: bytes, model: type[M], engine: Engine, account_id: str | None = None) -> M:
-    """Strict JSON as a model, read in slices where it is large.
+    """Parse strict JSON as a model, in slices where it is large.
 
     Args:
         raw: the text.
-        model: what it has to fit.
-        engine: whose settings say how large its parts may be.
-        account_id: whose it is, where that is known.
+        model: the model that it has to fit.
+        engine: the engine, whose settings limit the parts of a body.
+        account_id: the account that sent it, where that is known.
 
     Raises:
         RequestError: `INVALID_REQUEST`.
@@ -124,7 +124,7 @@ async def parse(raw: bytes, model: type[M], engine: Engine, account_id: str | No
 
 @contextmanager
 def _collecting_later() -> Iterator[None]:
-    """Make many small objects at a stretch; the collector would look at all of them repeatedly."""
+    """Pause the garbage collector, which would visit many small new objects repeatedly."""
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -135,7 +135,7 @@ def _collecting_later() -> Iterator[None]:
 
 
 async def check_json(raw: bytes, sizes: Sizes, pacer: Pacer) -> dict[str, object]:
-    """The object that a text is, but for what JSON parsers let through and others choke on.
+    """Parse an object, refusing what JSON parsers let through and other programs choke on.
 
     Raises:
         RequestError: `INVALID_REQUEST` for invalid UTF-8, deep nesting, duplicate members, numbers

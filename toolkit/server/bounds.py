@@ -1,4 +1,4 @@
-"""What a request may be before anybody looks at it: its target, its headers, and how slow it is."""
+"""Limits on a request before it is handled: its target, its headers, and how slow its body is."""
 
 import asyncio
 
@@ -61,10 +61,10 @@ class Bounds:
 
 
 class _Timed:
-    """A body that has to come: within a while, and a second more for each so many bytes.
+    """A body with a deadline, which is put off by a second for each so many bytes received.
 
     Attributes:
-        late: whether it did not.
+        late: whether it missed its deadline.
     """
 
     def __init__(self, receive: Receive, patience_s: float) -> None:
@@ -74,10 +74,10 @@ class _Timed:
         self.late = False
 
     async def __call__(self) -> Message:
-        """The next part of it; after its end, whatever comes, whenever it does.
+        """Receive the next part of it; after its end, any message, whenever it comes.
 
         Raises:
-            RequestError: `INVALID_REQUEST` when it did not come in time.
+            RequestError: `INVALID_REQUEST` when it misses its deadline.
         """
         if self._complete:
             return await self._receive()

@@ -1,4 +1,4 @@
-"""Connections to the socket: cut when no request comes on them, or one whose head has no end."""
+"""uvicorn's protocol with timeouts: connections that are idle or send an endless head are cut."""
 
 import asyncio
 from typing import Any, cast
@@ -6,12 +6,12 @@ from typing import Any, cast
 from toolkit.server.lines import PROTOCOL
 from toolkit.settings import Settings
 
-# What servers read at once may be the end of a head and much of a body.
+# One read of a server may hold the end of a head and much of a body.
 READ_AT_ONCE = 256 * 1024
 
 
 def patient(settings: Settings) -> type[asyncio.Protocol]:
-    """uvicorn's protocol, with an end to its patience; it has none for heads of its own."""
+    """Make a subclass of uvicorn's protocol that limits the wait for a request and its head."""
 
     class Patient(PROTOCOL):  # type: ignore[valid-type, misc]  # chosen at run time
         """One connection."""
@@ -23,7 +23,7 @@ def patient(settings: Settings) -> type[asyncio.Protocol]:
             self._wait(self.cycle)
 
         def data_received(self, data: bytes) -> None:
-            """Take what came; more of a head than may be ends the connection."""
+            """Take the bytes that came; too large a head ends the connection."""
             if self.cycle is not self._last:
                 self._last, self._head_bytes = self.cycle, 0
             if self._idle() and not (self.cycle and self.cycle.more_body):
@@ -42,7 +42,7 @@ def patient(settings: Settings) -> type[asyncio.Protocol]:
             return self.cycle is None or self.cycle.response_complete
 
         def _wait(self, cycle: Any) -> None:
-            """Look after a while whether a request came since the last one."""
+            """Check after a while whether a request came since the last one."""
             self._waiting = self.loop.call_later(settings.head_timeout_s, self._look, cycle)
 
         def _look(self, cycle: Any) -> None:

@@ -1,7 +1,7 @@
-"""What every operation of the OpenAPI document says beside what its route says of itself.
+"""Operations of the OpenAPI document: shared errors, headers, parameters and examples.
 
-It follows from method and path: who may ask, which ids there are, how requests are repeated, what
-the headers of each answer are, and which errors can come.
+Method and path decide them: who may ask, which ids there are, how requests are repeated, which
+headers each answer has, and which errors can occur.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ SUCCESS = "success"
 OPEN_PATHS = {("/v1/account", "post"), ("/v1/health", "get")}
 NO_STORE = {"/v1/health"}  # answers whatever the store does
 CAPABILITY_ID = r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+(@[0-9]+)?$"
-# One line for each area; a document has those of the areas that are served.
+# One line for each resource; a document has those of the resources that are served.
 TAGS = {
     "account": "The caller's account, and the keys that open it.",
     "agents": "Named objectives with what they may use, to be run again.",
@@ -55,7 +55,7 @@ WWW_AUTHENTICATE = _header("how to authenticate", "^Bearer$")
 REPLAYED = _header("there where the answer is that of an earlier request", "^true$", always=False)
 APPLIED = _header("how long the answer was held at most", "^wait=[0-9]+$", always=False)
 
-# Ends that are spaces would be cut off by whoever carries the header.
+# Proxies strip spaces at either end of a header.
 IDEMPOTENCY_KEY = {
     "name": "Idempotency-Key",
     "in": "header",
@@ -85,7 +85,7 @@ SHARED = (IDEMPOTENCY_KEY, PREFER, LAST_EVENT_ID)
 
 
 def finish(document: dict[str, Any]) -> dict[str, Any]:
-    """The document, with all that follows from methods and paths."""
+    """Complete the document with all that follows from methods and paths."""
     components = document.setdefault("components", {})
     schemas = components.setdefault("schemas", {})
     components["securitySchemes"] = {
@@ -125,7 +125,7 @@ def _hoist(operation: dict[str, Any], schemas: dict[str, Any]) -> None:
 
 
 def _parameters(path: str, operation: dict[str, Any]) -> None:
-    """Say which ids a path takes."""
+    """Describe the ids that a path takes."""
     for parameter in operation.get("parameters", ()):
         if parameter["in"] == "path":
             prefix = id_at(path)
@@ -165,7 +165,7 @@ def can(responses: dict[str, Any], *codes: ErrorCode) -> None:
 
 
 def _headers(method: str, path: str, operation: dict[str, Any]) -> None:
-    """Say which headers each answer has."""
+    """Describe the headers of each answer."""
     for status, response in operation["responses"].items():
         headers = response["headers"] = {**response.get("headers", {}), "X-Request-Id": REQUEST_ID}
         if status == "401":
@@ -179,7 +179,7 @@ def _headers(method: str, path: str, operation: dict[str, Any]) -> None:
 
 
 def _answers(operation: dict[str, Any]) -> None:
-    """Give each answer its example, and each error the codes it can have."""
+    """Add an example to each answer, and the possible codes to each error."""
     for status, response in operation["responses"].items():
         if int(status) >= 400:
             first = response["description"].partition(", ")[0]
@@ -203,7 +203,7 @@ def _error(code: ErrorCode) -> dict[str, Any]:
 
 
 def _share(document: dict[str, Any]) -> None:
-    """Say once what many operations have: parameters and headers by name, errors by their codes."""
+    """Move what many operations share into components: parameters, headers and errors."""
     components = document["components"]
     headers = components["headers"] = {}
     parameters = components["parameters"] = {}
@@ -229,7 +229,7 @@ def _share(document: dict[str, Any]) -> None:
 
 
 def _example(wrapped: str) -> dict[str, Any] | None:
-    """The example of an envelope, by the name of its schema: `Envelope_Run_`."""
+    """Find the example of an envelope, by the name of its schema: `Envelope_Run_`."""
     envelope, _, name = wrapped.removesuffix("_").partition("_")
     known = EXAMPLES.get(name)
     if known is None:

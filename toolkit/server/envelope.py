@@ -13,19 +13,19 @@ BESIDE = ("id", "status")
 
 
 def one(record: BaseModel, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """The envelope of one resource: its id and status beside it, its error where it failed."""
+    """Render the envelope of one resource: id and status beside it, its error where it failed."""
     beside = {name: getattr(record, name) for name in BESIDE if name in type(record).model_fields}
     error = getattr(record, "error", None)
     after = b"" if error is None else b',"error":%s' % to_json(error)
     before = to_json(beside)[1:-1] + b"," if beside else b""
-    # Written once, and not first made into plain values: of a large workflow those take longest.
+    # Serialized directly, not by way of plain values: for a large workflow those take longest.
     data = record.model_dump_json(by_alias=True).encode()
     body = b'{%s"data":%s%s}' % (before, data, after)
     return Response(body, status, headers, media_type="application/json")
 
 
 async def page(records: Sequence[BaseModel], query: PageQuery | None = None) -> Response:
-    """The envelope of a page; a full one has a cursor to the next."""
+    """Render the envelope of a page; a full one has a cursor to the next."""
     more = query is not None and len(records) == query.limit
     items: list[bytes] = []
     async with Pacer() as pacer:

@@ -1,4 +1,4 @@
-"""The one place where an exception becomes an answer."""
+"""Exception handlers: the one place where an exception becomes a response."""
 
 import logging
 import math
@@ -28,7 +28,7 @@ def error_response(
     status: int | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """The answer for one of our errors, with another status than its code's where HTTP has one."""
+    """Render one of our errors, with another status than its code's where HTTP has one."""
     info = ErrorInfo.of(error)
     info.request_id = request_id
     sent = dict(headers or {})
@@ -39,13 +39,13 @@ def error_response(
     body = ErrorEnvelope(error=info).model_dump(mode="json")
     if not body["error"]["details"]:
         del body["error"]["details"]
-    # Work that ended badly is told of on its record; as an answer to a request it is our fault.
+    # The error of failed work is on its record; as the answer to a request it is our fault.
     status = status or error.code.http_status or 500
     return Response(to_json(body), status, sent, media_type="application/json")
 
 
 def install_errors(app: FastAPI) -> None:
-    """Have every exception answered by the enum's status and sentence."""
+    """Register handlers that render every exception by its code's status and sentence."""
     app.add_exception_handler(ToolkitError, _ours)
     app.add_exception_handler(HTTPException, _routing)
     app.add_exception_handler(ClientDisconnect, _abandoned)
@@ -76,7 +76,7 @@ async def _routing(request: Request, error: Exception) -> Response:
 
 
 def _methods(request: Request) -> list[str]:
-    """Every method that a path has a route for: the framework names the first route's only."""
+    """List every method that a path has a route for: the framework names the first route's only."""
     return [
         method
         for route in request.app.routes
@@ -86,13 +86,13 @@ def _methods(request: Request) -> list[str]:
 
 
 async def _abandoned(request: Request, _error: Exception) -> Response:
-    """Answer whoever has hung up in the midst of a body, as logs and counts want an answer."""
+    """Answer a caller who disconnected within a body, as logs and counts need an answer."""
     error = RequestError(ErrorCode.INVALID_REQUEST, "The body did not come to its end.")
     return error_response(error, _id_of(request))
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:
-    """Our own fault: the request id finds it in the log, the answer tells nothing."""
+    """Answer a fault of our own: the log has it by request id, the answer tells nothing."""
     request_id = _id_of(request)
     log.error("%s failed", request_id, exc_info=error)
     response = error_response(

@@ -1,4 +1,4 @@
-"""Events of a resource, as a list that holds while there is none, or as a stream.
+"""Events of a resource, as a list by long polling, or as a stream of server-sent events.
 
 Both have the same events with the same numbers, without gaps or repeats (decisions, "Events").
 """
@@ -19,16 +19,16 @@ from toolkit.server.envelope import page
 from toolkit.server.paging import LONGEST_POLL_S, events_query, of_kind
 
 STREAM = "text/event-stream"
-# What ends no line of a stream, but does so to readers that go by Unicode.
+# Characters that end no line of a stream, but do so for readers that follow Unicode.
 _LINE_ENDS = {code: f"\\u{code:04x}" for code in (0x85, 0x2028, 0x2029)}
 KEY_CHECK_S = 2.0  # a revoked key gets nothing for longer than this
-SILENCE_S = 15.0  # proxies close what says nothing for long
+SILENCE_S = 15.0  # proxies close streams that are silent for long
 
 
 async def events_of(
     request: Request, engine: Engine, caller: Principal, resource_id: str, prefix: Prefix
 ) -> Response:
-    """The events of one resource, in the form that was asked for.
+    """Answer with the events of one resource, in the form that was asked for.
 
     Raises:
         RequestError: `NOT_FOUND`, `INVALID_REQUEST`.
@@ -52,9 +52,9 @@ async def events_of(
 async def _stream(
     engine: Engine, caller: Principal, resource_id: str, after: int
 ) -> AsyncIterator[str]:
-    """Events as server-sent events, up to the terminal one that nothing comes after.
+    """Yield server-sent events, up to the terminal one that nothing comes after.
 
-    It ends early where the key that asked for it is revoked, be it by another process.
+    It ends early if the key that asked for it is revoked, even by another process.
     """
     account_id, silent_since = caller.account_id, time.monotonic()
     while await engine.accounts.is_valid(caller):
@@ -79,7 +79,7 @@ def _spelled(event: Event) -> str:
 
 
 def _last_seen(request: Request) -> int:
-    """The number of the event after which a broken stream goes on.
+    """Read the number of the event after which a broken stream continues.
 
     Raises:
         RequestError: `INVALID_REQUEST`.

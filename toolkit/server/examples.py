@@ -324,7 +324,7 @@ _MODELS: tuple[BaseModel, ...] = (
 
 
 def _spelled(model: BaseModel) -> dict[str, Any]:
-    """As it goes over the wire: bodies without what they leave to defaults."""
+    """Dump a model as it is on the wire: bodies without what they leave to defaults."""
     brief = isinstance(model, Request)
     return model.model_dump(mode="json", by_alias=True, exclude_unset=brief)
 

@@ -1,4 +1,4 @@
-"""Multipart bodies, taken apart where they lie, in linear time: no part of one is in memory."""
+"""Multipart bodies, parsed within their file in linear time: no part of one is in memory."""
 
 import re
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ _END_OF_HEAD = b"\r\n\r\n"
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What an upload consists of.
+    """The parts of an upload.
 
     Attributes:
         file: the bytes of its field `file`.
@@ -34,7 +34,7 @@ class Form:
 
 
 def read_form(content_type: str, body: FileSection) -> Form:
-    """Take an upload apart; blocks, so it belongs in a thread.
+    """Parse an upload; blocks, so it belongs in a thread.
 
     Raises:
         RequestError: `INVALID_REQUEST` for a boundary that is none, for more of anything than an
@@ -71,7 +71,7 @@ def _boundary_of(content_type: str) -> str:
 
 
 def _parts(body: FileSection, delimiter: bytes) -> Iterator[tuple[bytes, FileSection]]:
-    """The head of each part, and where its content lies."""
+    """Yield the head of each part, and where its content lies."""
     if _peek(body, 0, len(delimiter)) != delimiter:
         raise refused("", "it does not begin with its boundary")
     delimiter, at = b"\r\n" + delimiter, len(delimiter)
@@ -95,7 +95,7 @@ def _parts(body: FileSection, delimiter: bytes) -> Iterator[tuple[bytes, FileSec
 
 
 def _name_of(head: bytes) -> tuple[str, bool]:
-    """The name of a part, and whether it is a file."""
+    """Parse the name of a part, and whether it is a file."""
     found = _DISPOSITION.search(head)
     _, options = parse_options_header(found.group(1) if found else b"")
     name = options.get(b"name")
@@ -112,7 +112,7 @@ def _peek(body: FileSection, at: int, size: int) -> bytes:
 
 
 def _find(body: FileSection, sought: bytes, at: int) -> int:
-    """The offset of the first place from `at` on where something stands; -1 for none."""
+    """Return the offset of the first occurrence of some bytes from `at` on; -1 for none."""
     before = b""
     for piece in FileSection(body.file, body.start + at, body.size - at).pieces():
         window = before + piece
@@ -125,7 +125,7 @@ def _find(body: FileSection, sought: bytes, at: int) -> int:
 
 
 def refused(path: str, why: str) -> RequestError:
-    """Why an upload is not taken, and where."""
+    """Make the error for an upload that is refused: why, and where."""
     return RequestError(
         ErrorCode.INVALID_REQUEST, "The upload cannot be read.", details=[Detail(path, why)]
     )

@@ -1,4 +1,4 @@
-"""`Idempotency-Key`: the same request, sent again, is answered again and does nothing twice."""
+"""`Idempotency-Key`: a request that is sent again gets the same answer and has no second effect."""
 
 import asyncio
 import hashlib
@@ -21,16 +21,16 @@ from toolkit.server.errors import error_response
 from toolkit.store import Content, split
 
 HEADER = "idempotency-key"
-# What is posted there changes nothing, so a key that may only read may ask for it.
+# A POST to these paths changes nothing, so a key that may only read may send it.
 READING = frozenset({"/v1/route"})
 _PRINTABLE = re.compile(r"[\x20-\x7e]{1,255}")
 _BOUNDARY = re.compile(r'boundary="?([^";,]+)')
-# What is accepted is done later; everything else is there once it is answered.
+# These are accepted (202) and done later; all else is created (201) by the time of the answer.
 _ACCEPTED = frozenset({Prefix.RUN, Prefix.JOB, Prefix.WORKFLOW, Prefix.TASK, Prefix.PLAN})
 
 
 def excepted(path: str) -> bool:
-    """Whether a path's answers are not replayed: that would mean keeping the keys in them."""
+    """Tell whether a path's answers are not replayed: that would mean storing the keys in them."""
     return tells_a_key(path.removeprefix("/v1"))
 
 
@@ -58,14 +58,14 @@ class Idempotency:
         await response(scope, receive, send)
 
     async def _answered(self, key: str, scope: Scope, receive: Receive) -> Response:
-        """The answer, be it the first one or the one that was given before.
+        """Return the answer, be it the first one or the one that was given before.
 
         Raises:
             RequestError: `UNAUTHENTICATED`, `FORBIDDEN`, `PAYLOAD_TOO_LARGE`,
                 `IDEMPOTENCY_CONFLICT` for a key that asked for something else.
         """
         caller = await caller_of(scope, self._engine)
-        # Else a kept answer would be shown to a key that could not have asked for it.
+        # Otherwise a stored answer would be shown to a key that could not have asked for it.
         check_scope(caller, "read" if scope["path"] in READING else "write")
         body = scope["state"].get("body")
         if body is None:
@@ -86,7 +86,7 @@ class Idempotency:
         return _again(claim, known)
 
     async def _first(self, claim: Claim, scope: Scope, receive: Receive, body: Content) -> Response:
-        """Have the request answered, and keep the answer unless it is a refusal."""
+        """Have the request answered, and store the answer unless it is a refusal."""
         token = CLAIM.set(claim)
         try:
             answer = _Captured()
@@ -101,28 +101,28 @@ class Idempotency:
 
 
 class _Captured:
-    """An answer that is kept back until it is whole."""
+    """A response that is held back until it is complete."""
 
     def __init__(self) -> None:
         self._head: Message = {}
         self._body = b""
 
     async def __call__(self, message: Message) -> None:
-        """Take a part of it."""
+        """Take the next ASGI message of it."""
         if message["type"] == "http.response.start":
             self._head = message
         else:
             self._body += message.get("body", b"")
 
     def response(self) -> Response:
-        """The whole answer."""
+        """Return the complete response."""
         response = Response(self._body, self._head["status"])
         response.raw_headers = list(self._head["headers"])
         return response
 
 
 def _key_of(headers: Headers) -> str | None:
-    """The key of a request; none where it has none. One that is none would lose a promise.
+    """Read the key of a request; none where it has none.
 
     Raises:
         RequestError: `INVALID_REQUEST` for one that is empty or no text, and for two of them.
@@ -140,7 +140,7 @@ def _key_of(headers: Headers) -> str | None:
 
 
 async def _body(receive: Receive, limit: int) -> bytes:
-    """The body, refused before it is read whole when it is too large."""
+    """Read the body, refusing it before it is read whole when it is too large."""
     chunks, size, more = [], 0, True
     while more:
         message = await receive()
@@ -155,13 +155,13 @@ async def _body(receive: Receive, limit: int) -> bytes:
 
 
 def _replayed(body: bytes) -> Receive:
-    """The body once more; what comes after it is that the caller listens."""
+    """Return a `receive` that gives the body again, and then waits as for a disconnect."""
     sent = False
 
     async def receive() -> Message:
         nonlocal sent
         if sent:
-            await asyncio.Event().wait()  # until whoever asks is cancelled
+            await asyncio.Event().wait()  # until the waiting task is cancelled
         sent = True
         return {"type": "http.request", "body": body, "more_body": False}
 
@@ -169,7 +169,7 @@ def _replayed(body: bytes) -> Receive:
 
 
 async def _fingerprint(scope: Scope, body: Content) -> str:
-    """What a request asks for; the boundary of a form is drawn anew each time, and left out."""
+    """Hash what a request asks for; a form's boundary is left out, as it is drawn anew."""
     kind, left_out = Headers(scope=scope).get("content-type", ""), b""
     boundary = _BOUNDARY.search(kind)
     if boundary is not None:
@@ -181,13 +181,13 @@ async def _fingerprint(scope: Scope, body: Content) -> str:
 
 
 def _sha256(head: bytes, body: Content, left_out: bytes) -> str:
-    """The SHA-256 of a head and of a body, without a word wherever that stands in the body."""
+    """Hash a head and a body with SHA-256, without a given word wherever it is in the body."""
     digest, before = hashlib.sha256(head), b""
     for piece in split(body):
         *whole, last = (before + piece).split(left_out) if left_out else (bytes(piece),)
         for part in whole:
             digest.update(part)
-        # Its end may be the beginning of that word.
+        # The end of a piece may be the beginning of the word.
         cut = max(0, len(last) - max(0, len(left_out) - 1))
         digest.update(last[:cut])
         before = last[cut:]
@@ -196,14 +196,14 @@ def _sha256(head: bytes, body: Content, left_out: bytes) -> str:
 
 
 def _spelled(record: BaseModel) -> tuple[int, str]:
-    """How a record is answered with that was just accepted."""
+    """Render the response of a record that was just accepted."""
     prefix = str(getattr(record, "id", "")).partition("_")[0]
     response = one(record, 202 if prefix in _ACCEPTED else 201)
     return response.status_code, bytes(response.body).decode()
 
 
 def _again(claim: Claim, known: Answer | None) -> Response:
-    """The answer that was given before."""
+    """Replay the response that was given before."""
     if known is None or known.fingerprint != claim.fingerprint:
         raise RequestError(ErrorCode.IDEMPOTENCY_CONFLICT)
     return Response(

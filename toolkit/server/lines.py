@@ -1,4 +1,4 @@
-"""What uvicorn answers itself: lines that are no HTTP are refused in our envelope too."""
+"""Answers that uvicorn gives by itself: lines that are no HTTP are refused in our envelope, too."""
 
 import asyncio
 import logging
@@ -13,12 +13,12 @@ log = logging.getLogger(__name__)
 
 
 class _Refusing:
-    """A protocol that says in JSON what cannot be read; no app is asked."""
+    """A protocol mixin that refuses in JSON what cannot be parsed; no app is asked."""
 
     transport: asyncio.Transport
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what came, and hang up."""
+        """Refuse the request, and close the connection."""
         request_id = new_id(Prefix.REQUEST)
         log.info("%s: %s", request_id, msg)
         error = RequestError(

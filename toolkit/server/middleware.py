@@ -1,4 +1,4 @@
-"""What happens around every request: an id for it, and no new work while shutting down."""
+"""Middleware around every request: an id for it, and no new work during shutdown."""
 
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -10,7 +10,7 @@ from toolkit.server.errors import error_response
 
 
 class RequestIds:
-    """Gives each request its `req_` id, which every response carries."""
+    """ASGI middleware that gives each request its `req_` id, which every response carries."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -34,7 +34,7 @@ class RequestIds:
 
 
 class Draining:
-    """Refuses new work once the engine is shutting down; reading goes on."""
+    """ASGI middleware that refuses new work once the engine shuts down; reading goes on."""
 
     def __init__(self, app: ASGIApp, engine: Engine) -> None:
         self._app = app

@@ -59,12 +59,12 @@ def described(
     errors: Sequence[ErrorCode] = (),
     holds: bool = False,
 ) -> dict[str, Any]:
-    """What a route says of itself, as arguments of FastAPI's decorators.
+    """Describe a route, as arguments of FastAPI's decorators.
 
     Args:
-        operation_id: area and verb, such as `runs_create`.
-        answer: the resource in the envelope; none for an answer that is no JSON.
-        status: of success.
+        operation_id: resource and verb, such as `runs_create`.
+        answer: the model in the envelope; none for an answer that is no JSON.
+        status: the status of success.
         listed: whether the answer is a page of them.
         body: the request body.
         query: the query parameters.
@@ -100,7 +100,7 @@ def described(
 
 
 def document_of(routes: Sequence[BaseRoute]) -> dict[str, Any]:
-    """The document of some routes, in which the bodies that are read by hand are described too."""
+    """Build the document of some routes, and of the bodies that they read by hand."""
     made = get_openapi(
         title="Capability Routing Service",
         version="1",

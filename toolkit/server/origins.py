@@ -1,4 +1,4 @@
-"""Which pages of other origins a browser lets ask: none but those that the operator names."""
+"""CORS: browsers may ask from no other origins than those that the operator names."""
 
 from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware

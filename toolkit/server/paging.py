@@ -1,4 +1,4 @@
-"""Query parameters: pages, waits, and nothing that is not known."""
+"""Query parameters: pages and waits are parsed, unknown parameters are refused."""
 
 import base64
 import binascii
@@ -17,13 +17,13 @@ from toolkit.contract.usage import DEFAULT_GROUPS, USAGE_GROUPS
 DEFAULT_LIMIT, MAX_LIMIT = 50, 200
 LONGEST_POLL_S, LONGEST_WAIT_S = 30, 60
 LAST_EVENT = 2**53
-MAX_DIGITS = 16  # of a number that is looked at at all
+MAX_DIGITS = 16  # of a number that is parsed at all
 # A preference, its value and its parameters: a comma in quotes does not end it.
 _PREFERENCE = re.compile(
     r"""(?:^|,)\s*(?P<name>[^\s,;="]+)\s*(?:=\s*(?P<value>"[^"]*"|[^\s,;"]*))?"""
     r"""(?:"[^"]*"|[^,"])*+"""
 )
-# Whose ids stand below a path; capabilities have names instead.
+# The kind of the ids below a path; capabilities have names instead.
 KINDS = {
     "/v1/account/keys": Prefix.KEY,
     "/v1/agents": Prefix.AGENT,
@@ -42,7 +42,7 @@ KINDS = {
 
 
 def id_at(path: str) -> Prefix | None:
-    """The kind of the ids that stand below a path, or at the placeholder in it; none if unknown.
+    """Find the kind of the ids below a path, or at the placeholder in it; none if unknown.
 
     >>> str(id_at("/v1/runs/{id}/cancel"))
     'run'
@@ -52,14 +52,14 @@ def id_at(path: str) -> Prefix | None:
 
 @dataclass(frozen=True, slots=True)
 class PageQuery:
-    """Which page of a list is asked for: `limit` items from below the id `before`."""
+    """The page of a list that is asked for: `limit` items from below the id `before`."""
 
     limit: int
     before: str | None
 
 
 def page_query(request: Request) -> PageQuery:
-    """`limit` (1 to 200) and `cursor` (opaque) of a list.
+    """Parse `limit` (1 to 200) and `cursor` (opaque) of a list.
 
     Raises:
         RequestError: `INVALID_REQUEST`.
@@ -79,12 +79,12 @@ def page_query(request: Request) -> PageQuery:
 
 
 def cursor_after(last_id: str) -> str:
-    """The cursor of the page that starts below an id."""
+    """Make the cursor of the page that starts below an id."""
     return base64.urlsafe_b64encode(last_id.encode("ascii")).decode("ascii")
 
 
 def events_query(request: Request, longest_s: int) -> tuple[int, float]:
-    """`after` and `wait` of a list of events.
+    """Parse `after` and `wait` of a list of events.
 
     Raises:
         RequestError: `INVALID_REQUEST`.
@@ -97,7 +97,7 @@ def events_query(request: Request, longest_s: int) -> tuple[int, float]:
 def usage_query(
     request: Request,
 ) -> tuple[date | None, date | None, tuple[UsageGroup, ...]]:
-    """`from`, `to` and `group_by` of what is summed up.
+    """Parse `from`, `to` and `group_by` of a usage summary.
 
     Raises:
         RequestError: `INVALID_REQUEST`.
@@ -111,7 +111,7 @@ def usage_query(
 
 
 def billing_query(request: Request) -> tuple[date | None, BillingGroup | None]:
-    """The first day of the `month` that is asked for, and what is told apart.
+    """Parse `month`, as its first day, and `group_by` of a bill.
 
     Raises:
         RequestError: `INVALID_REQUEST`.
@@ -141,11 +141,11 @@ def _day(given: dict[str, str], name: str) -> date | None:
 
 
 def preferred_wait(request: Request, longest_s: int) -> int | None:
-    """Read the N of `Prefer: wait=N`, at most `longest_s` seconds; none where none was asked for.
+    """Parse the N of `Prefer: wait=N`, at most `longest_s` seconds; none where not asked for.
 
-    A wait that is no number of seconds counts as none: whoever cannot do as preferred has to go on
-    and not to refuse (RFC 7240, 2), and the answer tells by `Preference-Applied` what was done. Of
-    several the first counts; others than `wait` are passed over.
+    A wait that is no number of seconds counts as none: a preference that cannot be met is to be
+    ignored, not refused (RFC 7240, 2), and the answer's `Preference-Applied` tells what was done.
+    Of several the first counts; preferences other than `wait` are ignored.
     """
     for preference in _PREFERENCE.finditer(", ".join(request.headers.getlist("prefer"))):
         if preference["name"].lower() == "wait":
@@ -157,7 +157,7 @@ def preferred_wait(request: Request, longest_s: int) -> int | None:
 
 
 def known(request: Request, *names: str) -> dict[str, str]:
-    """The query parameters, refusing any that is not known or given twice.
+    """Read the query parameters, refusing any that is unknown or given twice.
 
     Raises:
         RequestError: `INVALID_REQUEST`.
@@ -173,9 +173,9 @@ def known(request: Request, *names: str) -> dict[str, str]:
 
 
 async def no_query(request: Request) -> None:
-    """A dependency for paths that take no query parameters at all.
+    """Refuse any query parameter: a dependency for paths that take none.
 
-    A coroutine, as FastAPI has every other dependency wait for a thread.
+    A coroutine, as FastAPI runs any other dependency in a thread.
     """
     known(request)
 

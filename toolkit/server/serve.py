@@ -1,4 +1,4 @@
-"""Serves an engine with uvicorn until it is told to stop, and stops cleanly."""
+"""The server: runs an engine with uvicorn until it is told to stop, and stops cleanly."""
 
 import asyncio
 import gc
@@ -20,21 +20,21 @@ BACKLOG = 2048
 
 
 class _Server(uvicorn.Server):
-    """Says when it answers requests; the signals are left to `serve`."""
+    """A uvicorn server that tells when it answers requests; signals are left to `serve`."""
 
     def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
         super().__init__(config)
         self._on_ready = on_ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to listen."""
+        """Start listening."""
         await super().startup(sockets)
         if self.started:
             self._on_ready()
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Take an address, before anything is opened for it; nobody is listened to yet.
+    """Bind an address, before anything is opened for it; nothing listens on it yet.
 
     Raises:
         ServiceError: `UNAVAILABLE` when it is taken or cannot be had.
@@ -48,7 +48,7 @@ def bind(host: str, port: int) -> socket.socket:
         if os.name == "posix":
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         # asyncio only does so for sockets that name TCP as their protocol, which this one does
-        # not. Without it the body of an answer waits for its head to be acknowledged.
+        # not. Without it the body of a response waits for its head to be acknowledged.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         listener.bind((host, port))
     except OSError as error:
@@ -76,11 +76,11 @@ async def serve(
 
     Args:
         engine: opened on this loop; it is closed here.
-        host: what the address is called where its URL is told.
-        listener: the address, as `bind` took it; it is closed here.
+        host: the host name in the URL that is shown.
+        listener: the bound socket; it is closed here.
         on_ready: called with the URL once requests are answered.
         grace_s: how long vendor calls under way may still take, in seconds.
-        observer: who is told of requests; nobody by default.
+        observer: the observer of requests; none by default.
     """
     config = uvicorn.Config(
         create_app(engine, observer),
@@ -108,11 +108,11 @@ async def serve(
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
-    # What is there by now stays: else each full collection would look at all of it, and hold the
-    # loop for a tenth of a second and more.
+    # Objects that exist by now will stay: otherwise each full collection would visit all of them,
+    # and block the loop for a tenth of a second and more.
     gc.freeze()
     try:
-        # Not `serve`, which would take the signals for itself.
+        # Not `serve`, which would install its own signal handlers.
         await server._serve(sockets=[listener])
     finally:
         listener.close()

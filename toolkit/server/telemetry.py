@@ -1,4 +1,4 @@
-"""What the server tells whoever watches it: one exchange of request and answer at a time."""
+"""Telemetry of the server: observers are told of one exchange of request and response at a time."""
 
 import re
 from collections.abc import Iterable
@@ -19,18 +19,18 @@ _KEY = re.compile(r"bearer sk_live_[\w-]{16,}([\w-]{4})", re.I | re.A)
 
 @dataclass(slots=True, eq=False)
 class Exchange:
-    """A request and its answer, as far as they may be told of: no bodies, queries or keys.
+    """A request and its response, as far as observers may know: no bodies, queries or keys.
 
     Attributes:
-        method: as sent where it is one of HTTP's, else `OTHER`.
-        route: the path as its route spells it, `unknown` for one that there is not.
-        status: of the answer; 0 until it begins.
-        bytes_out: of the answer's body.
-        streaming: whether it is a stream of events.
-        error_code: of an answer that is an error.
-        peer: the address that the request came from, be it a proxy's.
-        key_last4: the end of a key that was not let in, as lists of keys show it.
-        account_id, key_id: whose request it is, once that is known.
+        method: the method where it is one of HTTP's, else `OTHER`.
+        route: the path template of its route, `unknown` for a path without one.
+        status: the status of the response; 0 until it begins.
+        bytes_out: the bytes of the response's body.
+        streaming: whether the response is a stream of events.
+        error_code: the code of a response that is an error.
+        peer: the address that the request came from, which may be a proxy's.
+        key_last4: the end of a key that was refused, as lists of keys show it.
+        account_id, key_id: the caller's, once they are known.
         traceparent, tracestate: the trace that the caller says it is part of.
     """
 
@@ -50,15 +50,15 @@ class Exchange:
 
 
 class RequestObserver(Protocol):
-    """Watches a server; whatever it does must neither wait nor raise."""
+    """An observer of a server; it must neither wait nor raise."""
 
     def request(self, exchange: Exchange) -> AbstractContextManager[object]:
-        """Around one exchange, up to the last byte of the answer."""
+        """Enter a context around one exchange, up to the last byte of the response."""
         ...
 
 
 class Templates:
-    """The paths that are served, by what callers ask for: not every request reaches its route.
+    """The served paths, matched by request: not every request reaches its route.
 
     >>> Templates(["/v1/runs", "/v1/runs/{id}"]).of("/v1/runs/run_01")
     '/v1/runs/{id}'
@@ -75,7 +75,7 @@ class Templates:
                 self._literal.add(path)
 
     def of(self, path: str) -> str:
-        """The template of a path; `unknown` for one that is not served."""
+        """Return the template of a path; `unknown` for one that is not served."""
         if path in self._literal:
             return path
         asked = path.split("/")
@@ -86,7 +86,7 @@ class Templates:
 
 
 class Observed:
-    """ASGI middleware that has somebody watch every exchange."""
+    """ASGI middleware that has an observer watch every exchange."""
 
     def __init__(self, app: ASGIApp, observer: RequestObserver, paths: Iterable[str]) -> None:
         self._app = app
@@ -115,7 +115,7 @@ class Observed:
             try:
                 await self._app(scope, receive, counted)
             finally:
-                # What failed here is answered further out, as our own fault.
+                # An exception is answered further out, as our own fault.
                 exchange.status = exchange.status or _MISSING
                 exchange.streaming = False
                 caller = scope["state"].get("caller")
@@ -137,12 +137,12 @@ class Observed:
 
 
 def _code_in(body: bytes) -> str | None:
-    """The code that an answer in our envelope begins with."""
+    """Return the error code that a body in our envelope begins with."""
     found = _CODE.match(body)
     return found[1].decode() if found else None
 
 
 def _last4(authorization: str) -> str | None:
-    """The last characters of a key of ours; of what is none, nothing is told."""
+    """Return the last characters of a key of ours; none for anything else."""
     found = _KEY.fullmatch(authorization.strip())
     return found[1] if found else None

@@ -1,4 +1,4 @@
-"""Files on their way: uploads wait on disk until they are whole, downloads are read as they go."""
+"""Uploads, stored in a file on disk until complete, and downloads, read as they are sent."""
 
 import asyncio
 import re
@@ -21,15 +21,15 @@ from toolkit.store import FileSection
 
 PATH = "/v1/artifacts"
 CHUNK_BYTES = 256 * 1024
-# What one key may have on its way here, in uploads of the largest size.
+# The most that one key may be uploading, in uploads of the largest size.
 MAX_UPLOADS_OF_KEY = 4
-# Of what is larger than a chunk; each has a chunk or two in memory.
+# Of artifacts larger than a chunk; each has a chunk or two in memory.
 MAX_DOWNLOADS_OF_KEY = 32
 RETRY_AFTER_S = 5.0
 
 
 class Uploads:
-    """ASGI middleware that takes uploads in to a temporary file, so many bytes of each key."""
+    """ASGI middleware that writes uploads to a temporary file, so many bytes for each key."""
 
     def __init__(self, app: ASGIApp, engine: Engine) -> None:
         self._app = app
@@ -53,7 +53,7 @@ class Uploads:
             await error_response(error, scope["state"]["request_id"])(scope, receive, send)
 
     def _announced(self, scope: Scope) -> int:
-        """How large a body is said to be, at most as large as it may be.
+        """Read the declared size of a body; the most it may be, where none is declared.
 
         Raises:
             RequestError: `PAYLOAD_TOO_LARGE`.
@@ -61,17 +61,17 @@ class Uploads:
         declared = Headers(scope=scope).get("content-length", "")
         if not re.fullmatch(r"\d+", declared, re.A):
             return self._limit
-        # Its digits are not read where there are too many: they say enough by that.
+        # Too many digits are not converted: the number is too large in any case.
         if len(declared) > 18 or int(declared) > self._limit:
             raise RequestError(ErrorCode.PAYLOAD_TOO_LARGE)
         return int(declared)
 
     @contextmanager
     def _place(self, key_id: str, size_bytes: int) -> Iterator[None]:
-        """Count an upload while it is on its way.
+        """Count an upload while it is under way.
 
         Raises:
-            ServiceError: `RATE_LIMITED` for more than one key may have on its way.
+            ServiceError: `RATE_LIMITED` for more than one key may be uploading.
         """
         if self._coming[key_id] + size_bytes > MAX_UPLOADS_OF_KEY * self._limit:
             raise ServiceError(
@@ -89,7 +89,8 @@ class Uploads:
 
     @contextmanager
     def _temporary_file(self) -> Iterator[IO[bytes]]:
-        # Beside the data, as what is elsewhere may be memory; it has no name, so it goes with us.
+        # In the data directory, as other folders may be in memory; without a name, so that it is
+        # removed when this process ends.
         try:
             with tempfile.TemporaryFile(dir=self._engine.settings.data_dir) as file:
                 yield file
@@ -101,7 +102,7 @@ class Uploads:
             ) from error
 
     async def _take_in(self, receive: Receive, file: IO[bytes]) -> int:
-        """Write a body to a file, and tell its size.
+        """Write a body to a file, and return its size.
 
         Raises:
             RequestError: `PAYLOAD_TOO_LARGE`, `INVALID_REQUEST` for one that breaks off.
@@ -123,16 +124,16 @@ class Uploads:
 
 
 async def _listen() -> Message:
-    """What a caller sends behind a body: nothing."""
-    await asyncio.Event().wait()  # until whoever asks is cancelled
+    """Wait for a message after the body, which never comes."""
+    await asyncio.Event().wait()  # until the waiting task is cancelled
     raise AssertionError("unreachable")
 
 
 class Downloads:
-    """Reads artifacts' bytes as they are taken, so many at once for each key.
+    """Reader of artifacts' bytes as they are sent, so many downloads at once for each key.
 
     Args:
-        engine: that has them.
+        engine: the engine that has the artifacts.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -156,14 +157,14 @@ class Downloads:
     async def read_on(
         self, caller: Principal, artifact_id: str, first: bytes, start: int, end: int
     ) -> AsyncIterator[bytes]:
-        """Read on, a chunk each time that whoever takes them has taken the last.
+        """Yield the bytes chunk by chunk, each once the one before was taken.
 
         Args:
-            caller: whose artifact it is, and by which key.
-            artifact_id: which.
+            caller: the account that owns the artifact, and its key.
+            artifact_id: the artifact.
             first: the bytes that were read already.
-            start: where they end.
-            end: where all of them do.
+            start: the offset at which they end.
+            end: the offset at which all bytes end.
         """
         self._going[caller.key_id] += 1
         try:

@@ -1,4 +1,4 @@
-"""Uploads in, ranges out: multipart bodies that lie in a file, `Range` headers."""
+"""Reading an upload's multipart body, and parsing `Range` headers."""
 
 import asyncio
 import re
@@ -12,7 +12,7 @@ FORM_OVERHEAD = 64 * 1024
 
 
 async def read_upload(request: Request, limit: int) -> Form:
-    """The file of a multipart body, and its `metadata` field as it was sent.
+    """Read the file of a multipart body, and its `metadata` field as it was sent.
 
     Raises:
         RequestError: `UNSUPPORTED_MEDIA_TYPE`, `PAYLOAD_TOO_LARGE`, `INVALID_REQUEST`.
@@ -27,7 +27,7 @@ async def read_upload(request: Request, limit: int) -> Form:
 
 
 def byte_range(header: str | None, size: int) -> tuple[int, int] | None:
-    """The one range that a `Range` header asks for, as start and end; none for all of it.
+    """Parse the one range that a `Range` header asks for, as start and end; none for all of it.
 
     >>> byte_range("bytes=-3", 10)
     (7, 10)

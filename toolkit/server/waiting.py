@@ -1,4 +1,4 @@
-"""Answers to what was accepted: at once, or held for as long as `Prefer: wait=N` asks."""
+"""`Prefer: wait=N`: the answer to accepted work is held for up to N seconds."""
 
 from collections.abc import Awaitable, Callable
 from typing import Protocol
@@ -13,17 +13,17 @@ from toolkit.server.paging import LONGEST_WAIT_S, preferred_wait
 
 
 class Readable(Protocol):
-    """An area of the engine whose records can be read again."""
+    """A service of the engine whose records can be read again."""
 
     @property
     def get(self) -> Callable[[str, str], Awaitable[BaseModel]]:
-        """Reads one record of an account."""
+        """The method that reads one record of an account."""
 
 
 async def held(
     request: Request, engine: Engine, account_id: str, area: Readable, accepted_id: str
 ) -> Response | None:
-    """The state that was reached in the time asked for; none where no time was."""
+    """Return the state that was reached within the wait asked for; none where none was."""
     seconds = preferred_wait(request, LONGEST_WAIT_S)
     if seconds is None:
         return None

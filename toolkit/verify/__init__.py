@@ -1,6 +1,6 @@
-"""Finding out whether vendors still answer as the toolkit expects: one cheapest call of each kind.
+"""Verification that vendors answer as the toolkit expects, by one cheapest call of each kind.
 
-`checks` says what would be asked and asks it through the client, `answers` compares what came back,
+`checks` plans the calls and makes them through the client, `comparison` compares the answers,
 member by member, with what the vendor's flow reads and with what the sandbox answers.
 """
 

@@ -1,4 +1,4 @@
-"""Comparing a vendor's answers with those the sandbox gives: the members, their types, endings."""
+"""Comparison of a vendor's answers with those of the sandbox: members, types, endings."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -28,7 +28,7 @@ OPERATIONS: dict[str, Operation[Any]] = {
     "image": ImageRequest(prompt="ok", width=256, height=256, steps=1),
     "clone": CloneRequest(name="ok", audio=b"ok", media_type="audio/wav"),
 }
-# How a text may end, by the member that says so, as the vendors' references list it.
+# The reasons for the end of a text, by the member that has them, as in the vendors' references.
 ENDINGS = {
     "finish_reason": {"stop", "length", "tool_calls", "content_filter"},
     "stop_reason": {
@@ -46,7 +46,7 @@ ENDINGS = {
 
 @dataclass(slots=True)
 class Comparison:
-    """How a vendor's answers differ from what is expected, each a line.
+    """The differences between a vendor's answers and what is expected, each a line.
 
     Attributes:
         missing: members that the vendor's flow reads, and that are not there.
@@ -62,7 +62,7 @@ class Comparison:
 
     @property
     def differs(self) -> bool:
-        """Whether anything differs that the toolkit relies on."""
+        """True if anything differs that the toolkit relies on."""
         return bool(self.missing or self.changed or self.unknown_endings)
 
 
@@ -72,10 +72,10 @@ def compare(
     """Compare the answers to one call with those of the sandbox.
 
     Args:
-        vendor: who was asked.
-        kind: of operation.
-        live: what it answered, in its order.
-        expected: what the sandbox answers; nothing for a vendor that it does not simulate.
+        vendor: the vendor that was called.
+        kind: the kind of operation.
+        live: its answers, in order.
+        expected: the sandbox's answers; none for a vendor that it does not simulate.
     """
     found = Comparison()
     there, known = _members(live), _members(expected)
@@ -97,7 +97,7 @@ def compare(
 
 
 def read_members(vendor: Vendor, kind: str, exchanges: Sequence[Exchange]) -> list[Path]:
-    """The members of a vendor's answers that its flow reads: without one, it answers otherwise."""
+    """Find the members of a vendor's answers that its flow depends on."""
     whole = [each.response() for each in exchanges]
     usual = _outcome(vendor, kind, whole)
     read: list[Path] = []
@@ -113,7 +113,7 @@ def read_members(vendor: Vendor, kind: str, exchanges: Sequence[Exchange]) -> li
 
 
 def _outcome(vendor: Vendor, kind: str, answers: list[httpx.Response]) -> str:
-    """What a vendor's flow makes of answers: its reply or its failure, spelled out."""
+    """Describe what a vendor's flow makes of answers: its reply or its failure."""
     operation = OPERATIONS[kind]
     model = vendor.model_for(kind)
     access = Access(vendor.base_urls, "", model.id if model else "", vendor=vendor.id)
@@ -134,7 +134,7 @@ def _outcome(vendor: Vendor, kind: str, answers: list[httpx.Response]) -> str:
     except StopIteration as stop:
         return repr(stop.value)
     except Exception as error:
-        # A vendor's own failure, or whatever an answer without this member leads to.
+        # A vendor's own failure, or any error that an answer without this member leads to.
         return repr(error)
     finally:
         flow.close()
@@ -152,7 +152,7 @@ def _json(exchange: Exchange) -> object:
 
 
 def _walk(value: object, path: Path = ()) -> Iterator[tuple[Path, object]]:
-    """Every member with its path; of a list, the first item stands for all."""
+    """Yield every member with its path; of a list, only the first item."""
     if isinstance(value, dict):
         for name, inner in value.items():
             yield (*path, name), inner
@@ -162,7 +162,7 @@ def _walk(value: object, path: Path = ()) -> Iterator[tuple[Path, object]]:
 
 
 def _without(value: Any, path: Path) -> Any:
-    """A copy of a value without one member."""
+    """Return a copy of a value without one member."""
     if path[0] == "[]":
         return [_without(value[0], path[1:]), *value[1:]]
     if len(path) == 1:
@@ -184,7 +184,7 @@ def _spelled(path: Path) -> str:
 
 
 def _outermost(names: list[str]) -> list[str]:
-    """The names without those that stand inside another one of them."""
+    """Return the names, leaving out those inside another one of them."""
     known = set(names)
     return [
         name

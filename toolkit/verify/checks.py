@@ -1,4 +1,4 @@
-"""What is asked of each connected vendor, what it may cost, and what came of it."""
+"""The checks of each connected vendor: the calls, what they may cost, and their results."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -17,7 +17,7 @@ from toolkit.local import Client
 from toolkit.settings import Settings
 from toolkit.verify.answers import compare
 
-# The capability that stands for a kind of operation, and the least that can be asked of it.
+# The capability for each kind of operation, and the cheapest input for it.
 ASKED: dict[str, tuple[str, dict[str, object]]] = {
     "text": ("llm.generate", {"objective": "Answer with the word ok.", "max_tokens": 256}),
     "speech": ("speech.generate", {"text": "Ok."}),
@@ -31,17 +31,17 @@ UNPRICED = "its price is not known, so it comes on top of --max-cost"
 
 @dataclass(slots=True)
 class Check:
-    """One kind of call at one vendor.
+    """A check of one kind of call at one vendor.
 
     Attributes:
         result: `planned` before the call; then `ok`, `differs` from what is expected, `failed`, or
             `skipped` where nothing was asked.
-        expected_usd: what the call was expected to cost.
-        bound_usd: the most that it may come to; reserved before it is made.
-        paid_usd: what it came to.
+        expected_usd: the estimate of the call.
+        bound_usd: the most that it may cost; reserved before it is made.
+        paid_usd: its cost.
         usage: the units that it was billed in.
         request_id: whether the vendor gave its own id of the call.
-        notes: what there is to know, a line each.
+        notes: remarks, a line each.
     """
 
     provider: str
@@ -59,10 +59,10 @@ class Check:
 
 @dataclass(slots=True)
 class Report:
-    """What was asked and what came of it.
+    """A report of the checks and their results.
 
     Attributes:
-        live: whether anything was asked; else it is what would be.
+        live: whether calls were made; if not, it is the plan of them.
         connectable: vendors whose conventional variable is set here, and that are not connected.
     """
 
@@ -75,12 +75,12 @@ class Report:
 
     @property
     def sound(self) -> bool:
-        """Whether something was asked, or could be, and nothing differs or failed."""
+        """True if a check ran, or could, and nothing differs or failed."""
         results = {check.result for check in self.checks}
         return bool(results & {"ok", "planned"}) and not results & {"differs", "failed"}
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as JSON has it."""
+        """Return the report as JSON values."""
         return asdict(self)
 
 
@@ -93,16 +93,16 @@ def verify(
     cassette: Path | None = None,
     tell: Callable[[Check], None] = lambda _check: None,
 ) -> Report:
-    """Ask each connected vendor for the least of each kind, within a budget, and compare.
+    """Call each connected vendor once for each kind, within a budget, and compare.
 
     Args:
         settings: where the connections are kept, and how vendors are reached.
-        live: ask; without it nothing is sent, and the report says what would be.
-        max_cost_usd: the most that all calls together may come to.
-        reference_audio: clone a voice of it, too: that makes something at the vendor, and where
+        live: make the calls; without it nothing is sent, and the report is the plan.
+        max_cost_usd: the most that all calls together may cost.
+        reference_audio: clone a voice of it, too: that creates something at the vendor, and where
             its price is not known, it comes on top of the budget.
-        cassette: where the answers are kept, without secrets.
-        tell: told of each check once it is over.
+        cassette: the file that the answers are stored in, without secrets.
+        tell: a function that is called with each check once it is over.
     """
     report = Report(live=live, sandbox=settings.sandbox, max_cost_usd=max_cost_usd)
     with ExitStack() as stack:
@@ -117,7 +117,7 @@ def verify(
         report.checks = list(_planned(client, max_cost_usd, reference_audio is not None))
         if not live:
             return report
-        # Of its own: what is expected must not depend on what is kept here.
+        # A directory of its own: what is expected must not depend on stored results.
         pretended = settings.model_copy(
             update={"data_dir": folder / "data", "sandbox": True, "vendors": {}}
         )
@@ -134,14 +134,14 @@ def verify(
 
 @dataclass(slots=True)
 class _Side:
-    """A client and the file that its vendors' answers go to."""
+    """A client and the cassette that its vendors' answers are recorded to."""
 
     client: Client
     tape: Path
     audio: Path | None
 
     def run(self, check: Check, room_usd: float | None) -> tuple[Any, list[Exchange]]:
-        """Make the call of a check; what was answered to it."""
+        """Make the call of a check, and return its result and the recorded exchanges."""
         capability, fields = ASKED[check.kind]
         if check.kind == "clone" and self.audio is not None:
             fields = fields | {"reference_audio": self.client.artifacts.upload(self.audio).id}
@@ -167,7 +167,7 @@ def _opened(settings: Settings, tape: Path | None, mode: Mode) -> Client:
 
 
 def _planned(client: Client, max_cost_usd: float, with_clone: bool) -> Iterator[Check]:
-    """What would be asked, each with what it may cost."""
+    """Yield the checks, each with what it may cost."""
     for provider in client.providers.list():
         if not provider.record.connected:
             continue
@@ -212,18 +212,18 @@ def _price(client: Client, check: Check, max_cost_usd: float) -> None:
 
 
 def _price_clone(client: Client, check: Check, max_cost_usd: float) -> None:
-    """Price one voice by the catalogue: what it is made of is not here before it is asked for."""
+    """Price one voice by the catalogue: the sample is not here before it is asked for."""
     offered = (one.record for one in client.catalog.models())
     model = next(m for m in offered if (m.provider, m.kind) == (check.provider, check.kind))
     check.model = model.model
     check.expected_usd = check.bound_usd = model.prices_usd.get("voices")
     _keep_to(check, max_cost_usd)
     if check.bound_usd is None:
-        check.notes = [UNPRICED]  # whoever names a recording has asked for this very call
+        check.notes = [UNPRICED]  # a recording that is named asks for this very call
 
 
 def _keep_to(check: Check, room_usd: float) -> None:
-    """Leave a check out whose call may come to more than is left."""
+    """Skip a check whose call may come to more than is left."""
     if check.bound_usd is not None and check.bound_usd > room_usd:
         check.result = "skipped"
         check.notes = [
@@ -233,7 +233,7 @@ def _keep_to(check: Check, room_usd: float) -> None:
 
 
 def _carry_out(check: Check, here: _Side, there: _Side, room_usd: float) -> None:
-    """Ask, and compare what came back with what the sandbox answers to the same."""
+    """Run a check, and compare the answers with those of the sandbox."""
     _keep_to(check, room_usd)
     if check.result == "skipped":
         return

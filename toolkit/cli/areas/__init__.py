@@ -1,5 +1,5 @@
-"""One module per area, each with its group of commands as `app`: a file here is all it takes.
+"""One module for each resource, each with its group of commands as `app`: all that is needed.
 
-`verbs` makes what areas have in common (`reads`, `deletes`, `follows`) of the area's name on the
-client; the first command of a group is what the name of the area alone does.
+`resource_commands` adds the commands that resources have in common, by the resource's name on the
+client; the first command of a group is what the name of the resource alone runs.
 """

@@ -168,14 +168,14 @@ def unshare(
 
 
 def _warn(shell: Shell, connection: "Connection") -> None:
-    """Tell on stderr what a test found wrong with a connection that was made."""
+    """Print on stderr what a test found wrong with a connection that was made."""
     warning = connection.record.warning
     if warning is not None:
         shell.note(f"Warning: {connection.provider} is connected, but {warning.message}")
 
 
 def _id_of(shell: Shell, name: str) -> str:
-    """The id of the newest connection to a vendor, an own one if there is any; an id is its own.
+    """Find the newest connection to a vendor, preferring an own one; an id is returned as is.
 
     Raises:
         RequestError: `NOT_FOUND`.

@@ -1,4 +1,4 @@
-"""What every `/v1` area of the client can do: read, list, and follow what is under way."""
+"""The base of the client's resources: reading, listing, and following what is under way."""
 
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Generic, TypeVar
@@ -10,11 +10,11 @@ from toolkit.client._collections import Collection
 from toolkit.contract.events import Event
 
 H = TypeVar("H", bound=AsyncHandle[Any])
-MOST_MET = 500  # ids to complete, of each area
+MOST_MET = 500  # ids for completion, of each resource
 
 
 class AsyncArea(Generic[H]):
-    """An area whose resources can be read and listed."""
+    """A `/v1` resource whose records can be read and listed."""
 
     handle: type[H]
 
@@ -36,7 +36,7 @@ class AsyncArea(Generic[H]):
         return await self.get(id)
 
     def _ipython_key_completions_(self) -> list[str]:
-        """The ids met so far, newest last: completing asks nobody."""
+        """Return the ids seen so far, newest last: completing sends no request."""
         return list(self._met)
 
     async def _posted(self, body: Mapping[str, object]) -> H:
@@ -62,16 +62,16 @@ class AsyncArea(Generic[H]):
         return await self._asked("GET", id)
 
     async def list(self, limit: int = 50, cursor: str | None = None) -> Collection[H]:
-        """A page of them, newest first; its `next_cursor` leads to the next."""
+        """Read a page of them, newest first; its `next_cursor` leads to the next."""
         records, following = await self._http.page(
             self.handle.model, f"/{self.handle.area}", _wire.page(limit, cursor)
         )
         return Collection([self._made(record) for record in records], self.handle.area, following)
 
     async def iterate(self, page: int = 50) -> AsyncIterator[H]:
-        """All of them, newest first; a page is read when the one before is used up.
+        """Yield all of them, newest first; each page is read when the one before is used up.
 
-        Iterating over the area itself does the same.
+        Iterating over the resource itself does the same.
 
         Args:
             page: how many are read at once, 1 to 200.
@@ -89,12 +89,12 @@ class AsyncArea(Generic[H]):
 
 
 class AsyncFollowed(AsyncArea[H]):
-    """An area of work that tells events and can be cancelled."""
+    """A resource of work that has events and can be cancelled."""
 
     async def events(self, id: str, after: int = 0, wait_s: int = 0) -> list[Event]:  # noqa: A002
-        """The events of one, numbered above `after`."""
+        """Read the events of one, numbered above `after`."""
         return await self._http.events(f"/{self.handle.area}/{id}", after, wait_s)
 
     async def cancel(self, id: str) -> H:  # noqa: A002
-        """End one; what has ended stays as it is."""
+        """Cancel one; one that has ended stays as it is."""
         return await self._asked("POST", id, "/cancel")

@@ -1,4 +1,4 @@
-"""Requests to `/v1`: sent, asked again where that is safe, and answered by data or an error."""
+"""HTTP of the client: requests to `/v1` are sent, and repeated where that is safe."""
 
 import asyncio
 from collections.abc import Mapping
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from toolkit.contract.events import Event
 
 R = TypeVar("R", bound="BaseModel")
-ANSWER_S = 30.0  # for an answer to come, once the service has one
+ANSWER_S = 30.0  # for a response to arrive, once the service has it
 
 
 class AsyncHttp:
-    """The one place where the client meets the wire."""
+    """The HTTP client below the client: the one place that sends requests."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class AsyncHttp:
         )
 
     def cache_for(self, target: str) -> bool | None:
-        """Whether results are used again; agents plan anew each time, so they have no say in it."""
+        """Return whether results are used again; agents plan anew each time, so have no say."""
         return self.cache if target == "capability" else None
 
     @property
@@ -101,7 +101,7 @@ class AsyncHttp:
             await asyncio.sleep(delay_s)
 
     def _wait_s(self, most: float | None) -> float | None:
-        """How long a service that is away is waited for; none for an engine in this process."""
+        """Return how long a service that is away is waited for; none for an engine here."""
         if getattr(self._transport, "lossless", False):
             return None
         return self.max_wait_s if most is None else min(most, self.max_wait_s)
@@ -128,7 +128,7 @@ class AsyncHttp:
     async def events(
         self, path: str, after: int, wait_s: int, max_wait_s: float | None = None
     ) -> "list[Event]":
-        """The events of a resource numbered above `after`, held up to `wait_s` s for the first."""
+        """Read a resource's events above `after`, held up to `wait_s` seconds for the first."""
         from toolkit.contract.events import Event
 
         params = {"after": after, "wait": wait_s}
@@ -139,5 +139,5 @@ class AsyncHttp:
         return found
 
     async def aclose(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         await self._client.aclose()

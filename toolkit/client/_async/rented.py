@@ -1,4 +1,4 @@
-"""What is kept at a GPU cloud and billed there until it is deleted."""
+"""Infrastructure: resources at a GPU cloud, billed there until they are deleted."""
 
 from datetime import datetime
 from typing import Any, TypeVar
@@ -13,7 +13,7 @@ S = TypeVar("S", bound=Infrastructure)
 
 
 class AsyncHosted(AsyncHandle[S]):
-    """What is kept at a GPU cloud."""
+    """A resource at a GPU cloud."""
 
     @property
     def status(self) -> str:
@@ -22,7 +22,7 @@ class AsyncHosted(AsyncHandle[S]):
 
     @property
     def error(self) -> ErrorInfo | None:
-        """What went wrong, if anything did."""
+        """The error, if there was any."""
         return self.record.error
 
     @property
@@ -43,7 +43,7 @@ class AsyncHosted(AsyncHandle[S]):
 
 class AsyncRented(AsyncArea[H]):
     async def delete(self, id: str) -> H:  # noqa: A002
-        """Have its vendor destroy it; nothing is billed for it from then on.
+        """Delete one at its vendor; nothing is billed for it from then on.
 
         Raises:
             RequestError: `NOT_FOUND`; `CONFLICT` when it is in use, or the vendor did not do it.

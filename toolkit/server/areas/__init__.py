@@ -1,1 +1,1 @@
-"""One module per `/v1` area, each with its `router`."""
+"""One module for each `/v1` resource, each with its `router`."""

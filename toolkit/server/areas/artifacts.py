@@ -126,7 +126,7 @@ async def content(id: str, request: Request, engine: TheEngine, caller: Reader) 
     headers = {
         "Accept-Ranges": "bytes",
         "Content-Disposition": f'attachment; filename="{artifact.filename}"',
-        # Whatever it is, a browser must not run it in this service's name.
+        # A browser must not run it in this service's name, whatever it is.
         "Content-Security-Policy": "default-src 'none'; sandbox",
         "ETag": f'"{artifact.sha256}"',
     }

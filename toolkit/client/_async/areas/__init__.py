@@ -1,1 +1,1 @@
-"""The `/v1` areas of the client, a module each: its handle, and what the area itself can do."""
+"""The `/v1` resources of the client, a module each: its handle, and its methods."""

@@ -21,7 +21,7 @@ class AsyncAgent(AsyncHandle[agents.Agent]):
 
     @property
     def parameters(self) -> list[str]:
-        """What a run has to be given, each a text."""
+        """The parameters that a run has to be given, each a text."""
         return self.record.parameters
 
     @property
@@ -97,5 +97,5 @@ class AsyncAgents(AsyncArea[AsyncAgent]):
         return await self._posted(body)
 
     async def delete(self, id: str) -> AsyncAgent:  # noqa: A002
-        """Take one back; its runs stay."""
+        """Delete one; its runs stay."""
         return await self._asked("DELETE", id)

@@ -15,7 +15,7 @@ SHOWN_BYTES = 4 * 1024 * 1024
 
 
 class AsyncArtifact(AsyncHandle[artifacts.Artifact]):
-    """An artifact; what is small enough is kept once read, and shows itself."""
+    """An artifact; a small one keeps its bytes once they are read, and shows itself."""
 
     kind, area, model = "Artifact", "artifacts", artifacts.Artifact
     _kept: bytes | None = None
@@ -47,11 +47,11 @@ class AsyncArtifact(AsyncHandle[artifacts.Artifact]):
 
     @property
     def metadata(self) -> JsonObject:
-        """What is known of it."""
+        """The metadata that is known of it."""
         return self.record.metadata
 
     async def content(self) -> bytes:
-        """Its bytes."""
+        """Read its bytes."""
         if self._kept is not None:
             return self._kept
         data = (await self._http.send("GET", f"{self.path}/content")).content
@@ -60,7 +60,7 @@ class AsyncArtifact(AsyncHandle[artifacts.Artifact]):
         return data
 
     async def lineage(self) -> LineageView:
-        """The jobs and artifacts it came from."""
+        """Read the jobs and artifacts it came from."""
         return LineageView(await self._http.data(artifacts.Lineage, "GET", f"{self.path}/lineage"))
 
     async def delete(self) -> Self:
@@ -70,7 +70,7 @@ class AsyncArtifact(AsyncHandle[artifacts.Artifact]):
         return self
 
     async def text(self) -> str:
-        """Its bytes as text."""
+        """Read its bytes as text."""
         return (await self.content()).decode("utf-8")
 
     async def save(self, path: str | Path) -> Path:
@@ -110,7 +110,7 @@ class AsyncArtifacts(AsyncArea[AsyncArtifact]):
         return artifact
 
     async def content(self, id: str) -> bytes:  # noqa: A002
-        """The bytes of one.
+        """Read the bytes of one.
 
         Raises:
             RequestError: `NOT_FOUND`.
@@ -121,12 +121,12 @@ class AsyncArtifacts(AsyncArea[AsyncArtifact]):
         """Delete one with its bytes.
 
         Raises:
-            RequestError: `CONFLICT` while the work that it is part of goes on.
+            RequestError: `CONFLICT` while the work that it is part of is under way.
         """
         return await self._asked("DELETE", id)
 
     async def lineage(self, id: str) -> LineageView:  # noqa: A002
-        """The jobs and artifacts that one came from."""
+        """Read the jobs and artifacts that one came from."""
         return LineageView(
             await self._http.data(artifacts.Lineage, "GET", f"/artifacts/{id}/lineage")
         )
@@ -134,7 +134,7 @@ class AsyncArtifacts(AsyncArea[AsyncArtifact]):
     async def upload(
         self, source: bytes | str | Path, *, filename: str = "upload"
     ) -> AsyncArtifact:
-        """Keep a file, such as reference audio; its type is told from its bytes.
+        """Upload a file, such as reference audio; its type is told from its bytes.
 
         What is named by its path is read as it is sent, so its size takes no memory.
         """

@@ -1,4 +1,4 @@
-"""`client.capabilities`: what can be asked for."""
+"""`client.capabilities`: the capabilities that can be asked for."""
 
 from toolkit.client._async.area import AsyncArea
 from toolkit.client._async.handle import AsyncHandle
@@ -68,6 +68,6 @@ class AsyncCapabilities(AsyncArea[AsyncCapability]):
         limit: int = 50,  # noqa: ARG002 - there is one page of them
         cursor: str | None = None,  # noqa: ARG002
     ) -> Collection[AsyncCapability]:
-        """Every capability, in registry order and in one page."""
+        """List every capability, in registry order and in one page."""
         records, _ = await self._http.page(capabilities.Capability, "/capabilities")
         return Collection([self._made(record) for record in records], "capabilities")

@@ -1,4 +1,4 @@
-"""`client.catalog`: what can be rented, and what models cost."""
+"""`client.catalog`: GPUs that can be rented, and vendors' models, with list prices."""
 
 from toolkit.client._async.http import AsyncHttp
 from toolkit.client._collections import Collection
@@ -7,13 +7,13 @@ from toolkit.contract.catalog import CatalogModel, Gpu
 
 
 class AsyncCatalog:
-    """`client.catalog`: what can be rented, and vendors' models, with list prices."""
+    """`client.catalog`: GPUs that can be rented, and vendors' models, with list prices."""
 
     def __init__(self, http: AsyncHttp) -> None:
         self._http = http
 
     async def gpus(self) -> Collection[Shown[Gpu]]:
-        """The GPUs of the cloud that is connected, by the id that a compute's `gpu_type` takes.
+        """List the GPUs of the connected cloud, by the id that a compute's `gpu_type` takes.
 
         Raises:
             RequestError: `CREDENTIALS_MISSING`.
@@ -22,6 +22,6 @@ class AsyncCatalog:
         return Collection([Shown(gpu, "GPU") for gpu in found], "GPUs")
 
     async def models(self) -> Collection[Shown[CatalogModel]]:
-        """Every vendor's models with their list prices."""
+        """List every vendor's models with their list prices."""
         found, _ = await self._http.page(CatalogModel, "/catalog/models")
         return Collection([Shown(model, "Model") for model in found], "models")

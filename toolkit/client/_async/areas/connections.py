@@ -35,12 +35,12 @@ class AsyncConnection(AsyncHandle[connections.Connection]):
 
     @property
     def shared(self) -> bool:
-        """Whether it is another account's, which shares it with this one."""
+        """True if it is another account's, which shares it with this one."""
         return self.record.shared
 
     @property
     def warning(self) -> str | None:
-        """What a free test found wrong as it was made; none if nothing, or if it was read."""
+        """The fault that a free test found as it was made; none if none, or if it was read."""
         return None if self.record.warning is None else self.record.warning.message
 
 
@@ -59,7 +59,7 @@ class AsyncConnections(AsyncArea[AsyncConnection]):
     ) -> AsyncConnection:
         """Register a pointer to a secret: the *name* of a variable, never its value.
 
-        The service tests it for free; the answer's `warning` tells what it found wrong.
+        The service tests it for free; `warning` has the fault that it found.
 
         Args:
             provider: a vendor's id, such as `openai`.
@@ -99,7 +99,7 @@ class AsyncConnections(AsyncArea[AsyncConnection]):
     async def unshare(self, id: str, account: str | None = None) -> AsyncConnection:  # noqa: A002
         """Share a connection no longer: with one account, or with nobody.
 
-        Work under way that has not called its vendor yet goes another way, or fails.
+        Work under way that has not called its vendor yet uses another connection, or fails.
 
         Args:
             id: of the connection.
@@ -114,10 +114,10 @@ class AsyncConnections(AsyncArea[AsyncConnection]):
         return self._made(record)
 
     async def discover(self) -> Collection[Shown[Discovered]]:
-        """Which vendors' conventional variables are set in this process, and which are connected.
+        """Find the vendors' conventional variables set in this process, and those connected.
 
-        Connect those you want by `connect`. A service elsewhere reads its own environment, so what
-        is set here helps only where both are the same process.
+        Connect those you want by `connect`. A service elsewhere reads its own environment, so a
+        variable set here helps only where both are the same process.
         """
         found, _ = await self._http.page(Provider, "/providers")
         rows = [_wire.discovered(provider) for provider in found]
@@ -137,7 +137,7 @@ class AsyncConnections(AsyncArea[AsyncConnection]):
         return Collection(made, "connections")
 
     async def test(self, id: str) -> ConnectionTestView:  # noqa: A002
-        """Whether the pointer resolves and the vendor takes the key; costs nothing."""
+        """Tell whether the pointer resolves and the vendor takes the key; costs nothing."""
         path = f"/providers/connections/{id}/test"
         return ConnectionTestView(await self._http.data(connections.ConnectionTest, "POST", path))
 
@@ -149,10 +149,10 @@ class AsyncConnections(AsyncArea[AsyncConnection]):
         return await self._asked("POST", id, "/trust")
 
     async def delete(self, id: str) -> AsyncConnection:  # noqa: A002
-        """Forget a connection."""
+        """Delete a connection."""
         return await self._asked("DELETE", id)
 
 
 def _members(accounts: Literal["all"] | Sequence[str]) -> str | list[str]:
-    """With whom a connection is shared, as the wire has it."""
+    """Return the accounts that a connection is shared with, as the wire has them."""
     return accounts if isinstance(accounts, str) else list(accounts)

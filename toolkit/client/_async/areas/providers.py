@@ -13,6 +13,6 @@ class AsyncProviders:
         self._http = http
 
     async def list(self) -> Collection[Shown[Provider]]:
-        """Every vendor, and whether it is connected."""
+        """List every vendor, and whether it is connected."""
         found, _ = await self._http.page(Provider, "/providers")
         return Collection([Shown(provider, "Provider") for provider in found], "providers")
