@@ -1,4 +1,4 @@
-"""A copy of a data directory, made while others work on it; the copy is a data directory itself."""
+"""A backup of a data directory, made while others use it; the backup is itself a data directory."""
 
 import hashlib
 import shutil
@@ -17,7 +17,7 @@ PARTIAL = ".partial"
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """What was copied.
+    """The result of a backup.
 
     Attributes:
         path: where it is.
@@ -33,10 +33,10 @@ class Backup:
 
 
 def backup(data_dir: Path, target: Path) -> Backup:
-    """Copy a data directory as it is at one moment; whoever works on it goes on.
+    """Copy a data directory as it is at one moment; other processes may go on using it.
 
-    Bytes are in the store before any record names them, so with the records copied first none is
-    without its bytes. Artifacts kept elsewhere (`artifact_url`) are not copied.
+    Bytes are stored before any record refers to them, so with the records copied first no record
+    lacks its bytes. Artifacts stored elsewhere (`artifact_url`) are not copied.
 
     Args:
         data_dir: what to copy.
@@ -67,13 +67,13 @@ def backup(data_dir: Path, target: Path) -> Backup:
 
 
 def _copy_records(database: Path, copy: Path) -> None:
-    """All records as of one moment: a reader's snapshot, which holds up no writer."""
+    """Copy all records as of one moment, in a read transaction that blocks no writer."""
     with closing(read_only(database)) as connection:
         connection.execute("VACUUM INTO ?", (str(copy),))
 
 
 def _named(database: Path) -> list[str]:
-    """The bytes that records name and that are files of their own."""
+    """List the digests that records refer to and that are files of their own."""
     with closing(sqlite3.connect(database)) as connection:
         in_files = f"NOT deleted AND NOT ({kept_in_row(connection)})"
         rows = connection.execute(f"SELECT DISTINCT sha256 FROM artifacts WHERE {in_files}")  # noqa: S608
@@ -81,7 +81,7 @@ def _named(database: Path) -> list[str]:
 
 
 def _copy_bytes(data_dir: Path, copy: Path, sha256: str) -> bool:
-    """Copy one artifact's bytes; whether they were there, and whole."""
+    """Copy one artifact's bytes; return whether they were present and intact."""
     place = Path("artifacts") / place_of(sha256)
     try:
         data = (data_dir / place).read_bytes()

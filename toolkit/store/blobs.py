@@ -1,4 +1,4 @@
-"""Artifacts' bytes, stored once under their SHA-256, through fsspec."""
+"""The bytes of artifacts, stored once under their SHA-256, through fsspec."""
 
 import asyncio
 import os
@@ -18,7 +18,7 @@ REMEMBERED = 4096
 
 
 class Blobs:
-    """A folder, or whatever else fsspec can open, of immutable content-addressed files."""
+    """A store of immutable, content-addressed files, in a folder or wherever fsspec can write."""
 
     def __init__(self, url: str, *, synced: bool) -> None:
         self._url = url.rstrip("/")
@@ -28,7 +28,7 @@ class Blobs:
         self._crash = planted("blob")
 
     async def put(self, digest: str, data: Content) -> None:
-        """Store bytes under their SHA-256; what is there already is not written again.
+        """Store bytes under their SHA-256, unless they are stored already.
 
         Raises:
             ServiceError: `UNAVAILABLE`.
@@ -47,7 +47,7 @@ class Blobs:
             self._known.popitem(last=False)
 
     async def drop(self, digest: str, stored_before_s: float) -> bool:
-        """Delete bytes, unless they were stored a shorter while ago: whether they are gone.
+        """Delete bytes, unless they were stored too recently; return whether they are gone.
 
         Raises:
             ServiceError: `UNAVAILABLE`.
@@ -61,7 +61,7 @@ class Blobs:
         return gone
 
     async def get(self, digest: str, start: int, end: int | None) -> bytes:
-        """Bytes from `start` up to but without `end`.
+        """Return the bytes from `start` up to, but not including, `end`.
 
         Raises:
             ServiceError: `UNAVAILABLE` when they are not there.
@@ -152,7 +152,7 @@ class Blobs:
 
 
 def _renamed(target: Path, size: int) -> bool:
-    """Mark bytes that are there already as stored just now: what is old, others may delete."""
+    """Mark bytes that exist already as stored just now, as others may delete old ones."""
     try:
         if target.stat().st_size != size:
             return False
@@ -163,12 +163,12 @@ def _renamed(target: Path, size: int) -> bool:
 
 
 def place_of(digest: str) -> Path:
-    """Where bytes stand below the folder of all of them, by their SHA-256."""
+    """Return the path of bytes below the folder of all of them, by their SHA-256."""
     return Path(digest[:2]) / digest[2:]
 
 
 def sync(*paths: Path) -> None:
-    """Have files, and what folders name, survive a power cut; Windows does so by itself."""
+    """Make files and directory entries survive a power cut; Windows does so by itself."""
     if os.name == "nt":
         return
     for path in paths:

@@ -1,4 +1,4 @@
-"""A glance at a data directory: the newest ids in it, for a shell that completes them."""
+"""The newest ids in a data directory, for a shell that completes them."""
 
 import sqlite3
 from contextlib import closing
@@ -27,7 +27,7 @@ _TABLES = {
 
 
 def newest_ids(data_dir: Path, area: str, most: int) -> list[tuple[str, str]]:
-    """Read the newest ids of an area, and a word on each; nothing is written or waited for.
+    """Read the newest ids of a resource, each with a word on it, without writing or waiting.
 
     Args:
         data_dir: where everything is kept.

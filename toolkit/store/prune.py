@@ -1,4 +1,4 @@
-"""Retention: ended work of long ago, its events, artifacts and bytes, taken out of the store."""
+"""Retention: deletion of work that ended long ago, with its events, artifacts and bytes."""
 
 import json
 import sqlite3
@@ -40,7 +40,7 @@ _PARTS = {
 
 @dataclass(slots=True)
 class Pruned:
-    """What was taken out, or would be.
+    """The result of pruning, or of its dry run.
 
     Attributes:
         rows: how many rows, by table.
@@ -54,10 +54,10 @@ class Pruned:
 
 
 def prune(data_dir: Path, older_than: timedelta, *, dry_run: bool = False) -> Pruned:
-    """Take out runs, workflows, tasks and jobs that ended long ago, with all that is theirs.
+    """Delete runs, workflows, tasks and jobs that ended long ago, with all that belongs to them.
 
-    Uploads, accounts, connections and what is at a GPU cloud stay. So do results that later
-    workflows started from. Others may work on the directory meanwhile.
+    Uploads, accounts, connections and managed resources stay. So do results that later workflows
+    started from. Others may use the directory meanwhile.
 
     Args:
         data_dir: where everything is kept.
@@ -87,13 +87,13 @@ def prune(data_dir: Path, older_than: timedelta, *, dry_run: bool = False) -> Pr
 
 
 def named(connection: sqlite3.Connection) -> set[str]:
-    """The SHA-256 of all bytes that an artifact has."""
+    """Return the SHA-256 of all bytes that an artifact refers to."""
     rows = connection.execute("SELECT sha256 FROM artifacts WHERE NOT deleted")
     return {str(row[0]) for row in rows}
 
 
 def unnamed(data_dir: Path, digests: set[str]) -> Iterator[Path]:
-    """Files of bytes that no record names, and what was left of writing some."""
+    """Yield the files of bytes that no record refers to, and those of interrupted writes."""
     for path in (data_dir / "artifacts").glob("*/*"):
         old = time.time() - path.stat().st_mtime > UNNAMED_S
         if old and path.parent.name + path.name not in digests:
@@ -113,7 +113,7 @@ def _connected(data_dir: Path) -> sqlite3.Connection:
 
 
 def _ended_before(connection: sqlite3.Connection, cutoff: str) -> list[str]:
-    """The roots that ended long ago, without those whose results later work started from."""
+    """Return the roots that ended long ago, without those whose results later work started from."""
     rows = connection.execute(
         "SELECT id FROM roots WHERE NOT open AND created_at < ? ORDER BY id", (cutoff,)
     )
@@ -129,7 +129,7 @@ def _ended_before(connection: sqlite3.Connection, cutoff: str) -> list[str]:
 
 
 def _take_out(connection: sqlite3.Connection, group: Sequence[str], rows: Counter[str]) -> None:
-    """Everything of some roots."""
+    """Delete all rows of some roots."""
     for table in ("gone_roots", "gone_jobs", "gone_workflows"):
         connection.execute(f"DELETE FROM {table}")  # noqa: S608 - our names
     connection.executemany("INSERT INTO gone_roots VALUES (?)", [(each,) for each in group])
@@ -140,8 +140,10 @@ def _take_out(connection: sqlite3.Connection, group: Sequence[str], rows: Counte
 
 
 def _take_out_rest(connection: sqlite3.Connection, cutoff: str, rows: Counter[str]) -> None:
-    """What belongs to no root: plans that no task carries out, deleted uploads, answers kept for a
-    day, and what was spent on days that are over.
+    """Delete old rows that belong to no root.
+
+    These are plans that no task carries out, deleted uploads, idempotent responses, and the
+    spending of past days.
     """
     tasks = connection.execute("SELECT json_extract(doc, '$.plan_id') FROM tasks")
     carried_out = {row[0] for row in tasks}

@@ -1,4 +1,4 @@
-"""A data directory that is only looked at: nothing is made, migrated, locked or written in it."""
+"""A store that only reads: it creates, migrates, locks and writes nothing in the data directory."""
 
 import asyncio
 import re
@@ -24,7 +24,7 @@ _OF_ACCOUNT = re.compile(r"(\w+\.)?account_id = :account_id")
 
 
 class ReadOnlyStore(Store):
-    """The rows, events and bytes of a data directory, those of all accounts as one.
+    """A reader of the rows, events and bytes of a data directory, those of all accounts as one.
 
     Args:
         data_dir: where `state.db` is; of the newest revision.
@@ -47,7 +47,7 @@ class ReadOnlyStore(Store):
         self._id = secrets.token_hex(8)
 
     async def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         self._connection.close()
 
     def write(
@@ -72,7 +72,7 @@ class ReadOnlyStore(Store):
         limit: int,  # noqa: ARG002 - a store's
         wanted: Callable[[Row], Awaitable[bool]] | None = None,  # noqa: ARG002 - a store's
     ) -> list[Lease]:
-        """Take nothing."""
+        """Claim nothing."""
         return []
 
     def _change(self, statement: Update | Delete, timeout_ms: int = 0) -> int:  # noqa: ARG002
@@ -92,12 +92,12 @@ class ReadOnlyStore(Store):
         return self._id
 
     def has_gone(self, owner: str) -> bool:
-        """Whether the process of an owner has gone, as far as this machine can tell."""
+        """Tell whether the process of an owner has ended, as far as this machine knows."""
         return owner not in living(self._data_dir)
 
 
 class _EveryonesReader(Reader):
-    """Reads the rows of all accounts as if they were those of `EVERYONE`."""
+    """A reader of the rows of all accounts as if they were `READ_ONLY_ACCOUNT_ID`'s."""
 
     def _rows(self, sql: str, given: dict[str, object]) -> list[Row]:
         if given.get("account_id") == EVERYONE:

@@ -1,4 +1,4 @@
-"""The one writer: groups what is submitted in one turn of the loop into one transaction."""
+"""The one writer: groups all submissions of one turn of the loop into one transaction."""
 
 import asyncio
 import sqlite3
@@ -47,7 +47,7 @@ NUMBERS_KEPT = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a group.
+    """The result of writing a group.
 
     Attributes:
         errors: why some of it was not written, by the id of the submission.
@@ -63,7 +63,7 @@ class Locked(Exception):  # noqa: N818 - names what happened
 
 
 class Writer:
-    """Submissions in, transactions out, in order.
+    """A writer of submissions, in transactions and in order.
 
     Attributes:
         committed: called on the loop with the events of each transaction, once it is durable.
@@ -105,7 +105,7 @@ class Writer:
         eager: bool = True,
         max_wait_s: float | None = None,
     ) -> "asyncio.Future[None]":
-        """Have changes written; the future is done when they are durable.
+        """Submit changes; the future is done when they are durable.
 
         What nobody waits for (`eager=False`) goes with the next changes that somebody does wait
         for, or by itself after `LINGER_S`.
@@ -173,7 +173,7 @@ class Writer:
             self._in_thread = None
 
     def _refuse_late(self, group: Group) -> None:
-        """Refuse what has waited long enough for whoever has locked the database."""
+        """Refuse the submissions that have waited too long for a locked database."""
         at = asyncio.get_running_loop().time()
         late = [s for s in (*group.submissions, *self._pending) if s.until <= at]
         if not late:
@@ -192,7 +192,7 @@ class Writer:
             _fail(submission, error)
 
     def _settle(self, group: Group, outcome: Outcome) -> None:
-        """Say what came of each submission that is done with, and leave the others in the group."""
+        """Resolve the finished submissions, and leave the others in the group."""
         events: list[Emit] = []
         left = {id(submission) for submission in outcome.left}
         submissions, group.submissions = group.submissions, list(outcome.left)
@@ -247,7 +247,7 @@ class Writer:
         return Outcome(errors)
 
     def _fault(self, group: Group, part: Sequence[Submission]) -> Exception | None:
-        """Write a part of a group in one transaction; what went wrong, if anything did."""
+        """Try to write a part of a group in one transaction; return the error, if any."""
         try:
             with translated():
                 self._transaction({s.lease for s in part if s.lease}, group.batch(part))
@@ -291,7 +291,7 @@ class Writer:
                 del self._last_n[value]
 
     def _apply(self, batch: Batch) -> None:
-        """Run what a batch asks for, in the transaction that is open."""
+        """Run a batch's changes in the open transaction."""
         many = self._connection.executemany
         for table, rows in batch.inserts.items():
             self._insert(table, list(rows.values()))
@@ -321,10 +321,10 @@ class Writer:
         self._run(partial(statements.insert, table, columns), values)
 
     def _run(self, text: Callable[[int], str], rows: Sequence[Sequence[object]]) -> None:
-        """Run what is done to each of some rows, for many of them by one statement.
+        """Run a statement for many rows, several of them at once.
 
         A thread lets go of the interpreter for each statement, and waits for it after each: beside
-        a loop that is busy, a thousand of them took a tenth of a second.
+        a busy loop, a thousand of them took a tenth of a second.
 
         Args:
             text: the statement's, for a number of rows.
@@ -337,7 +337,7 @@ class Writer:
         self._connection.executemany(text(1), rows[whole:])
 
     def _check(self, leases: set[Lease]) -> None:
-        """Fence off whoever lost a lease without knowing (promise P8)."""
+        """Refuse to write for a lease that was lost without its holder knowing (promise P8)."""
         for lease in leases:
             row = self._connection.execute(
                 "SELECT owner, fence FROM roots WHERE id = ?", (lease.root_id,)
@@ -346,7 +346,7 @@ class Writer:
                 raise LeaseLost(lease.root_id)
 
     def _spend(self, spend: Spend) -> None:
-        """Count money in the database itself, where all processes meet."""
+        """Add to the money spent in the database itself, which all processes share."""
         run = self._connection.execute
         run("INSERT OR IGNORE INTO spending VALUES (?, ?, 0)", (spend.id, spend.key_id))
         counted = run(
@@ -373,7 +373,7 @@ class Writer:
         return rows
 
     def _next(self, key: str, column: str, value: str) -> int:
-        """The next number of a resource or job; only the holder of its lease adds to it."""
+        """Return the next number of a resource or job; only the holder of its lease adds to it."""
         last = 0 if value in self._new else self._last_n.get(value)
         self._new.discard(value)
         if last is None:
@@ -386,7 +386,7 @@ class Writer:
         return last + 1
 
     def forget(self) -> None:
-        """Trust no number any more: another process may have added events."""
+        """Forget the remembered numbers: another process may have added events."""
         self._last_n.clear()
 
 
