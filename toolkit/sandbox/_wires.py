@@ -1,4 +1,4 @@
-"""The names of the simulated wires, and which of them a vendor has."""
+"""The paths of the simulated wires, and the wires that each vendor has."""
 
 from difflib import get_close_matches
 from functools import cache
@@ -23,7 +23,7 @@ MAIN = "-api"  # behind a vendor's name: its main wire alone, where it has sever
 
 
 def list_names() -> list[str]:
-    """Every name that faults can be ordered for: vendors, and the single wires of one.
+    """List every name that faults can be set for: vendors, and the single wires of one.
 
     >>> [name for name in list_names() if name.startswith("runpod")]
     ['runpod', 'runpod-jobs', 'runpod-pods', 'runpod-images', 'runpod-api']
@@ -34,7 +34,7 @@ def list_names() -> list[str]:
 
 @cache
 def find_wires(name: str) -> frozenset[str]:
-    """Find the wires that a name means: all of a vendor's, or one.
+    """Find the wires that a name stands for: all of a vendor's, or one.
 
     Raises:
         ValueError: for a name that no vendor and no wire has; it tells those there are.

@@ -23,7 +23,7 @@ _GENERIC_AGENT = re.compile(
 
 
 def routes(state: SandboxState) -> list[BaseRoute]:
-    """The encyclopedia's paths."""
+    """Build the routes of the encyclopedia's paths."""
     del state  # reading needs no memory
     return [
         Route("/w/rest.php/v1/search/page", _search, methods=["GET"]),

@@ -1,4 +1,4 @@
-"""The `runpod-pods` wire: what the vendor's SDK serves in a container, behind the pods' proxy."""
+"""The `runpod-pods` wire: the API of the vendor's SDK in a container, behind the pods' proxy."""
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -48,5 +48,5 @@ def _unprocessable(field: str, message: str) -> Response:
 
 
 def routes(state: SandboxState) -> list[BaseRoute]:
-    """The paths of every pod; the proxy in front of them asks for no key."""
+    """Build the routes of every pod; the proxy in front of them asks for no key."""
     return [Route("/{pod}/runsync", _Wire(state).run_sync, methods=["POST"])]
