@@ -1,4 +1,4 @@
-"""A cassette: what is known of each request, what has been played of it, and what is new."""
+"""A cassette: the recorded answers to each request, those replayed so far, and the new ones."""
 
 import asyncio
 import logging
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 class Cassette:
-    """The exchanges of one file; belongs to one event loop.
+    """The exchanges of one file; used on one event loop.
 
     The same request made several times is answered as it was the first time, the second, and so
     on; when the answers are used up, the last one again.
@@ -53,7 +53,7 @@ class Cassette:
 
     @classmethod
     def open(cls, path: Path, mode: Mode) -> Self:
-        """Read a cassette, or begin one.
+        """Read a cassette, or start a new one.
 
         Args:
             path: the file. `record` begins anew: what it holds is replaced at the first success.
@@ -82,11 +82,11 @@ class Cassette:
         self._scrubber.learn(secret)
 
     def key(self, request: httpx.Request) -> RequestKey:
-        """What a request, whose body has been read, is known by."""
+        """Compute the key of a request whose body has been read."""
         return key_of(request, self._scrubber)
 
     def answer(self, key: RequestKey) -> httpx.Response | None:
-        """The next answer on the tape to this request; none where it has none."""
+        """Return the next recorded answer to this request, or None where it has none."""
         exchanges = self._tape.get(key, ())
         if not exchanges:
             return None
@@ -99,7 +99,7 @@ class Cassette:
         return None if outcomes.under_way(key.url, last) else last
 
     def miss(self, key: RequestKey) -> VendorFault:
-        """The fault for a request that is not on the tape."""
+        """Make the error for a request that is not recorded."""
         url = httpx.URL(key.url)
         code = ErrorCode.REPLAY_MISS
         return VendorFault(
@@ -109,17 +109,17 @@ class Cassette:
         )
 
     def sent(self) -> int:
-        """The place on the tape of a request about to be sent; the tape is in that order."""
+        """Reserve the position of a request about to be sent; the file is in that order."""
         self._sent += 1
         return self._sent
 
     async def keep(
         self, place: int, key: RequestKey, response: httpx.Response, model: str = ""
     ) -> None:
-        """Write an answer down if it is a success, and return once it is in the file.
+        """Record an answer if it is a success, and return once it is in the file.
 
-        Of a job that ended badly, all that was written down is taken out again: the next one, that
-        a retry submits, is the one to replay.
+        If a job failed, all that was recorded of it is removed again: the next job, submitted by a
+        retry, is the one to replay.
 
         Args:
             place: what `sent` gave.
@@ -145,7 +145,7 @@ class Cassette:
             log.warning("the cassette %s was not written: %s", self.path.name, error.strerror)
 
     def _taken(self, key: RequestKey, response: httpx.Response, model: str) -> "_Taken":
-        """Judge, scrub and spell out an answer: megabytes, at times, so on a thread."""
+        """Check, scrub and serialize an answer; it may be megabytes, so this runs in a thread."""
         if not outcomes.succeeded(key.method, response):
             failed = response.is_success and outcomes.job_failed(response)
             return _Taken(None, outcomes.job_of(key.url, response) if failed else None)
@@ -166,14 +166,14 @@ class Cassette:
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """An exchange as it stands in the file, if it is to, and the job that it is about."""
+    """An exchange as it is written to the file, if it is to be, and the id of its job."""
 
     item: str | None
     job: str | None
 
 
 def _make_place(path: Path) -> None:
-    """See to it that a cassette can be written, before anything is paid for."""
+    """Check that a cassette can be written, before any call is paid for."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():

@@ -1,4 +1,4 @@
-"""Telling whether two requests are the same one: by method, URL and body, in a canonical form."""
+"""Matching of requests: by method, URL and body, in a canonical form."""
 
 import hashlib
 import json
@@ -20,7 +20,7 @@ _BOUNDARY = re.compile(rb'boundary="?([^";,\s]+)')
 
 
 class RequestKey(NamedTuple):
-    """What one request has in common with those that are answered alike.
+    """The canonical form of a request; requests with the same key get the same answers.
 
     Attributes:
         method: in upper case.
@@ -34,7 +34,7 @@ class RequestKey(NamedTuple):
 
 
 def key_of(request: httpx.Request, scrubber: Scrubber) -> RequestKey:
-    """The key of a request whose body has been read; headers have no part in it.
+    """Compute the key of a request whose body has been read; headers have no part in it.
 
     >>> request = httpx.Request("GET", "https://a.example/x?b=2&a=1")
     >>> key_of(request, Scrubber()).url
@@ -52,7 +52,7 @@ def key_of(request: httpx.Request, scrubber: Scrubber) -> RequestKey:
 
 
 def model_called(request: httpx.Request) -> str:
-    """The model that a request names, where its key leaves out the profile; empty elsewhere.
+    """Return the model that a request names where its key leaves it out, else an empty text.
 
     Its price goes by the profile, which a replay cannot know by itself.
     """

@@ -1,4 +1,4 @@
-"""The transport that stands between the engine and whatever vendors are called over."""
+"""The transport between the engine and the network, which records and replays."""
 
 from collections.abc import AsyncIterator
 
@@ -12,7 +12,7 @@ from toolkit.plugins import VendorFault
 
 
 class CassetteTransport(httpx.AsyncBaseTransport):
-    """Answers from a cassette, or passes on and has the cassette write down what came back.
+    """A transport that answers from a cassette, or passes requests on and records the answers.
 
     Args:
         cassette: what is known, and what to do about the rest.
@@ -57,13 +57,13 @@ class CassetteTransport(httpx.AsyncBaseTransport):
         )
 
     async def aclose(self) -> None:
-        """Let go of what the rest went over."""
+        """Close the inner transport."""
         if self._inner is not None:
             await self._inner.aclose()
 
 
 class _Taped(httpx.AsyncByteStream):
-    """An answer's body on its way through: once it is whole, and no earlier, it is kept.
+    """A stream that passes an answer's body on, and has it recorded once it is complete.
 
     So limits on size and time hold as they do without a cassette.
     """

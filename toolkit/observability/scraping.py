@@ -1,4 +1,4 @@
-"""A port of its own for Prometheus: `/metrics`, and nothing else."""
+"""The server of metrics for Prometheus, on a port of its own: `/metrics`, and nothing else."""
 
 import asyncio
 import socket
@@ -18,7 +18,7 @@ from toolkit.contract.errors import ErrorCode, ServiceError
 
 @asynccontextmanager
 async def scraped(registry: CollectorRegistry, host: str, port: int) -> AsyncIterator[str]:
-    """Serve a registry for as long as this is entered.
+    """Serve a registry until this is left.
 
     Args:
         registry: what is shown.

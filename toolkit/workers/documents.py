@@ -1,4 +1,4 @@
-"""Whether bytes are a document of some kind; for a worker process where they are many."""
+"""A check of whether bytes are JSON; for a worker process where they are many."""
 
 import gc
 import json
