@@ -44,7 +44,7 @@ class Cassette:
         for exchange in exchanges:
             self._tape[exchange.key].append(exchange)
         self._played: dict[RequestKey, int] = defaultdict(int)
-        # What the file holds, each by when its request was sent; those it came with are first.
+        # The file's exchanges by the position of their request; those read from it come first.
         kept = exchanges if mode == "auto" else []
         self._items = {n - len(kept): file.as_yaml(each) for n, each in enumerate(kept)}
         self._jobs: dict[int, str] = {}
@@ -56,13 +56,13 @@ class Cassette:
         """Read a cassette, or start a new one.
 
         Args:
-            path: the file. `record` begins anew: what it holds is replaced at the first success.
-            mode: see the package.
+            path: the file. `record` starts over: its content is replaced at the first success.
+            mode: `replay`, `record` or `auto`.
 
         Raises:
             ServiceError: `UNAVAILABLE` for a file that is missing, damaged, of a later version or
                 no cassette, and for a directory that cannot be made.
-            ValueError: for a mode that there is not.
+            ValueError: for an unknown mode.
         """
         if mode not in _MODES:
             raise ValueError(f"mode is one of {', '.join(_MODES)}, not {mode!r}")
@@ -95,7 +95,7 @@ class Cassette:
         if turn < len(exchanges):
             return exchanges[turn].response()
         last = exchanges[-1].response()
-        # To repeat that a job goes on would have whoever asks wait forever.
+        # Repeating that a job is still running would have the caller wait forever.
         return None if outcomes.under_way(key.url, last) else last
 
     def miss(self, key: RequestKey) -> VendorFault:
@@ -122,8 +122,8 @@ class Cassette:
         retry, is the one to replay.
 
         Args:
-            place: what `sent` gave.
-            key: of the request.
+            place: the position from `reserve_position`.
+            key: the request's.
             response: with its body read.
             model: that the request named, where the key does not tell.
         """
@@ -141,7 +141,7 @@ class Cassette:
         try:
             await asyncio.to_thread(self._save, self._changes)
         except OSError as error:
-            # The answer is there and may have been paid for: it is not to be lost with the file.
+            # The answer may have been paid for: it is returned even if the file is not written.
             log.warning("the cassette %s was not written: %s", self.path.name, error.strerror)
 
     def _taken(self, key: RequestKey, response: httpx.Response, model: str) -> "_Taken":

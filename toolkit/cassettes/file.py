@@ -21,7 +21,7 @@ _EMPTY = f"{HEAD} []\n"
 # YAML takes these for line breaks of its own and would not give them back as they were.
 _FOREIGN_BREAKS = re.compile("[\x85\u2028\u2029\ufeff]")
 _UNREADABLE = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
-# libyaml where it is there: bodies are megabytes. Both of them make plain values alone.
+# libyaml where it is installed, as bodies are megabytes. Both make plain values only.
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
@@ -31,7 +31,7 @@ class Exchange:
     """A request and its answer, scrubbed, with the body decoded.
 
     Attributes:
-        model: that the request named, where the key does not tell (`model_called`).
+        model: the request's, where the key leaves it out (`get_requested_model`).
     """
 
     key: RequestKey
@@ -67,7 +67,7 @@ def write(path: Path, items: Sequence[str]) -> None:
     """Replace the file as a whole; only its owner may read it.
 
     Raises:
-        OSError: when it cannot be written; what was there before still is.
+        OSError: when it cannot be written; the former file is unchanged.
     """
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # 0600
     try:
@@ -124,7 +124,7 @@ def parsed(text: str, path: Path) -> list[Exchange]:
         path: of the file, for messages.
 
     Raises:
-        ServiceError: as `read`.
+        ServiceError: as `read_exchanges`.
     """
     try:
         value = _plain(text)

@@ -9,9 +9,9 @@ import httpx
 
 from toolkit.cassettes.scrubbing import Scrubber
 
-# Our own ids are made anew in each process: `job_01j…`. Vendors see some, in names of things.
+# The toolkit's own ids differ in each process: `job_01j…`. Vendors see some, in names of resources.
 _OWN_ID = re.compile(rb"\b([a-z]{2,3})_[0-7][0-9a-hjkmnp-tv-z]{25}(?![0-9a-z])")
-# The region is told by the secret that signs, which nobody has when a cassette is replayed.
+# The region comes from the signing secret, which is not available in a replay.
 _REGIONAL_HOST = re.compile(r"^(bedrock-runtime)\.[a-z0-9-]+\.(amazonaws\.com)$")
 # And with it the geography of the inference profile that is called.
 _PROFILE = re.compile(r"^/model/[a-z]+\.(?=(?:amazon|anthropic|openai|meta|mistral)\.)")
@@ -72,7 +72,7 @@ def _body(request: httpx.Request, scrubber: Scrubber) -> str:
         try:
             return json.dumps(json.loads(content), sort_keys=True, indent=2, ensure_ascii=False)
         except (ValueError, RecursionError):
-            pass  # called JSON and none: as good as any other bytes
+            pass  # declared as JSON, but not valid: treated like any other bytes
     boundary = _BOUNDARY.search(kind)
     if kind.lower().startswith(b"multipart/") and boundary:
         content = content.replace(boundary[1], b"boundary")

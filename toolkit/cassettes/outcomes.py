@@ -6,7 +6,7 @@ import httpx
 
 _JOB_FAILED = frozenset({"FAILED", "CANCELLED", "TIMED_OUT"})
 _JOB_UNDER_WAY = frozenset({"IN_QUEUE", "IN_PROGRESS", "RUNNING"})
-# The voice that was asked for is there already: whoever asked has what they wanted.
+# The voice exists already, which is what the caller wanted.
 _VOICE_EXISTS = 2039
 
 
@@ -40,7 +40,7 @@ def job_of(url: str, response: httpx.Response) -> str | None:
     """Return the id of the queued job that an answer is about, if it is about one.
 
     Args:
-        url: that was asked; it ends with the id where the answer does not have it.
+        url: of the request; it ends with the id where the answer does not have it.
         response: with its body read.
     """
     said = _job(response)
@@ -58,7 +58,7 @@ def under_way(url: str, response: httpx.Response) -> bool:
     """Tell whether an answer says that a job is still running, so that another one follows.
 
     Args:
-        url: that was asked. Machines are `RUNNING`, too, and nobody waits for their end.
+        url: of the request. Machines are `RUNNING`, too, and nobody waits for their end.
         response: with its body read.
     """
     return "/status/" in url and _job(response).get("status") in _JOB_UNDER_WAY

@@ -7,17 +7,17 @@ from urllib.parse import quote, quote_plus
 
 import httpx
 
-# What a secret is in a cassette, and what stands for every secret while one is replayed: so a
-# request that carries its key in the URL or the body is the same request then.
+# Replaces secrets in a cassette, and is used as every secret in a replay, so that a request that
+# carries its key in the URL or the body still matches.
 PLACEHOLDER = "replayed"
 SCRUBBED = "scrubbed"
-# Shorter ones, such as the `none` that a server of one's own is given, are words of other texts.
+# Shorter ones, such as the `none` for a server of one's own, also occur in other texts.
 SHORTEST_SECRET = 8
 
-# Kept as they are: what tells how to read a body, what was billed, and where a redirect leads.
+# Kept unchanged: the body's type, what was billed, and the target of a redirect.
 _KEPT = re.compile(r"content-type|content-language|location|.*(cost|usage|billed|credit).*")
 _LIMITS = re.compile(r".*(limit|remaining|reset).*")
-# They differ from call to call and lead to whoever made it.
+# They differ from call to call and identify the caller.
 _CALLS_OWN = re.compile(
     r"(.*-)?(request-?id|trace-?id|correlation-?id)|cf-ray|set-cookie|date|x-amz-cf-id"
 )
@@ -95,7 +95,7 @@ def _parts(secret: str) -> list[str]:
     except (ValueError, RecursionError):
         value = None
     if isinstance(value, dict):
-        # A region is no secret, and stands in the host that is asked.
+        # A region is no secret, and is part of the host's name.
         held = [v for name, v in value.items() if "region" not in str(name).lower()]
         parts += [text for text in held if isinstance(text, str)]
     return [text for part in parts for text in {part, part.strip()}]

@@ -15,8 +15,8 @@ class CassetteTransport(httpx.AsyncBaseTransport):
     """A transport that answers from a cassette, or passes requests on and records the answers.
 
     Args:
-        cassette: what is known, and what to do about the rest.
-        inner: what the rest goes over; none in a replay, which reaches nobody.
+        cassette: the recorded exchanges, and its mode.
+        inner: the transport for other requests; None in a replay, which sends nothing.
     """
 
     def __init__(self, cassette: Cassette, inner: httpx.AsyncBaseTransport | None) -> None:
@@ -48,7 +48,7 @@ class CassetteTransport(httpx.AsyncBaseTransport):
         stream = response.stream
         if not isinstance(stream, httpx.AsyncByteStream):
             raise TypeError("an asynchronous transport answered with what cannot be awaited")
-        # Anew: one whose body has been read already would never ask its stream.
+        # A new response, as one whose body has been read already would not read its stream.
         return httpx.Response(
             response.status_code,
             headers=response.headers,
@@ -90,7 +90,7 @@ class _Taped(httpx.AsyncByteStream):
         try:
             whole = httpx.Response(self._status, headers=self._headers, content=b"".join(chunks))
         except httpx.DecodingError:
-            return  # whoever reads it finds that out, too
+            return  # the reader of the response gets the same error
         await self._cassette.keep(self._place, self._key, whole, self._model)
 
     async def aclose(self) -> None:

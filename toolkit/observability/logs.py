@@ -64,7 +64,7 @@ class Logs(Unobserved):
                 route=exchange.route,
                 status=exchange.status,
                 error_code=exchange.error_code,
-                # Of whom nobody knows who they are, so that their operator can be found.
+                # For callers without a valid key, so that their operator can be found.
                 peer=exchange.peer if exchange.status in _STRANGERS else None,
                 key_last4=exchange.key_last4 if exchange.status == _UNKNOWN_KEY else None,
                 duration_ms=round((time.perf_counter() - began) * 1000, 1),
@@ -83,7 +83,7 @@ class Logs(Unobserved):
         try:
             yield
         finally:
-            # What was left to be resumed has not ended; whoever resumes it tells of its end.
+            # A job left to be resumed has not ended; the process that resumes it logs its end.
             if work.job.status in FINAL_STATUSES:
                 level = logging.WARNING if work.job.status == "failed" else logging.INFO
                 self._log.log(level, "job", **_of(work))

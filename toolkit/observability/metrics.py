@@ -30,8 +30,8 @@ class Metrics(Unobserved):
     """The counters, histograms and gauges of a server.
 
     Attributes:
-        registry: what is scraped.
-        lanes: the engine's connections as they stand; none before there is an engine.
+        registry: the registry to serve.
+        gate_states: returns the state of the engine's connections; empty without an engine.
     """
 
     def __init__(self) -> None:

@@ -6,9 +6,9 @@ import time
 
 WINDOW_S = 60.0
 MAX_CONDITIONS = 1_000
-# One line for each of these is their purpose, however alike they are.
+# These loggers need every line, however alike they are.
 COUNTED_ELSEWHERE = ("toolkit.served",)
-# What libraries say of others' faults is no error of this process, and needs no frames.
+# Libraries log other systems' faults, which are no errors of this process, and need no frames.
 OTHERS = ("opentelemetry", "urllib3")
 _VARYING = re.compile(r"0x[0-9a-f]+|\b[a-z]{3}_[0-9a-hjkmnp-tv-z]{26}\b|\d+")
 

@@ -21,7 +21,7 @@ async def scraped(registry: CollectorRegistry, host: str, port: int) -> AsyncIte
     """Serve a registry until this is left.
 
     Args:
-        registry: what is shown.
+        registry: the registry of the metrics.
         host: the address to listen on.
         port: the port; 0 picks a free one.
 
@@ -52,7 +52,7 @@ async def scraped(registry: CollectorRegistry, host: str, port: int) -> AsyncIte
         timeout_graceful_shutdown=1,
     )
     server = uvicorn.Server(config)
-    # Not `serve`, which would take the signals for itself.
+    # Not `serve`, which would install signal handlers.
     serving = asyncio.create_task(server._serve(sockets=[listener]), name="metrics")
     try:
         yield f"http://{host}:{listener.getsockname()[1]}/metrics"

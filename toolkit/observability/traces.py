@@ -24,7 +24,7 @@ from toolkit.server.telemetry import Exchange
 
 SERVICE = "capability-toolkit"
 
-# What a kind of operation is called there; what it makes tells pictures and speech apart.
+# The name of each kind of operation, and its type of output, which tells images and speech apart.
 _OPERATIONS: Mapping[str, tuple[str, str | None]] = {
     "text": ("chat", "text"),
     "image": ("generate_content", "image"),

@@ -15,7 +15,7 @@ from toolkit.observability.metrics import Metrics
 from toolkit.observability.scraping import scraped
 from toolkit.server.telemetry import Exchange, RequestObserver
 
-# Set, they ask for traces as the option does (OpenTelemetry's own names).
+# If one is set, traces are sent as with the option (OpenTelemetry's own names).
 ENDPOINT_VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
 

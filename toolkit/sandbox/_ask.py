@@ -74,8 +74,8 @@ class Ask:
     Attributes:
         topic: the words it is about.
         objective: the instruction itself, source text left out.
-        source: the text it hands over to work from, possibly empty.
-        at_most: whether `words` is a limit and not the length itself.
+        source: the text in it to work from, possibly empty.
+        at_most: true if `words` is a limit and not the length itself.
         language: the code of the language to answer in.
     """
 

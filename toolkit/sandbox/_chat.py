@@ -10,7 +10,7 @@ from typing import Any
 from toolkit.sandbox import _ask, _writer
 from toolkit.sandbox._schema import Filler
 
-# Pieces as tokenizers cut them: runs of letters, of digits, of white space, and what is neither.
+# Pieces as tokenizers split them: runs of letters, digits or white space, and other characters.
 _PIECES = re.compile(r"[A-Za-z]+|[0-9]+|\s+|[!-/:-@\[-`{-~]|[^\x00-\x7f]{1,4}|.", re.S)
 _LETTERS, _DIGITS, _BYTES = 5, 2, 2.5  # of a token
 

@@ -17,7 +17,7 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 
-# The header of a request's id, where a vendor does not call it as most do.
+# The header of a request's id, for vendors that do not use the usual one.
 _REQUEST_ID = {"anthropic": b"request-id", "elevenlabs": b"request-id"}
 HANG_S = 24 * 3600.0
 DRIPS = 20

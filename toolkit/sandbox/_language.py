@@ -12,11 +12,11 @@ _ENGLISH_WORDS = (
     "the of and to in is a an for on with that it as are be by this write about what how why from"
 )
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
-# What may follow `in German` where the language of the answer is meant, and not of a cuisine.
+# The text that may follow `in German` where it means the language of the answer.
 _AFTER = r"(?=\s*(?:[.,;:!?)\"”\n]|$|\b(?:language|only|please|and|with|for|about|on|und|über)\b))"
 _BEFORE = r"(?:in|into|auf|en|em|in het|op z'n|на|in lingua|using)"
 _LABEL = r"\b(?:language|lang|sprache|langue|idioma|lingua|taal)\b"
-_SHARE = 0.25  # of the letters that are of a script, for a text to be written in it
+_SHARE = 0.25  # the least share of letters of a script, for a text to be in it
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Language:
 
     Attributes:
         code: such as `de`.
-        names: by which it is asked for.
+        names: those by which it is asked for.
         words: frequent ones, by which a text is known; for those of the Latin script.
         script: the range of characters that it alone is written in; empty for the Latin script.
         spaced: whether words stand between spaces; characters are counted where they do not.

@@ -80,7 +80,7 @@ LISTS = {
     "network-volumes": "networkVolumes",
     "pods": "pods",
 }
-# The actions that a pod takes as it stands, and the status that each leads to.
+# The actions that a pod allows by its status, and the status after each.
 ACTIONS: dict[str, tuple[str, ...]] = {
     "PROVISIONING": ("stop", "terminate"),
     "STARTING": ("stop", "terminate"),

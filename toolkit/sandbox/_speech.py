@@ -112,7 +112,7 @@ def _double(pcm: bytes) -> bytes:
 
 
 def _mp3(pcm: bytes, rate: int, voicing: Voicing) -> bytes:
-    import lameenc  # only those who speak need it
+    import lameenc  # imported only where it is needed
 
     encoder = lameenc.Encoder()
     encoder.silence()

@@ -27,12 +27,12 @@ _CLAUSE = re.compile(
     r",\s|;\s|:\s|\s[–—-]\s|\s\("
     r"|\s(?:because|although|while|whereas|which|where|when|until|before|after|as)\s"
 )
-# What begins so says nothing until its second clause.
+# A sentence that begins so is not complete before its second clause.
 _SUBORDINATE = re.compile(
     r"(?:because|although|though|while|when|whenever|if|as|since|after|before|once|until|unlike)\s",
     re.I,
 )
-# A clause must not stop on a word that promises more.
+# Words that a clause must not end with, as more has to follow.
 _DANGLING = STOPWORDS - {"it", "us", "them", "now", "again", "today", "together", "well"}
 
 

@@ -19,7 +19,7 @@ VENDOR_PATHS: dict[str, str] = {
 """Where each wire is mounted; below it, paths are the vendor's own, `/v1` or `/v2` included."""
 
 EVERYONE = "*"
-MAIN = "-api"  # behind a vendor's name: its main wire alone, where it has several
+MAIN = "-api"  # after a vendor's name: its main wire only, if it has several
 
 
 def list_names() -> list[str]:

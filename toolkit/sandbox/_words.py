@@ -67,7 +67,7 @@ _WORDINGS: dict[str, Callable[[int, str, str], tuple[Words, dict[str, str]]]] = 
     "runpod": _runpod,
     "runpod-jobs": _runpod_jobs,
 }
-# A status that a vendor never sends, and the one by which it says the same.
+# Statuses that a vendor never sends, and those that it sends instead.
 _OWN_STATUSES = {"aws": {401: 403, 402: 400, 529: 503}}
 _MESSAGES = {
     401: "The API key is not valid.",

@@ -26,7 +26,7 @@ from toolkit.sandbox._text import (
     stems,
 )
 
-# Endings by their number of words, with which a text reaches the length asked for exactly.
+# Endings by their number of words, which make a text exactly as long as asked for.
 _INVITING = {
     2: "Read on.",
     3: "Take a look.",
@@ -149,7 +149,7 @@ def headline(ask: Ask, sentences: list[str]) -> str:
     phrase = shorten(bare, limit).rstrip(".!?")
     if not content_words(phrase):
         return name
-    # What follows the topic as its verb reads on without a colon.
+    # A verb that follows the topic needs no colon.
     return f"{name} {phrase}" if body != text and bare == body else f"{name}: {phrase}"
 
 

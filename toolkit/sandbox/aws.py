@@ -25,13 +25,13 @@ MODELS = (
     "anthropic.claude-haiku-5-5",
     "openai.gpt-oss-120b-1:0",
 )
-# What is called by an inference profile, by the first part of the regions that have it.
+# Models that are called by an inference profile, and the prefixes of the profiles.
 PROFILES = {
     "amazon.nova-2-lite-v1:0": ("us", "eu", "global"),
     "amazon.nova-micro-v1:0": ("us", "eu", "apac"),
     "anthropic.claude-haiku-5-5": ("us", "eu", "global"),
 }
-BARE = {"amazon.nova-micro-v1:0": ("us-east-1",)}  # regions in which it works without
+BARE = {"amazon.nova-micro-v1:0": ("us-east-1",)}  # regions in which no profile is needed
 PARTS = {"us": "us", "eu": "eu", "ap": "apac"}
 FIELDS = {
     "messages": "array",

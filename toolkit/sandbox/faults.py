@@ -137,7 +137,7 @@ class Faults:
         self._script: list[tuple[Fault, Random]] = []
         self._buckets: dict[int, _Bucket] = {}
         self._made = 0
-        self._lock = threading.Lock()  # a notebook's thread writes what the cloud's reads
+        self._lock = threading.Lock()  # a notebook's thread writes, the cloud's thread reads
 
     @classmethod
     def load(cls, path: str | Path, seed: int = 0) -> "Faults":
@@ -201,7 +201,7 @@ class Faults:
         """Remove the faults, for one vendor or for all; the log stays.
 
         Raises:
-            ValueError: for a vendor that there is not.
+            ValueError: for an unknown vendor.
         """
         wires = find_wires("*" if vendor is None else vendor)
         with self._lock:

@@ -72,7 +72,7 @@ class Account:
     """The account's resources, by kind and id; the job API reads the endpoints.
 
     Attributes:
-        bound: the template that each endpoint was made of: it is deleted together with it.
+        bound_templates: the template of each endpoint, which is deleted with it.
     """
 
     items: dict[str, dict[str, JsonObject]] = field(
@@ -121,7 +121,7 @@ class _Wire:
         self._check_unused(kind, identity)
         del self._items[kind][identity]
         if kind == "serverless":
-            # The vendor's words are "and its bound template", a shared one not excepted.
+            # The vendor says "and its bound template", without excepting a shared one.
             self._items["templates"].pop(self._account.bound.pop(identity, ""), None)
 
     async def act(self, request: Request) -> Response:

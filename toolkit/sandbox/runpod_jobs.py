@@ -18,7 +18,7 @@ from toolkit.sandbox._wire import JsonObject, NotJsonError, answer, fits, read_o
 from toolkit.sandbox.runpod import Account
 from toolkit.sandbox.runpod_images import Drawing, Gallery, link_to
 
-# The public endpoints: the kind of worker that each is.
+# The public endpoints, and the kind of worker of each.
 PUBLIC = {
     "black-forest-labs-flux-1-dev": "flux",
     "black-forest-labs-flux-1-schnell": "schnell",
@@ -43,7 +43,7 @@ _NUMBERS = {
 
 
 SERVED_MODEL = "meta-llama/Llama-4-sandbox"
-# The models of the public endpoints that generate text: they think first, unless told not to.
+# The models of the public endpoints that generate text; they reason first, unless told not to.
 PUBLIC_MODELS = {"qwen3-32b-awq": "Qwen/Qwen3-32B-AWQ"}
 _THINKING_TOKENS = 150
 

@@ -24,7 +24,7 @@ class _Wire:
         if pod is None:
             return Response("Not Found", 404, media_type="text/plain")
         if pod["status"] != "RUNNING" or PORT not in (pod.get("ports") or []):
-            # A pod comes up while it is watched, be it from here.
+            # A pod starts up while it is watched, also by these requests.
             move_on(pod)
             return Response("Bad Gateway", 502, media_type="text/plain")
         try:

@@ -26,7 +26,7 @@ def boto3_client(region: str | None) -> SecretsClient:
         WorkError: `SECRET_UNRESOLVED` when boto3 is not installed.
     """
     try:
-        # Slow to import, and needed by those alone who keep secrets there.
+        # Slow to import, and needed only where secrets are kept there.
         boto3 = import_module("boto3")
     except ImportError:
         raise WorkError(

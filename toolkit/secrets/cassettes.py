@@ -34,9 +34,9 @@ class TellingResolver:
     """A resolver that reports every secret of another, so that it can be kept out of a file.
 
     Args:
-        resolver: knows the secrets.
-        tell: is told each one, before whoever asked has it.
-        placeholder: given for a pointer that leads nowhere; none lets that fail.
+        resolver: the resolver of the secrets.
+        tell: called with each one, before it is returned.
+        placeholder: returned for a pointer that leads nowhere; None raises an error instead.
     """
 
     def __init__(

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from toolkit.contract.errors import ErrorCode, WorkError
 
-# The toolkit's own settings are nobody's provider key.
+# Variables of the toolkit's own settings are no provider's key.
 OWN_PREFIX = "TOOLKIT_"
 
 
@@ -21,7 +21,7 @@ class SecretResolver(Protocol):
         Args:
             connection_type: where the pointer leads: `environment` or `aws_secrets_manager`.
             secret_ref: the name there.
-            granted: variables that whoever asks may name beside those that all may.
+            granted: variables that the caller may read beside those that all may.
 
         Raises:
             WorkError: `SECRET_UNRESOLVED`, in the same words whether the name is unknown or not

@@ -6,10 +6,10 @@ that has the directory open, or `toolkit prune`. So the sums are right after any
 
 import sqlite3
 
-# What a row takes beside its documents: ids, times, its place in the indexes and its root.
+# The size of a row without its documents: ids, times, index entries and its root.
 ROW_BYTES = 250
 EVENT_BYTES = 100
-# The texts of each table that a caller can make grow, by its name.
+# The text columns of each table that a caller can make grow.
 TEXTS: dict[str, tuple[str, ...]] = {
     "jobs": ("doc",),
     "workflows": ("doc", "spec"),

@@ -20,10 +20,10 @@ class Backup:
     """The result of a backup.
 
     Attributes:
-        path: where it is.
+        path: the new directory.
         artifacts: how many files of artifacts' bytes; small ones stand in the database.
-        size_bytes: of all of it.
-        lost: the SHA-256 of bytes that a record names and the store did not have.
+        size_bytes: the size of all files.
+        lost: the SHA-256 of bytes that a record refers to and the store did not have.
     """
 
     path: Path
@@ -39,8 +39,8 @@ def backup(data_dir: Path, target: Path) -> Backup:
     lacks its bytes. Artifacts stored elsewhere (`artifact_url`) are not copied.
 
     Args:
-        data_dir: what to copy.
-        target: the new directory; it is there when it is whole, and not before.
+        data_dir: the directory to copy.
+        target: the new directory; it appears once it is complete, and not before.
 
     Raises:
         ServiceError: `UNAVAILABLE` when `data_dir` is none, `target` exists or is in it, or
@@ -60,7 +60,7 @@ def backup(data_dir: Path, target: Path) -> Backup:
         _copy_records(database, partial / "state.db")
         digests = _named(partial / "state.db")
         lost = [each for each in digests if not _copy_bytes(data_dir, partial, each)]
-        sync(*partial.rglob("*"), partial)  # all of it, before the copy gets its name
+        sync(*partial.rglob("*"), partial)  # everything, before the copy gets its final name
         partial.replace(target)
     size = sum(path.stat().st_size for path in target.rglob("*") if path.is_file())
     return Backup(target, len(digests) - len(lost), size, tuple(lost))

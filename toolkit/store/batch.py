@@ -29,7 +29,7 @@ class Submission:
     """The changes of one call of `write`, all or nothing.
 
     Attributes:
-        until: how long it may wait for a database that others have locked, by the loop's clock.
+        deadline: the loop's time at which it is refused if others still have the database locked.
     """
 
     changes: Sequence[Change]
@@ -104,7 +104,7 @@ class Group:
                     continue
                 record = change.values.get("doc")
                 if isinstance(record, BaseModel) and (row_id := _row_id(change)) not in self._docs:
-                    # What is none is none by default: left out, a job takes two thirds of the room.
+                    # None is each such field's default: left out, a job is a third smaller.
                     self._docs[row_id] = record.model_dump_json(exclude_none=True)
 
     def batch(self, submissions: Sequence[Submission]) -> Batch:

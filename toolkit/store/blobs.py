@@ -69,7 +69,7 @@ class Blobs:
         try:
             return await asyncio.to_thread(self._read, digest, start, end)
         except FileNotFoundError as error:
-            self._known.pop(digest, None)  # what is gone has to be written again
+            self._known.pop(digest, None)  # so that it is written again
             raise ServiceError(
                 ErrorCode.UNAVAILABLE, "The bytes of this artifact are not in the store."
             ) from error
@@ -88,13 +88,13 @@ class Blobs:
             try:
                 self._fill(partial, data)
             except OSError:
-                partial.unlink(missing_ok=True)  # it takes the very space that is missing
+                partial.unlink(missing_ok=True)  # it takes up space, which may be what is missing
                 raise
             if self._crash is not None:
                 self._crash("before")
             partial.replace(target)
             if self._synced:
-                # A file that no folder names after a power cut is as good as lost.
+                # After a power cut a file without a directory entry would be lost.
                 sync(target.parent, *((self._local, self._local.parent) if new else ()))
             if self._crash is not None:
                 self._crash("after")
@@ -115,7 +115,7 @@ class Blobs:
                 files.rm_file(url)
             return True
         target = self._local / place_of(digest)
-        # Taken away first: whoever stores the same meanwhile does not find it, and writes it anew.
+        # Renamed first, so that a caller who stores the same bytes meanwhile writes them again.
         aside = target.with_name(f".{secrets.token_hex(8)}")
         try:
             target.replace(aside)

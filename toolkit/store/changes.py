@@ -55,8 +55,8 @@ class Spend:
     """An amount added to (or taken from) what a key has spent on a day, in billionths of a dollar.
 
     Attributes:
-        id: of the row, which is made if it is not there.
-        limit: what the sum must not pass; none only counts.
+        id: of the row, which is inserted if it does not exist.
+        limit: the most that the sum may be; None for no limit.
     """
 
     id: str
@@ -70,8 +70,8 @@ class Count:
     """Amounts added to the sums of a row, which is inserted if it does not exist.
 
     Attributes:
-        values: what the row is about, its id among it.
-        more: what is added, by column.
+        values: the row's other columns, with its id.
+        increments: the amounts to add, by column.
     """
 
     table: str

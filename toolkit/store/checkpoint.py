@@ -11,8 +11,8 @@ except ImportError:  # pragma: no cover - Windows
     fcntl = None  # type: ignore[assignment]
 
 LARGE_WAL_BYTES = 4 * 1024 * 1024
-# A log that is written to all the time is never wholly moved, so never begun anew: past this size,
-# writers wait for the rest of it.
+# A log that is always being written to is never moved as a whole, so never reset: past this size,
+# writers wait until all of it is moved.
 HUGE_WAL_BYTES = 4 * LARGE_WAL_BYTES
 EVERY_COMMITS = 20
 
@@ -58,7 +58,7 @@ class Checkpoints:
                 for mode in modes:
                     connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
             except sqlite3.OperationalError:
-                return  # somebody writes just now: the log stays until the next time
+                return  # another connection is writing: the log stays until the next time
             finally:
                 connection.close()
 

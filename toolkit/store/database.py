@@ -84,7 +84,7 @@ def read_only(database: Path, *, briefly: bool = False) -> sqlite3.Connection:
 
     Args:
         database: the file.
-        briefly: for one glance, which leaves nothing beside the file where nobody has it open.
+        briefly: for one short read, which leaves no other file behind if nobody has it open.
     """
     uri = f"{database.absolute().as_uri()}?mode=ro"
     if briefly and not database.with_name(f"{database.name}-wal").exists():

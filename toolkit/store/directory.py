@@ -35,7 +35,7 @@ def find_database(data_dir: Path, *, newest: bool = False) -> Path:
 
     Args:
         data_dir: where everything is kept.
-        newest: refuse one of an earlier version, too, for what needs every table.
+        newest: refuse one of an earlier version, too, which may lack tables.
 
     Raises:
         ServiceError: `UNAVAILABLE` when it is no data directory, or of another version.
@@ -86,7 +86,7 @@ def is_copy(data_dir: Path, connection: sqlite3.Connection) -> bool:
     """Tell whether a data directory is a copy of another one, or of an earlier state of itself."""
     kept = _kept_number(connection)
     if kept == UNMARKED:
-        # What an earlier version opened has a folder of owners; what it backed up has none.
+        # A directory that an earlier version opened has a folder of owners; its backups have none.
         return not (data_dir / "owners").exists() and _holds_accounts(connection)
     return kept != _number(data_dir)
 
@@ -97,10 +97,10 @@ def claim_place(connection: Connection, data_dir: Path, *, take_up: bool) -> boo
     Args:
         connection: to the database, in no transaction.
         data_dir: where everything is kept.
-        take_up: go on with what was left lying in a copy, which is no copy from then on.
+        take_up: go on with the open work of a copy, which is no copy from then on.
 
     Returns:
-        whether it is a copy still.
+        whether it is still a copy.
     """
     driver = cast("sqlite3.Connection", connection.connection.dbapi_connection)
     if _kept_number(driver) == _number(data_dir):

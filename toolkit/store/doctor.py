@@ -35,12 +35,13 @@ from toolkit.store.schema import HEAD, migrate, read_revision
 T = TypeVar("T")
 RENTED = ("endpoints", "compute", "templates", "storage")
 LITTLE_SPACE = 256 * 1024 * 1024
-# Two connections that checkpoint at once can corrupt these: we have one do it, under a lock.
+# In these versions two connections that checkpoint at once can corrupt a database: the toolkit has
+# one do it, under a lock.
 WAL_RESET = ((3, 7, 0), (3, 51, 2))
 
-# What a database's header tells of it.
+# The numbers in a database's header.
 _HEADER = ("application_id", "user_version")
-# Roots of which nothing is left but that they were there.
+# Roots whose records are lost.
 _LOST = (
     "kind = 'run' AND id NOT IN (SELECT run_id FROM jobs WHERE run_id IS NOT NULL)",
     "kind = 'job' AND id NOT IN (SELECT id FROM jobs)",
@@ -54,9 +55,9 @@ class Finding:
     """An issue of a data directory that its owner should know of.
 
     Attributes:
-        what: one line.
-        repair: what `repair` does about it; none where nothing can be done, or need be.
-        serious: whether something is, or will be, lost or refused.
+        what: the issue, in one line.
+        repair: the repair that `repair_data_dir` makes; None where none is possible or needed.
+        serious: true if something is, or will be, lost or refused.
     """
 
     what: str
@@ -96,7 +97,7 @@ def repair(data_dir: Path) -> list[str]:
     """Make the repairs that `check_data_dir` offers, and nothing else.
 
     Returns:
-        what was done, a line each.
+        a line for each repair that was made.
 
     Raises:
         ServiceError: `UNAVAILABLE` when there is none, or another process has it open.

@@ -6,7 +6,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 PATIENCE_S = 0.2  # for a database that others have locked
-# By area: the table, its column of ids, and the one that says more of each.
+# By resource: the table, its column of ids, and the column with a description.
 _TABLES = {
     "account/keys": ("api_keys", "id", "''"),
     "accounts": ("accounts", "email", "id"),
@@ -31,8 +31,8 @@ def newest_ids(data_dir: Path, area: str, most: int) -> list[tuple[str, str]]:
 
     Args:
         data_dir: where everything is kept.
-        area: the path of the area below `/v1`; `accounts`, and `agents by name`.
-        most: how many.
+        area: the path of the resource below `/v1`; also `accounts`, and `agents by name`.
+        most: the greatest number of ids.
 
     Raises:
         sqlite3.Error: there is no database, or none that can be read now.

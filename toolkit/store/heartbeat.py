@@ -45,5 +45,5 @@ class Heartbeat:
             except ToolkitError as error:
                 log.warning("the leases could not be renewed: %s", error)
             except Exception:
-                # Whatever it was, without this thread others would take the work over.
+                # The thread must go on whatever happened, or others would take the work over.
                 log.exception("the leases could not be renewed")

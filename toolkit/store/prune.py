@@ -14,10 +14,10 @@ from toolkit.contract.base import now, rfc3339
 from toolkit.store.database import BUSY_TIMEOUT_MS, translated
 from toolkit.store.directory import find_database
 
-AT_ONCE = 500  # roots in one transaction: others get their turn in between
-# Bytes are stored a moment before their record; what nobody names for this long is named by nobody.
+AT_ONCE = 500  # roots in one transaction: other writers go in between
+# Bytes are stored shortly before their record: only older ones without a record are unreferenced.
 UNNAMED_S = 3600.0
-# An hour more than is promised: the wall clock may be set.
+# An hour longer than promised, as the wall clock may be changed.
 REQUESTS_KEPT = timedelta(hours=25)
 _SCRATCH = """
 CREATE TEMP TABLE gone_roots (id TEXT PRIMARY KEY);
@@ -25,7 +25,7 @@ CREATE TEMP TABLE gone_jobs (id TEXT PRIMARY KEY);
 CREATE TEMP TABLE gone_workflows (id TEXT PRIMARY KEY);
 """
 _OF_ROOTS = "WHERE root_id IN (SELECT id FROM gone_roots)"
-# What goes with some roots.
+# The rows to delete with some roots, by table.
 _PARTS = {
     "events": "resource_id IN (SELECT id FROM gone_roots UNION SELECT id FROM gone_workflows)"
     " OR job_id IN (SELECT id FROM gone_jobs)",
@@ -62,7 +62,7 @@ def prune(data_dir: Path, older_than: timedelta, *, dry_run: bool = False) -> Pr
     Args:
         data_dir: where everything is kept.
         older_than: counted from when the work was asked for.
-        dry_run: only say what would go.
+        dry_run: only return what would be deleted.
 
     Raises:
         ServiceError: `UNAVAILABLE` when the directory cannot be used, or is of another version.

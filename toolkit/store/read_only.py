@@ -19,7 +19,7 @@ from toolkit.store.reader import Reader, Row
 from toolkit.store.sections import Content
 from toolkit.store.store import Store, Waiter
 
-EVERYONE: Final = f"acc_{'0' * 26}"  # the account of whoever owns the directory, and sees all
+EVERYONE: Final = f"acc_{'0' * 26}"  # the account of the directory's owner, who sees all rows
 _OF_ACCOUNT = re.compile(r"(\w+\.)?account_id = :account_id")
 
 
@@ -62,7 +62,7 @@ class ReadOnlyStore(Store):
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if changes:
             done.set_exception(_refused())
-            done.exception()  # a caller may choose not to look
+            done.exception()  # marks it as retrieved, as a caller need not look
         else:
             done.set_result(None)
         return done
@@ -101,7 +101,7 @@ class _EveryonesReader(Reader):
 
     def _rows(self, sql: str, given: dict[str, object]) -> list[Row]:
         if given.get("account_id") == EVERYONE:
-            # In the one place that all statements go through, so that none is left out.
+            # Here, as all statements go through this method.
             sql = _OF_ACCOUNT.sub(":account_id IS NOT NULL", sql)
         rows = super()._rows(sql, given)
         return [{**row, "account_id": EVERYONE} if "account_id" in row else row for row in rows]

@@ -11,15 +11,15 @@ from sqlalchemy.dialects import sqlite
 from toolkit.store.database import translated
 from toolkit.store.tables import connections, events, metadata, roots
 
-# Left out, the dialect makes a parameter of it that nobody has a value for.
+# Without an offset, the dialect adds a parameter for it, which would have no value.
 NONE: ColumnElement[int] = literal_column("0")
 Row = dict[str, Any]
-# Each is answered by an index that is there for it.
+# An index answers each of these.
 _QUEUED = (
     "SELECT count(*) AS n FROM"
     " (SELECT 1 FROM roots WHERE account_id = :account_id AND open = 1 LIMIT :most)"
 )
-# One statement, so that both are of one moment.
+# One statement, so that both are read at the same moment.
 _SPENDING = (
     "SELECT spending.nano AS total, reservations.* FROM spending"
     " LEFT JOIN reservations ON reservations.spending_id = spending.id WHERE spending.id = :id"
@@ -27,8 +27,8 @@ _SPENDING = (
 _NAMES_BLOB = (
     "SELECT 1 FROM artifacts WHERE sha256 = :sha256 AND content IS NULL AND deleted = 0 LIMIT 1"
 )
-ALL_ACCOUNTS: Final = "*"  # in the place of one, in a share
-_SPENDER: Final = "spender_id"  # of a row that may be another account's
+ALL_ACCOUNTS: Final = "*"  # in a share, instead of an account
+_SPENDER: Final = "spender_id"  # the account of a row, which may be another one
 _LENT = (
     "SELECT connections.*, owners.doc AS owner FROM shares"
     " JOIN connections ON connections.id = shares.connection_id"
@@ -37,8 +37,8 @@ _LENT = (
     " AND connections.deleted = 0 AND owners.operator = 1"
     " GROUP BY connections.id ORDER BY connections.id"
 )
-# A table, the columns that are added up, those that tell apart, the one that is bounded, and
-# whether the rows are all that came by an account's connections, rather than the account's own.
+# A table, the columns to sum, those to group by, the one that is bounded, and whether the rows are
+# those by an account's connections, rather than the account's own.
 Sums = tuple[str, tuple[str, ...], tuple[str, ...], str, bool]
 
 

@@ -20,7 +20,7 @@ from toolkit.store.tables import metadata
 
 HEAD = "0010"
 MIGRATIONS = Path(__file__).parent / "migrations"
-# As alembic makes it, which reads it once there is something to migrate.
+# As alembic creates it, which reads it at the next migration.
 VERSION_TABLE = (
     "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, "
     "CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
@@ -32,7 +32,7 @@ def migrate(connection: Connection, to: str = HEAD) -> None:
 
     Args:
         connection: to the database, in no transaction.
-        to: the revision to come to.
+        to: the revision to reach.
 
     Raises:
         ServiceError: `UNAVAILABLE` when a later version of the toolkit made the directory.

@@ -69,7 +69,7 @@ class Store:
     ) -> None:
         self._engine = connect(data_dir / "state.db", durability)
         self._lease_s = lease_s
-        # What was opened is closed again where something after it cannot be used.
+        # If a later step fails, everything opened so far is closed again.
         with translated(), ExitStack() as opened:
             opened.callback(self._engine.dispose)
             self._write_connection = opened.enter_context(self._engine.connect())
@@ -79,7 +79,7 @@ class Store:
             self.is_copy = claim_place(self._write_connection, data_dir, take_up=take_up is True)
             self._read_connection = opened.enter_context(self._engine.connect())
             reads = _driver(self._read_connection)
-            # Writers keep nobody from reading; what does is not waited for in the loop.
+            # Writers never block readers; the loop does not wait for what does.
             reads.execute(f"PRAGMA busy_timeout={READ_TIMEOUT_MS}")
             self._reader = Reader(reads)
             self._owner = Owner(data_dir)
@@ -118,8 +118,8 @@ class Store:
             durability: `full` makes every commit survive a power cut as well as a crash.
             artifact_url: where artifacts' bytes go, as fsspec spells it; `data_dir` by default.
             lease_s: how long a lease holds without being renewed, in seconds.
-            timed: told how many seconds each commit took, on the thread that made it.
-            sandbox: whether the work in it is simulated or real; none looks at no work.
+            timed: called with the seconds that each commit took, on the thread that made it.
+            sandbox: whether the work in it is simulated or real; None does not check.
             take_up: true makes a copy a data directory of its own.
 
         Raises:
@@ -199,9 +199,8 @@ class Store:
         """Return an account's rows, newest first, from below the id `before`.
 
         Args:
-            by: the column of the id that counts; rows that have none are left out.
-            without: a status that is left out, too: a page that is filtered later may seem to be
-                the last.
+            by: the column of the id to page by; rows without one are left out.
+            without: a status to leave out, too, as filtering later could make a page seem the last.
         """
         return self._reader.page(table, account_id, limit, before, by, without, **equals)
 
@@ -219,9 +218,9 @@ class Store:
         """Sum over an account's rows, grouped by some columns.
 
         Args:
-            summed: the columns that are added up.
-            columns: those that tell apart, and by which what comes back is ordered; whose a row is
-                (`account_id`) comes back as `spender_id`.
+            summed: the columns to sum.
+            columns: those to group by, in whose order the rows are returned; the account of a row
+                (`account_id`) is returned as `spender_id`.
             ranged: the column that must be within `span`, the greatest of which comes first.
             through: of all accounts' rows those by the account's connections, instead of its own.
         """
@@ -283,7 +282,7 @@ class Store:
         version = None
         try:
             while (left := until - loop.time()) > 0 and not waiter.woken.is_set():
-                # Another process may be the one that writes it.
+                # Another process may be the one that writes the event.
                 seen, version = version, self._reader.version()
                 if seen != version and self._reader.has_event(resource_id, after, types):
                     return
@@ -326,8 +325,8 @@ class Store:
         """Claim open roots that nobody works on any more, oldest first.
 
         Args:
-            limit: how many at most.
-            wanted: says of each whether it is taken; all are, by default.
+            limit: the greatest number.
+            wanted: tells of each whether to claim it; all are, by default.
         """
         leases: list[Lease] = []
         for row in self._reader.open_roots(self._owner.id):
@@ -371,7 +370,7 @@ class Store:
         try:
             taken = await asyncio.shield(taking)
         except asyncio.CancelledError:
-            # Else it would be kept from others, and worked on by nobody.
+            # Otherwise nobody would work on it, and others could not take it.
             if await taking:
                 freed = roots.update().where(roots.c.id == row["id"], roots.c.fence == fence + 1)
                 await self._change_in_thread(freed.values(owner=None, open=row["open"]))
@@ -385,10 +384,10 @@ class Store:
         """Take a lease on a closed root; return None if it is open, or another was quicker.
 
         Args:
-            root_id: which.
+            root_id: the root's id.
             key_id: the key that more work is asked for with.
         """
-        await self.write([])  # it may be being closed just now
+        await self.write([])  # it may just be closing
         row = await self.get("roots", root_id)
         return None if row is None or row["open"] else await self._take(row, key_id)
 
@@ -423,7 +422,7 @@ class Store:
         if done:
             await self.write([Update("roots", lease.root_id, freed)], lease=lease, eager=False)
             return
-        # Nothing under this lease may be writable any more, yet it has to be let go of.
+        # Not by the writer, which may refuse everything under this lease by now.
         await self._change_in_thread(
             roots.update()
             .where(
@@ -497,8 +496,8 @@ class Store:
         """Delete bytes that no artifact refers to; return False if they were stored too recently.
 
         Args:
-            sha256: their name.
-            stored_before_s: how long ago at least, in seconds.
+            sha256: of the bytes.
+            stored_before_s: the least age, in seconds.
         """
         if self._reader.names_blob(sha256):
             return True

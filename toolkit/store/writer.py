@@ -31,17 +31,17 @@ from toolkit.store.database import RETRY_AFTER_S, translated
 # A commit that hops to a thread costs more than a quick one made in the loop; a slow one made in
 # the loop would hold up everything else.
 SLOW_COMMIT_S = 0.002
-# No more at once, as it holds the loop; a slow commit is worth more of them.
+# The largest groups: in the loop they block it, and a slow commit is worth a larger one.
 GROUP_IN_LOOP, GROUP_IN_THREAD = 96, 256
 PRIMARY_CODE = 0xFF  # of SQLite's error codes, which may say more in their higher bits
 ROWS_AT_ONCE = 64  # by one statement, as SQLite takes 999 values in some of its builds
 LINGER_S = 0.01
-# Another connection's transaction is waited for this long in the loop, and then in the thread, a
-# little at a time: what has waited long enough is refused meanwhile.
+# How long to wait for another connection's transaction in the loop, and then in the thread, again
+# and again: submissions that have waited too long are refused in between.
 LOOP_WAIT_MS, THREAD_WAIT_MS = 2, 100
-# What a caller waits for is refused then; what work came to is worth more patience, as it was paid.
+# How long a request waits for a locked database, and how long the result of work, which was paid.
 REQUEST_WAIT_S, WORK_WAIT_S = 5.0, 60.0
-# Of so many resources and jobs the last number is remembered; of others it is looked up again.
+# How many resources' and jobs' last numbers are remembered; those of others are looked up again.
 NUMBERS_KEPT = 10_000
 
 
@@ -50,8 +50,8 @@ class Outcome:
     """The result of writing a group.
 
     Attributes:
-        errors: why some of it was not written, by the id of the submission.
-        left: what is to be tried again, as the database was locked.
+        errors: the errors of submissions that were not written, by the id of the submission.
+        to_retry: the submissions to try again, as the database was locked.
     """
 
     errors: Mapping[int, Exception] = field(default_factory=dict)
@@ -65,7 +65,10 @@ class Locked(Exception):  # noqa: N818 - names what happened
 class Writer:
     """A writer of submissions, in transactions and in order.
 
-    Attributes:
+    Args:
+        connection: to the database; the writer alone uses it.
+        owner: the id of this opening of the store.
+        always_in_thread: write in the thread even when commits are quick.
         committed: called on the loop with the events of each transaction, once it is durable.
         timed: called with the seconds that each commit took, on the thread that made it.
     """
@@ -93,7 +96,7 @@ class Writer:
         # A disk that is slow is slow each time; a machine that is busy holds up some of them.
         self._paces_s: deque[float] = deque([0.0], maxlen=8)
         self._last_n: dict[str, int] = {}
-        self._new: set[str] = set()  # what this transaction has inserted has no events yet
+        self._new: set[str] = set()  # ids that this transaction inserts, which have no events yet
         self._broken: dict[Lease, Exception] = {}
         self._crash = planted("commit")
 
@@ -184,7 +187,7 @@ class Writer:
             retry_after=RETRY_AFTER_S,
         )
         gone = {id(submission) for submission in late}
-        # What is written under a lease has no gaps: whoever takes it next starts over.
+        # Writes under a lease must have no gaps: after a failed one, all later ones fail, too.
         self._broken |= {s.lease: error for s in late if s.lease is not None}
         group.submissions = [s for s in group.submissions if id(s) not in gone]
         self._pending = [s for s in self._pending if id(s) not in gone]
@@ -203,7 +206,7 @@ class Writer:
             if error is None:
                 events += [c for c in submission.changes if isinstance(c, Emit)]
             if submission.done.done():
-                continue  # whoever waited was cancelled; the changes are written all the same
+                continue  # the waiting caller was cancelled; the changes are written all the same
             if error is None:
                 submission.done.set_result(None)
             else:
@@ -259,7 +262,7 @@ class Writer:
     def _transaction(self, leases: set[Lease], batch: Batch) -> None:
         for lease in leases:
             if lease in self._broken:
-                # What is written under a lease has no gaps: whoever takes it next starts over.
+                # Writes under a lease must have no gaps: after a failed one, all others fail, too.
                 raise self._broken[lease]
         run = self._connection.execute
         try:
@@ -285,7 +288,7 @@ class Writer:
             raise
         if self._timed is not None:
             self._timed(took_s)
-        # Between transactions only: what is numbered in one cannot be looked up before its end.
+        # Between transactions only: numbers of an open one cannot be looked up in the database yet.
         if len(self._last_n) > NUMBERS_KEPT:
             for value in list(islice(self._last_n, len(self._last_n) - NUMBERS_KEPT // 2)):
                 del self._last_n[value]
@@ -391,9 +394,9 @@ class Writer:
 
 
 def _fail(submission: Submission, error: Exception) -> None:
-    if not submission.done.done():  # else whoever waited was cancelled
+    if not submission.done.done():  # else the waiting caller was cancelled
         submission.done.set_exception(error)
-        submission.done.exception()  # a caller may choose not to look
+        submission.done.exception()  # marks it as retrieved, as a caller need not look
 
 
 __all__ = ["Conflict", "Writer"]

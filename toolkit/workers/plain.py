@@ -14,7 +14,7 @@ from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 _HEAD = struct.Struct(">Q")
-MAX_READ = 1024 * 1024  # at once: a read sets aside as much as it asks for
+MAX_READ = 1024 * 1024  # per call, as a read allocates as much as it asks for
 PLAIN = "None, bool, int, float, str, bytes, and lists, tuples and dicts of them"
 
 
@@ -66,7 +66,7 @@ def find_function(module: str, name: str) -> Callable[..., object]:
     """
     found: Any = sys.modules.get(module)
     if found is None:
-        # The name is that of a function which the parent holds: `name_of` saw to it.
+        # The name is that of a function of the parent: `get_function_name` checks that.
         found = import_module(module)  # nosemgrep: rules.no-import-of-data
     for part in name.split("."):
         found = getattr(found, part)
@@ -78,8 +78,8 @@ def encode(value: object, subject: str = "argument") -> list[bytes]:
     """Serialize a plain value as the pieces of one message.
 
     Args:
-        value: what travels.
-        subject: what the error calls it.
+        value: the value to send.
+        subject: the name for it in errors.
 
     Raises:
         NotPlainError: it, or something in it, is not plain.

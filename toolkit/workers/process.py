@@ -14,7 +14,7 @@ from typing import Any, cast
 from toolkit.workers.plain import encode, read, write
 
 PROGRAM = Path(__file__).with_name("program.py")
-# What a program needs to start and find its files; keys of vendors are none of it.
+# The variables that a program needs to start and find its files, and no vendor's key.
 KEPT_VARIABLES = frozenset(
     {
         "PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TMP", "TEMP",
@@ -63,9 +63,9 @@ class WorkerProcess:
 
         Args:
             module: where the function is.
-            name: what it is called there.
+            name: its (dotted) name there.
             args: plain values.
-            timeout_s: after which the worker ends itself, should nobody end it before.
+            timeout_s: the time after which the worker ends itself, if it was not killed before.
 
         Raises:
             NotPlainError: an argument cannot travel; the worker is as before.
@@ -78,7 +78,7 @@ class WorkerProcess:
         try:
             write(cast("RawIOBase", process.stdin), pieces)
             return read(cast("RawIOBase", process.stdout))
-        except (EOFError, OSError, ValueError):  # closed under the thread's hands, too
+        except (EOFError, OSError, ValueError):  # also if another thread closed the pipes
             self.kill()
             self.join()
             raise WorkerEndedError(_ending(process.returncode)) from None
@@ -95,7 +95,7 @@ class WorkerProcess:
                 stdout=subprocess.PIPE,
                 bufsize=0,
                 env=kept_environment(os.environ),
-                # Ctrl-C, or a signal to the parent's group, is the parent's to answer.
+                # The parent alone handles Ctrl-C, or a signal to its group.
                 start_new_session=True,
             )
         except OSError as error:

@@ -19,16 +19,16 @@ try:
 except ImportError:  # pragma: no cover - Windows: a worker ends with its parent when it is idle
     fcntl = resource = select = None  # type: ignore[assignment]
 
-GRACE_S = 5.0  # its parent ends it at the deadline; it ends itself so much later
+GRACE_S = 5.0  # after the deadline, at which its parent kills it, it ends itself
 TRACEBACK_CHARACTERS, MESSAGE_CHARACTERS = 4_000, 1_000
-NICENESS = 10  # whoever answers requests goes first where there are too few cores
+NICENESS = 10  # processes that answer requests go first where there are too few cores
 PREFERRED_VICTIM = "500"  # rather than a server, the kernel ends a worker that uses up the memory
 
 
 def main() -> None:
     """Serve calls until the parent has ended."""
     source, sink = FileIO(os.dup(0)), FileIO(os.dup(1), "w")
-    # Whatever the work prints must not get between the answers.
+    # Output of the work must not mix with the answers.
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.dup2(2, 1)
