@@ -95,7 +95,9 @@ Change: TypeAlias = Insert | Update | Patch | Put | Delete | Spend | Count | Emi
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to work on a root; `fence` grows each time it changes hands.
+    """The right to work on a root: a run, job, workflow or task that one process works on.
+
+    `fence` grows each time the lease changes hands.
 
     Attributes:
         key_id: the key that the work was asked for with; none for work of earlier versions.
