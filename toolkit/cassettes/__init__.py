@@ -1,7 +1,7 @@
-"""Cassettes: what vendors answered, written down once and played back without a network or keys.
+"""Cassettes: answers of vendors, recorded once and replayed without a network or keys.
 
-A cassette is one YAML file. Between the engine and the network stands a transport that writes down
-what succeeded (`record`), answers from the file alone (`replay`), or does either as needed
+A cassette is one YAML file. Between the engine and the network stands a transport that records
+successful answers (`record`), answers from the file alone (`replay`), or does either as needed
 (`auto`).
 """
 

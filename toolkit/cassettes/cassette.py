@@ -1,4 +1,4 @@
-"""A cassette: what is known of each request, what has been played of it, and what is new."""
+"""A cassette: the recorded answers to each request, those replayed so far, and the new ones."""
 
 import asyncio
 import logging
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 class Cassette:
-    """The exchanges of one file; belongs to one event loop.
+    """The exchanges of one file; used on one event loop.
 
     The same request made several times is answered as it was the first time, the second, and so
     on; when the answers are used up, the last one again.
@@ -44,7 +44,7 @@ class Cassette:
         for exchange in exchanges:
             self._tape[exchange.key].append(exchange)
         self._played: dict[RequestKey, int] = defaultdict(int)
-        # What the file holds, each by when its request was sent; those it came with are first.
+        # The file's exchanges by the position of their request; those read from it come first.
         kept = exchanges if mode == "auto" else []
         self._items = {n - len(kept): file.as_yaml(each) for n, each in enumerate(kept)}
         self._jobs: dict[int, str] = {}
@@ -53,16 +53,16 @@ class Cassette:
 
     @classmethod
     def open(cls, path: Path, mode: Mode) -> Self:
-        """Read a cassette, or begin one.
+        """Read a cassette, or start a new one.
 
         Args:
-            path: the file. `record` begins anew: what it holds is replaced at the first success.
-            mode: see the package.
+            path: the file. `record` starts over: its content is replaced at the first success.
+            mode: `replay`, `record` or `auto`.
 
         Raises:
             ServiceError: `UNAVAILABLE` for a file that is missing, damaged, of a later version or
                 no cassette, and for a directory that cannot be made.
-            ValueError: for a mode that there is not.
+            ValueError: for an unknown mode.
         """
         if mode not in _MODES:
             raise ValueError(f"mode is one of {', '.join(_MODES)}, not {mode!r}")
@@ -82,11 +82,11 @@ class Cassette:
         self._scrubber.learn(secret)
 
     def key(self, request: httpx.Request) -> RequestKey:
-        """What a request, whose body has been read, is known by."""
+        """Compute the key of a request whose body has been read."""
         return key_of(request, self._scrubber)
 
     def answer(self, key: RequestKey) -> httpx.Response | None:
-        """The next answer on the tape to this request; none where it has none."""
+        """Return the next recorded answer to this request, or None where it has none."""
         exchanges = self._tape.get(key, ())
         if not exchanges:
             return None
@@ -95,11 +95,11 @@ class Cassette:
         if turn < len(exchanges):
             return exchanges[turn].response()
         last = exchanges[-1].response()
-        # To repeat that a job goes on would have whoever asks wait forever.
+        # Repeating that a job is still running would have the caller wait forever.
         return None if outcomes.under_way(key.url, last) else last
 
     def miss(self, key: RequestKey) -> VendorFault:
-        """The fault for a request that is not on the tape."""
+        """Make the error for a request that is not recorded."""
         url = httpx.URL(key.url)
         code = ErrorCode.REPLAY_MISS
         return VendorFault(
@@ -109,21 +109,21 @@ class Cassette:
         )
 
     def sent(self) -> int:
-        """The place on the tape of a request about to be sent; the tape is in that order."""
+        """Reserve the position of a request about to be sent; the file is in that order."""
         self._sent += 1
         return self._sent
 
     async def keep(
         self, place: int, key: RequestKey, response: httpx.Response, model: str = ""
     ) -> None:
-        """Write an answer down if it is a success, and return once it is in the file.
+        """Record an answer if it is a success, and return once it is in the file.
 
-        Of a job that ended badly, all that was written down is taken out again: the next one, that
-        a retry submits, is the one to replay.
+        If a job failed, all that was recorded of it is removed again: the next job, submitted by a
+        retry, is the one to replay.
 
         Args:
-            place: what `sent` gave.
-            key: of the request.
+            place: the position from `reserve_position`.
+            key: the request's.
             response: with its body read.
             model: that the request named, where the key does not tell.
         """
@@ -141,11 +141,11 @@ class Cassette:
         try:
             await asyncio.to_thread(self._save, self._changes)
         except OSError as error:
-            # The answer is there and may have been paid for: it is not to be lost with the file.
+            # The answer may have been paid for: it is returned even if the file is not written.
             log.warning("the cassette %s was not written: %s", self.path.name, error.strerror)
 
     def _taken(self, key: RequestKey, response: httpx.Response, model: str) -> "_Taken":
-        """Judge, scrub and spell out an answer: megabytes, at times, so on a thread."""
+        """Check, scrub and serialize an answer; it may be megabytes, so this runs in a thread."""
         if not outcomes.succeeded(key.method, response):
             failed = response.is_success and outcomes.job_failed(response)
             return _Taken(None, outcomes.job_of(key.url, response) if failed else None)
@@ -166,14 +166,14 @@ class Cassette:
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """An exchange as it stands in the file, if it is to, and the job that it is about."""
+    """An exchange as it is written to the file, if it is to be, and the id of its job."""
 
     item: str | None
     job: str | None
 
 
 def _make_place(path: Path) -> None:
-    """See to it that a cassette can be written, before anything is paid for."""
+    """Check that a cassette can be written, before any call is paid for."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():

@@ -1,4 +1,4 @@
-"""The file of a cassette: YAML that a person reads and diffs, and that is never half written."""
+"""The file of a cassette: YAML that people can read and diff, and that is never half written."""
 
 import base64
 import os
@@ -21,17 +21,17 @@ _EMPTY = f"{HEAD} []\n"
 # YAML takes these for line breaks of its own and would not give them back as they were.
 _FOREIGN_BREAKS = re.compile("[\x85\u2028\u2029\ufeff]")
 _UNREADABLE = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
-# libyaml where it is there: bodies are megabytes. Both of them make plain values alone.
+# libyaml where it is installed, as bodies are megabytes. Both make plain values only.
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A request that was made, and what answered it: scrubbed, and the body decoded.
+    """A request and its answer, scrubbed, with the body decoded.
 
     Attributes:
-        model: that the request named, where the key does not tell (`model_called`).
+        model: the request's, where the key leaves it out (`get_requested_model`).
     """
 
     key: RequestKey
@@ -41,7 +41,7 @@ class Exchange:
     model: str = ""
 
     def response(self) -> httpx.Response:
-        """The answer, anew."""
+        """Return the answer as a new response."""
         extensions = {RECORDED_MODEL: self.model} if self.model else None
         return httpx.Response(
             self.status, headers=self.headers, content=self.body, extensions=extensions
@@ -49,7 +49,7 @@ class Exchange:
 
 
 def as_yaml(exchange: Exchange) -> str:
-    """One exchange as an item of the file's list."""
+    """Return an exchange as an item of the file's list."""
     asked, answer = exchange.key, {"status": exchange.status, "headers": exchange.headers}
     request = {"method": asked.method, "url": asked.url}
     if exchange.model:
@@ -64,10 +64,10 @@ def as_yaml(exchange: Exchange) -> str:
 
 
 def write(path: Path, items: Sequence[str]) -> None:
-    """Put a file in the place of the one that is there, whole; its owner alone may read it.
+    """Replace the file as a whole; only its owner may read it.
 
     Raises:
-        OSError: when it cannot be written; what was there before still is.
+        OSError: when it cannot be written; the former file is unchanged.
     """
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # 0600
     try:
@@ -80,7 +80,7 @@ def write(path: Path, items: Sequence[str]) -> None:
 
 
 def holds_anything(path: Path) -> bool:
-    """Whether there is a file, and something in it."""
+    """Tell whether the file exists and is not empty."""
     try:
         return path.stat().st_size > 0
     except OSError:
@@ -88,7 +88,7 @@ def holds_anything(path: Path) -> bool:
 
 
 def is_foreign(path: Path) -> bool:
-    """Whether there is something that is no cassette, not even a damaged one.
+    """Tell whether something exists that is no cassette, not even a damaged one.
 
     Raises:
         OSError: when that cannot be told.
@@ -102,7 +102,7 @@ def is_foreign(path: Path) -> bool:
 
 
 def read(path: Path) -> list[Exchange]:
-    """What a cassette holds, in its order.
+    """Read a cassette's exchanges, in their order.
 
     Raises:
         ServiceError: `UNAVAILABLE` for one that cannot be read, is damaged, or was made by a later
@@ -117,14 +117,14 @@ def read(path: Path) -> list[Exchange]:
 
 
 def parsed(text: str, path: Path) -> list[Exchange]:
-    """What the text of a cassette holds, in its order.
+    """Parse the text of a cassette into exchanges, in their order.
 
     Args:
         text: of the whole file.
         path: of the file, for messages.
 
     Raises:
-        ServiceError: as `read`.
+        ServiceError: as `read_exchanges`.
     """
     try:
         value = _plain(text)
@@ -171,7 +171,7 @@ def _unusable(path: Path, why: str) -> ServiceError:
 
 
 class _BlockDumper(_Dumper):  # type: ignore[misc, valid-type]
-    """Writes texts that are long or have lines as blocks, and texts with odd breaks escaped."""
+    """A dumper that writes long or multi-line texts as blocks, and odd line breaks escaped."""
 
 
 def _represented(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:

@@ -1,4 +1,4 @@
-"""Telling whether two requests are the same one: by method, URL and body, in a canonical form."""
+"""Matching of requests: by method, URL and body, in a canonical form."""
 
 import hashlib
 import json
@@ -9,9 +9,9 @@ import httpx
 
 from toolkit.cassettes.scrubbing import Scrubber
 
-# Our own ids are made anew in each process: `job_01j…`. Vendors see some, in names of things.
+# The toolkit's own ids differ in each process: `job_01j…`. Vendors see some, in names of resources.
 _OWN_ID = re.compile(rb"\b([a-z]{2,3})_[0-7][0-9a-hjkmnp-tv-z]{25}(?![0-9a-z])")
-# The region is told by the secret that signs, which nobody has when a cassette is replayed.
+# The region comes from the signing secret, which is not available in a replay.
 _REGIONAL_HOST = re.compile(r"^(bedrock-runtime)\.[a-z0-9-]+\.(amazonaws\.com)$")
 # And with it the geography of the inference profile that is called.
 _PROFILE = re.compile(r"^/model/[a-z]+\.(?=(?:amazon|anthropic|openai|meta|mistral)\.)")
@@ -20,7 +20,7 @@ _BOUNDARY = re.compile(rb'boundary="?([^";,\s]+)')
 
 
 class RequestKey(NamedTuple):
-    """What one request has in common with those that are answered alike.
+    """The canonical form of a request; requests with the same key get the same answers.
 
     Attributes:
         method: in upper case.
@@ -34,7 +34,7 @@ class RequestKey(NamedTuple):
 
 
 def key_of(request: httpx.Request, scrubber: Scrubber) -> RequestKey:
-    """The key of a request whose body has been read; headers have no part in it.
+    """Compute the key of a request whose body has been read; headers have no part in it.
 
     >>> request = httpx.Request("GET", "https://a.example/x?b=2&a=1")
     >>> key_of(request, Scrubber()).url
@@ -52,7 +52,7 @@ def key_of(request: httpx.Request, scrubber: Scrubber) -> RequestKey:
 
 
 def model_called(request: httpx.Request) -> str:
-    """The model that a request names, where its key leaves out the profile; empty elsewhere.
+    """Return the model that a request names where its key leaves it out, else an empty text.
 
     Its price goes by the profile, which a replay cannot know by itself.
     """
@@ -72,7 +72,7 @@ def _body(request: httpx.Request, scrubber: Scrubber) -> str:
         try:
             return json.dumps(json.loads(content), sort_keys=True, indent=2, ensure_ascii=False)
         except (ValueError, RecursionError):
-            pass  # called JSON and none: as good as any other bytes
+            pass  # declared as JSON, but not valid: treated like any other bytes
     boundary = _BOUNDARY.search(kind)
     if kind.lower().startswith(b"multipart/") and boundary:
         content = content.replace(boundary[1], b"boundary")

@@ -1,4 +1,4 @@
-"""What an answer says came of a call: vendors tell some failures with HTTP 200."""
+"""The outcomes of calls: vendors report some failures with HTTP 200."""
 
 import json
 
@@ -6,12 +6,12 @@ import httpx
 
 _JOB_FAILED = frozenset({"FAILED", "CANCELLED", "TIMED_OUT"})
 _JOB_UNDER_WAY = frozenset({"IN_QUEUE", "IN_PROGRESS", "RUNNING"})
-# The voice that was asked for is there already: whoever asked has what they wanted.
+# The voice exists already, which is what the caller wanted.
 _VOICE_EXISTS = 2039
 
 
 def succeeded(method: str, response: httpx.Response) -> bool:
-    """Whether an answer is one to keep.
+    """Tell whether an answer is one to record.
 
     That is a success by its status and by its body, or where a redirect of a GET leads.
 
@@ -37,10 +37,10 @@ def succeeded(method: str, response: httpx.Response) -> bool:
 
 
 def job_of(url: str, response: httpx.Response) -> str | None:
-    """The id of the queued job that an answer is about; none if it is about something else.
+    """Return the id of the queued job that an answer is about, if it is about one.
 
     Args:
-        url: that was asked; it ends with the id where the answer does not have it.
+        url: of the request; it ends with the id where the answer does not have it.
         response: with its body read.
     """
     said = _job(response)
@@ -50,27 +50,27 @@ def job_of(url: str, response: httpx.Response) -> str | None:
 
 
 def job_failed(response: httpx.Response) -> bool:
-    """Whether an answer says that a job has ended badly."""
+    """Tell whether an answer says that a job has failed."""
     return _job(response).get("status") in _JOB_FAILED
 
 
 def under_way(url: str, response: httpx.Response) -> bool:
-    """Whether an answer says that a job goes on, so that it is not the last that was to be had.
+    """Tell whether an answer says that a job is still running, so that another one follows.
 
     Args:
-        url: that was asked. Machines are `RUNNING`, too, and nobody waits for their end.
+        url: of the request. Machines are `RUNNING`, too, and nobody waits for their end.
         response: with its body read.
     """
     return "/status/" in url and _job(response).get("status") in _JOB_UNDER_WAY
 
 
 def is_json(response: httpx.Response) -> bool:
-    """Whether the body is said to be JSON."""
+    """Tell whether the body is declared as JSON."""
     return "json" in response.headers.get("content-type", "").lower()
 
 
 def _job(response: httpx.Response) -> dict[str, str]:
-    """The id and status of whatever an answer is about, where it tells them."""
+    """Parse the id and the status of a job or other resource from an answer, where it has them."""
     if not is_json(response) or b'"status"' not in response.content:
         return {}
     try:

@@ -1,4 +1,4 @@
-"""Taking out of exchanges what must not be in a file: secrets, and the ids of single calls."""
+"""Scrubbing of exchanges: removes secrets, and the ids of single calls."""
 
 import json
 import re
@@ -7,17 +7,17 @@ from urllib.parse import quote, quote_plus
 
 import httpx
 
-# What a secret is in a cassette, and what stands for every secret while one is replayed: so a
-# request that carries its key in the URL or the body is the same request then.
+# Replaces secrets in a cassette, and is used as every secret in a replay, so that a request that
+# carries its key in the URL or the body still matches.
 PLACEHOLDER = "replayed"
 SCRUBBED = "scrubbed"
-# Shorter ones, such as the `none` that a server of one's own is given, are words of other texts.
+# Shorter ones, such as the `none` for a server of one's own, also occur in other texts.
 SHORTEST_SECRET = 8
 
-# Kept as they are: what tells how to read a body, what was billed, and where a redirect leads.
+# Kept unchanged: the body's type, what was billed, and the target of a redirect.
 _KEPT = re.compile(r"content-type|content-language|location|.*(cost|usage|billed|credit).*")
 _LIMITS = re.compile(r".*(limit|remaining|reset).*")
-# They differ from call to call and lead to whoever made it.
+# They differ from call to call and identify the caller.
 _CALLS_OWN = re.compile(
     r"(.*-)?(request-?id|trace-?id|correlation-?id)|cf-ray|set-cookie|date|x-amz-cf-id"
 )
@@ -29,7 +29,7 @@ _IDS_IN_JSON = re.compile(
 
 
 class Scrubber:
-    """Replaces the secrets it was told of, however they are spelled.
+    """A scrubber that replaces the secrets it knows, in all their spellings.
 
     >>> scrubber = Scrubber()
     >>> scrubber.learn("sk-1234567890")
@@ -42,7 +42,7 @@ class Scrubber:
         self._spellings: list[bytes] = []
 
     def learn(self, secret: str) -> None:
-        """Take out a secret from now on; of a JSON object, each of its texts.
+        """Scrub a secret from now on; of a JSON object, each of its texts.
 
         Args:
             secret: as its resolver gave it.
@@ -55,18 +55,18 @@ class Scrubber:
         self._spellings = sorted({*self._spellings, *spellings}, key=lambda s: (-len(s), s))
 
     def content(self, content: bytes) -> bytes:
-        """The content with a placeholder for every secret in it."""
+        """Replace every secret in the content by a placeholder."""
         for spelling in self._spellings:
             if spelling in content:
                 content = content.replace(spelling, PLACEHOLDER.encode())
         return content
 
     def text(self, text: str) -> str:
-        """The text with a placeholder for every secret in it."""
+        """Replace every secret in the text by a placeholder."""
         return self.content(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
     def headers(self, headers: httpx.Headers) -> dict[str, str]:
-        """The headers that a cassette keeps, with a placeholder for what is a single call's own."""
+        """Return the headers to record, with a placeholder for those that differ by call."""
         kept: dict[str, str] = {}
         for name, value in sorted(headers.items()):
             if _CALLS_OWN.fullmatch(name):
@@ -76,7 +76,7 @@ class Scrubber:
         return kept
 
     def body(self, content: bytes, *, is_json: bool) -> bytes:
-        """An answer's body without secrets; the rest of it stays byte for byte.
+        """Remove the secrets from an answer's body; the rest of it stays byte for byte.
 
         Args:
             content: decoded, as the vendor sent it.
@@ -88,21 +88,21 @@ class Scrubber:
 
 
 def _parts(secret: str) -> list[str]:
-    """A secret, and what it is made of where it is a JSON object, as credentials to sign with."""
+    """Return a secret, and its parts where it is a JSON object, such as signing credentials."""
     parts = [secret]
     try:
         value = json.loads(secret)
     except (ValueError, RecursionError):
         value = None
     if isinstance(value, dict):
-        # A region is no secret, and stands in the host that is asked.
+        # A region is no secret, and is part of the host's name.
         held = [v for name, v in value.items() if "region" not in str(name).lower()]
         parts += [text for text in held if isinstance(text, str)]
     return [text for part in parts for text in {part, part.strip()}]
 
 
 def _forms(secret: str) -> list[bytes]:
-    """How a secret may be spelled in URLs, JSON and headers."""
+    """List the spellings that a secret may have in URLs, JSON and headers."""
     if len(secret) < SHORTEST_SECRET:
         return []
     raw = secret.encode("utf-8", "surrogatepass")

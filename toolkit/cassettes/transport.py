@@ -1,4 +1,4 @@
-"""The transport that stands between the engine and whatever vendors are called over."""
+"""The transport between the engine and the network, which records and replays."""
 
 from collections.abc import AsyncIterator
 
@@ -12,11 +12,11 @@ from toolkit.plugins import VendorFault
 
 
 class CassetteTransport(httpx.AsyncBaseTransport):
-    """Answers from a cassette, or passes on and has the cassette write down what came back.
+    """A transport that answers from a cassette, or passes requests on and records the answers.
 
     Args:
-        cassette: what is known, and what to do about the rest.
-        inner: what the rest goes over; none in a replay, which reaches nobody.
+        cassette: the recorded exchanges, and its mode.
+        inner: the transport for other requests; None in a replay, which sends nothing.
     """
 
     def __init__(self, cassette: Cassette, inner: httpx.AsyncBaseTransport | None) -> None:
@@ -48,7 +48,7 @@ class CassetteTransport(httpx.AsyncBaseTransport):
         stream = response.stream
         if not isinstance(stream, httpx.AsyncByteStream):
             raise TypeError("an asynchronous transport answered with what cannot be awaited")
-        # Anew: one whose body has been read already would never ask its stream.
+        # A new response, as one whose body has been read already would not read its stream.
         return httpx.Response(
             response.status_code,
             headers=response.headers,
@@ -57,13 +57,13 @@ class CassetteTransport(httpx.AsyncBaseTransport):
         )
 
     async def aclose(self) -> None:
-        """Let go of what the rest went over."""
+        """Close the inner transport."""
         if self._inner is not None:
             await self._inner.aclose()
 
 
 class _Taped(httpx.AsyncByteStream):
-    """An answer's body on its way through: once it is whole, and no earlier, it is kept.
+    """A stream that passes an answer's body on, and has it recorded once it is complete.
 
     So limits on size and time hold as they do without a cassette.
     """
@@ -90,7 +90,7 @@ class _Taped(httpx.AsyncByteStream):
         try:
             whole = httpx.Response(self._status, headers=self._headers, content=b"".join(chunks))
         except httpx.DecodingError:
-            return  # whoever reads it finds that out, too
+            return  # the reader of the response gets the same error
         await self._cassette.keep(self._place, self._key, whole, self._model)
 
     async def aclose(self) -> None:

@@ -1,4 +1,4 @@
-"""What the operator of a server sees: log lines, metrics and traces, all from one seam.
+"""Observability for the operator of a server: log lines, metrics and traces, by one interface.
 
 `toolkit serve` sets this up; an embedded engine has none of it and stays silent.
 """

@@ -29,7 +29,7 @@ _STRANGERS = frozenset({_UNKNOWN_KEY, 403, 429})
 
 
 class Logs(Unobserved):
-    """Writes a line at the end of each request and each job."""
+    """A log with a line at the end of each request and each job."""
 
     def __init__(self) -> None:
         self._log = structlog.wrap_logger(
@@ -43,16 +43,16 @@ class Logs(Unobserved):
         )
 
     def tell(self, event: str, **fields: object) -> None:
-        """Write a line of the server's own."""
+        """Write a line about the server itself."""
         self._log.info(event, **fields)
 
     def fail(self, event: str, **fields: object) -> None:
-        """Write a line of what the server could not do."""
+        """Write a line about a failure of the server."""
         self._log.error(event, **fields)
 
     @contextmanager
     def request(self, exchange: Exchange) -> Iterator[None]:
-        """Around one exchange."""
+        """Log one exchange when it ends."""
         began = time.perf_counter()
         try:
             yield
@@ -64,7 +64,7 @@ class Logs(Unobserved):
                 route=exchange.route,
                 status=exchange.status,
                 error_code=exchange.error_code,
-                # Of whom nobody knows who they are, so that their operator can be found.
+                # For callers without a valid key, so that their operator can be found.
                 peer=exchange.peer if exchange.status in _STRANGERS else None,
                 key_last4=exchange.key_last4 if exchange.status == _UNKNOWN_KEY else None,
                 duration_ms=round((time.perf_counter() - began) * 1000, 1),
@@ -75,7 +75,7 @@ class Logs(Unobserved):
             )
 
     def job(self, work: Work) -> Span:
-        """Around a job."""
+        """Log a job when it ends."""
         return self._job(work)
 
     @contextmanager
@@ -83,7 +83,7 @@ class Logs(Unobserved):
         try:
             yield
         finally:
-            # What was left to be resumed has not ended; whoever resumes it tells of its end.
+            # A job left to be resumed has not ended; the process that resumes it logs its end.
             if work.job.status in FINAL_STATUSES:
                 level = logging.WARNING if work.job.status == "failed" else logging.INFO
                 self._log.log(level, "job", **_of(work))
@@ -113,7 +113,7 @@ def _of(work: Work) -> dict[str, object]:
 
 @contextmanager
 def piped(stream: TextIO, form: LogFormat, level: LogLevel) -> Iterator[None]:
-    """Have every logger write to a stream in one form; as before once this is left.
+    """Have all loggers write to a stream in one format, until this is left.
 
     Args:
         stream: where lines go.
@@ -141,7 +141,7 @@ def piped(stream: TextIO, form: LogFormat, level: LogLevel) -> Iterator[None]:
 
 
 def is_json(stream: TextIO, form: LogFormat) -> bool:
-    """Tell if the lines on a stream are JSON."""
+    """Tell whether the lines on a stream are JSON."""
     return form == "json" or (form == "auto" and not stream.isatty())
 
 
@@ -178,12 +178,12 @@ def _common() -> list[Any]:
 
 
 def _known(_logger: object, _method: str, line: Line) -> Line:
-    """Leave out what is not known, rather than say `null`."""
+    """Drop the values that are not known, rather than write `null`."""
     return {name: value for name, value in line.items() if value is not None}
 
 
 def _frames(_logger: object, _method: str, line: Line) -> Line:
-    """Spell an exception as its kind and where it came from: its text may hold anything."""
+    """Replace an exception by its class and frames: its text may hold anything."""
     given = line.pop("exc_info", None)
     error = given[1] if isinstance(given, tuple) else given
     if isinstance(error, BaseException):

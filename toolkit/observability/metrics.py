@@ -27,11 +27,11 @@ _COMMIT = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 
 
 
 class Metrics(Unobserved):
-    """Counts what it is told of.
+    """The counters, histograms and gauges of a server.
 
     Attributes:
-        registry: what is scraped.
-        lanes: the engine's connections as they stand; none before there is an engine.
+        registry: the registry to serve.
+        gate_states: returns the state of the engine's connections; empty without an engine.
     """
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class Metrics(Unobserved):
 
     @contextmanager
     def request(self, exchange: Exchange) -> Iterator[None]:
-        """Around one exchange."""
+        """Count and time one exchange."""
         began = time.perf_counter()
         self._present.exchanges.add(exchange)
         try:
@@ -84,7 +84,7 @@ class Metrics(Unobserved):
             self._request_s.labels(method, route).observe(time.perf_counter() - began)
 
     def job(self, work: Work) -> Span:
-        """Around a job."""
+        """Count and time a job."""
         return self._job(work)
 
     @contextmanager
@@ -106,7 +106,7 @@ class Metrics(Unobserved):
             self._queue_s.labels(job.capability).observe(job.queue_ms / 1000)
 
     def call(self, work: Work, attempt: Attempt, vendor: Vendor) -> Span:  # noqa: ARG002
-        """Around one call to a vendor."""
+        """Count and time one call to a vendor."""
         return self._call(attempt, vendor)
 
     @contextmanager
@@ -121,20 +121,20 @@ class Metrics(Unobserved):
             self._cost.labels(vendor.id).inc(attempt.cost_usd or 0.0)
 
     def committed(self, seconds: float) -> None:
-        """A transaction became durable."""
+        """Record how long a commit took."""
         self._commit_s.observe(seconds)
 
 
 @dataclass(eq=False)
 class _Present(Collector):
-    """What is counted when it is asked for: requests, jobs and connections as they stand."""
+    """Gauges that are read when they are scraped: requests, jobs and connections in progress."""
 
     lanes: Callable[[], list[LaneState]]
     exchanges: set[Exchange] = field(default_factory=set)
     jobs: dict[str, Work] = field(default_factory=dict)
 
     def collect(self) -> Iterator[Metric]:
-        """The gauges, as of now."""
+        """Yield the current gauges."""
         exchanges = list(self.exchanges)
         streams = sum(exchange.streaming for exchange in exchanges)
         states = Tally(work.job.status for work in self.jobs.values())

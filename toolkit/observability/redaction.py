@@ -1,6 +1,6 @@
-"""The last line of defence: what looks like a secret does not leave in a log line.
+"""The last line of defence: no text that looks like a secret is written in a log line.
 
-Nothing is logged that is known to hold one; this is for what somebody overlooked.
+No line that is known to hold one is logged; this is for secrets that were overlooked.
 """
 
 import re
@@ -15,7 +15,7 @@ _WORD = re.compile(r"[^\s\"'`,;:()\[\]{}<>=&?|]+")
 
 
 def redact(text: str) -> str:
-    """A text without what looks like a key or an address, on one line of printable characters.
+    """Redact what looks like a key or an address; return one line of printable characters.
 
     >>> redact("the key sk-abc123 of ada@example.org was refused")
     'the key [redacted] of [redacted] was refused'

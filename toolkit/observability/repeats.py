@@ -1,4 +1,4 @@
-"""Conditions that last, such as a collector that is away: told once, and then how often again."""
+"""A filter of repeated log lines: the first is written, and later the number of the rest."""
 
 import logging
 import re
@@ -6,15 +6,15 @@ import time
 
 WINDOW_S = 60.0
 MAX_CONDITIONS = 1_000
-# One line for each of these is their purpose, however alike they are.
+# These loggers need every line, however alike they are.
 COUNTED_ELSEWHERE = ("toolkit.served",)
-# What libraries say of others' faults is no error of this process, and needs no frames.
+# Libraries log other systems' faults, which are no errors of this process, and need no frames.
 OTHERS = ("opentelemetry", "urllib3")
 _VARYING = re.compile(r"0x[0-9a-f]+|\b[a-z]{3}_[0-9a-hjkmnp-tv-z]{26}\b|\d+")
 
 
 class _Condition:
-    """A line that was told: since when, and how often it came again."""
+    """A line that was written: when, and how many repeats were left out since."""
 
     def __init__(self, record: logging.LogRecord, now: float) -> None:
         self.record = record
@@ -23,7 +23,7 @@ class _Condition:
 
 
 class Repeats(logging.Filter):
-    """Lets the first line of a condition through; of the rest it tells their number.
+    """A filter that lets the first of several like lines through, and reports how many followed.
 
     The number comes with the next such line after `WINDOW_S` seconds, or once the condition has
     been over for that long and anything else is told, or at the end.
@@ -35,7 +35,7 @@ class Repeats(logging.Filter):
         self._told: dict[tuple[str, int, str], _Condition] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Tell if a line is to be written."""
+        """Tell whether a line is to be written."""
         if record.name in COUNTED_ELSEWHERE:
             return True
         if record.name.startswith(OTHERS) and record.levelno > logging.WARNING:
@@ -53,7 +53,7 @@ class Repeats(logging.Filter):
         return True
 
     def close(self) -> None:
-        """Tell what was not told yet."""
+        """Report the repeats that have not been reported yet."""
         self._tell_older(time.monotonic())
 
     def _tell_older(self, than: float) -> None:
@@ -65,14 +65,14 @@ class Repeats(logging.Filter):
 
 
 def _kind_of(record: logging.LogRecord) -> str:
-    """What a line is about, without what differs each time."""
+    """Compute what like lines have in common, without what varies."""
     lines = record.getMessage().splitlines() or [""]
     error = record.exc_info[0].__qualname__ if record.exc_info and record.exc_info[0] else ""
     return f"{error} {_VARYING.sub('#', lines[0])}"
 
 
 def _summary(condition: _Condition) -> logging.LogRecord:
-    """The line once more, with the number of those that were left out."""
+    """Build the line once more, with the number of repeats that were left out."""
     told = condition.record
     text = (told.getMessage().splitlines() or [""])[0]
     return logging.makeLogRecord(

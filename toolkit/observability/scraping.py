@@ -1,4 +1,4 @@
-"""A port of its own for Prometheus: `/metrics`, and nothing else."""
+"""The server of metrics for Prometheus, on a port of its own: `/metrics`, and nothing else."""
 
 import asyncio
 import socket
@@ -18,10 +18,10 @@ from toolkit.contract.errors import ErrorCode, ServiceError
 
 @asynccontextmanager
 async def scraped(registry: CollectorRegistry, host: str, port: int) -> AsyncIterator[str]:
-    """Serve a registry for as long as this is entered.
+    """Serve a registry until this is left.
 
     Args:
-        registry: what is shown.
+        registry: the registry of the metrics.
         host: the address to listen on.
         port: the port; 0 picks a free one.
 
@@ -52,7 +52,7 @@ async def scraped(registry: CollectorRegistry, host: str, port: int) -> AsyncIte
         timeout_graceful_shutdown=1,
     )
     server = uvicorn.Server(config)
-    # Not `serve`, which would take the signals for itself.
+    # Not `serve`, which would install signal handlers.
     serving = asyncio.create_task(server._serve(sockets=[listener]), name="metrics")
     try:
         yield f"http://{host}:{listener.getsockname()[1]}/metrics"

@@ -1,4 +1,4 @@
-"""OpenTelemetry spans: a request, a workflow, a job, a call to a vendor; never what was said.
+"""OpenTelemetry spans of requests, workflows, jobs and vendor calls; never of their content.
 
 The extra `capability-toolkit[otel]` has what this imports. Names follow OpenTelemetry's semantic
 conventions for HTTP servers and generative AI (`gen_ai.…`).
@@ -24,7 +24,7 @@ from toolkit.server.telemetry import Exchange
 
 SERVICE = "capability-toolkit"
 
-# What a kind of operation is called there; what it makes tells pictures and speech apart.
+# The name of each kind of operation, and its type of output, which tells images and speech apart.
 _OPERATIONS: Mapping[str, tuple[str, str | None]] = {
     "text": ("chat", "text"),
     "image": ("generate_content", "image"),
@@ -34,7 +34,7 @@ _TOKENS = ("input_tokens", "output_tokens")
 
 
 class Traces(Unobserved):
-    """Makes spans of what it is told of.
+    """An observer that makes a span of each event.
 
     Whose child a job or a call is goes by ids: the nodes of a workflow share one context, in which
     no span of theirs can be the current one.
@@ -47,12 +47,12 @@ class Traces(Unobserved):
         self._under_way: dict[str, OtelSpan] = {}
 
     def close(self) -> None:
-        """Send what has not been sent."""
+        """Send all spans that have not been sent."""
         self._provider.shutdown()
 
     @contextmanager
     def request(self, exchange: Exchange) -> Iterator[None]:
-        """Around one exchange, as part of the caller's trace where it names one."""
+        """Trace one exchange, as part of the caller's trace where it names one."""
         given = {"traceparent": exchange.traceparent, "tracestate": exchange.tracestate}
         carrier = {name: value for name, value in given.items() if value is not None}
         with self._tracer.start_as_current_span(
@@ -80,7 +80,7 @@ class Traces(Unobserved):
                     _fail(span, str(exchange.status))
 
     def workflow(self, watched: Watched) -> Span:
-        """Around a workflow."""
+        """Trace a workflow."""
         return self._workflow(watched)
 
     @contextmanager
@@ -105,7 +105,7 @@ class Traces(Unobserved):
                     _fail(span, ended.error.code)
 
     def job(self, work: Work) -> Span:
-        """Around a job."""
+        """Trace a job."""
         return self._job(work)
 
     @contextmanager
@@ -120,7 +120,7 @@ class Traces(Unobserved):
                     _fail(span, work.job.error.code)
 
     def call(self, work: Work, attempt: Attempt, vendor: Vendor) -> Span:
-        """Around one call to a vendor."""
+        """Trace one call to a vendor."""
         return self._call(work, attempt, vendor)
 
     @contextmanager
@@ -160,7 +160,7 @@ class Traces(Unobserved):
         parent: OtelSpan | None = None,
         kind: SpanKind = SpanKind.INTERNAL,
     ) -> Iterator[OtelSpan]:
-        """A span that others find by its key; without a parent, a child of the current one."""
+        """Open a span that others find by its key; its parent is the current one by default."""
         context = trace.set_span_in_context(parent) if parent is not None else None
         span = self._tracer.start_span(name, context=context, kind=kind)
         if key is not None:
@@ -174,7 +174,7 @@ class Traces(Unobserved):
 
 
 def exported(endpoint: str | None) -> Traces:
-    """Traces that go to a collector, by OTLP over HTTP.
+    """Create traces that are sent to a collector, by OTLP over HTTP.
 
     Args:
         endpoint: the collector's base URL; the standard `OTEL_EXPORTER_OTLP_…` variables, or
@@ -187,7 +187,7 @@ def exported(endpoint: str | None) -> Traces:
 
 
 def _resource() -> Resource:
-    """Who sends the spans, as `OTEL_SERVICE_NAME` and its like say, or else by our own name."""
+    """Build the resource that sends the spans, named by `OTEL_SERVICE_NAME` or as the toolkit."""
     resource = Resource.create()
     if str(resource.attributes["service.name"]).startswith("unknown_service"):
         return resource.merge(Resource({"service.name": SERVICE}))
@@ -200,7 +200,7 @@ def _describe(span: OtelSpan, attributes: Mapping[str, str | int | float | bool 
 
 
 def _fail(span: OtelSpan, kind: str) -> None:
-    """Say that what a span is of failed, by a code: a message may quote what was said."""
+    """Mark a span as failed, by a code: a message may quote what was said."""
     span.set_attribute("error.type", kind)
     span.set_status(StatusCode.ERROR)
 

@@ -1,4 +1,4 @@
-"""Puts the observers of a server together, as its operator asked for them."""
+"""Setup of a server's observers, by its operator's options."""
 
 import os
 import sys
@@ -15,13 +15,13 @@ from toolkit.observability.metrics import Metrics
 from toolkit.observability.scraping import scraped
 from toolkit.server.telemetry import Exchange, RequestObserver
 
-# Set, they ask for traces as the option does (OpenTelemetry's own names).
+# If one is set, traces are sent as with the option (OpenTelemetry's own names).
 ENDPOINT_VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
 
 @dataclass(frozen=True)
 class Watching:
-    """What an operator wants to see.
+    """An operator's options for logs, metrics and traces.
 
     Attributes:
         metrics_port: where Prometheus finds `/metrics`; none for no metrics, 0 for a free one.
@@ -36,7 +36,7 @@ class Watching:
 
 
 class _Both(Observer, RequestObserver, Protocol):
-    """Watches an engine and the server over it."""
+    """An observer of an engine and of the server over it."""
 
 
 class Watch(Observers):
@@ -51,24 +51,24 @@ class Watch(Observers):
         self._about: dict[str, object] = {}
 
     def request(self, exchange: Exchange) -> AbstractContextManager[object]:
-        """Around one exchange."""
+        """Observe one exchange."""
         return together(each.request(exchange) for each in self._both)
 
     async def attach(self, engine: Engine) -> None:
-        """Take up what an engine says of itself."""
+        """Observe an engine: its version, and the state of its connections."""
         health = await engine.health()
         self._about = {"version": health.version, "sandbox": health.sandbox}
         if self._metrics is not None:
             self._metrics.lanes = engine.lanes
 
     def started(self, url: str) -> None:
-        """Tell that requests are answered."""
+        """Log that the server answers requests."""
         self._logs.tell("started", url=url, **self._about)
 
 
 @asynccontextmanager
 async def watching(asked: Watching) -> AsyncIterator[Watch]:
-    """Watch for as long as this is entered.
+    """Observe a server until this is left.
 
     Raises:
         RequestError: `INVALID_REQUEST` when traces are wanted and the extra is not installed.

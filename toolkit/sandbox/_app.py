@@ -1,4 +1,4 @@
-"""Builds the app: one mount per vendor's wire, and the controls that tests use."""
+"""The ASGI app: one mount for each vendor's wire, and the controls that tests use."""
 
 from dataclasses import asdict, fields
 
@@ -64,7 +64,7 @@ _FAULT_KINDS = {
 
 
 def build(seed: int, latency_ms: float, faults: Faults | None) -> Starlette:
-    """Make the app with an empty memory."""
+    """Build the app, with nothing remembered yet."""
     state = SandboxState(seed, latency_ms, faults)
     mounts: list[BaseRoute] = [
         Mount(VENDOR_PATHS[wire], routes=make(state)) for wire, make in _WIRES.items()

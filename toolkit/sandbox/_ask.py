@@ -1,4 +1,4 @@
-"""Reads a prompt: what is asked for, about what, in which form, and from which text."""
+"""The parser of prompts: their topic, the form and length asked for, and the text to work from."""
 
 import json
 import re
@@ -69,13 +69,13 @@ _FORM_WORDS = frozenset(_FORM_TEXT.split())
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What a prompt wants.
+    """A parsed prompt.
 
     Attributes:
         topic: the words it is about.
         objective: the instruction itself, source text left out.
-        source: the text it hands over to work from, possibly empty.
-        at_most: whether `words` is a limit and not the length itself.
+        source: the text in it to work from, possibly empty.
+        at_most: true if `words` is a limit and not the length itself.
         language: the code of the language to answer in.
     """
 
@@ -94,7 +94,7 @@ class Ask:
 
 
 def read(system: str, user: str) -> Ask:
-    """Read a prompt; the user's words count before the system's."""
+    """Parse a prompt; the user's words count before the system's."""
     instruction, source = split_prompt(user)
     form = f"{instruction}\n{system}"
     objective = _labelled(user) or instruction.strip() or user.strip()
@@ -133,7 +133,7 @@ def _labelled(text: str) -> str:
 
 
 def split_prompt(user: str) -> tuple[str, str]:
-    """Part a prompt into its instruction and the text it hands over."""
+    """Split a prompt into its instruction and the text that it contains to work from."""
     instruction: list[str] = []
     source: list[str] = []
     blocks = [one for one in re.split(r"\n\s*\n", _FENCE.sub("\n\n", user)) if one.strip()]
@@ -155,7 +155,7 @@ def split_prompt(user: str) -> tuple[str, str]:
 
 
 def topic_of(objective: str, source: str = "") -> str:
-    """The few words that an objective is about."""
+    """Extract the few words that an objective is about."""
     objective = _LENGTH.sub(" ", objective).strip(" ,:;")
     tries = (
         *(pattern.search(objective) for pattern in _ABOUT),
@@ -180,7 +180,7 @@ def topic_of(objective: str, source: str = "") -> str:
 
 
 def find_schema(text: str) -> tuple[dict[str, Any] | None, str]:
-    """The first JSON schema written in a prompt, and the prompt without it."""
+    """Find the first JSON schema in a prompt; return it, and the prompt without it."""
     decoder = json.JSONDecoder()
     for match in re.finditer(r"\{", text):
         try:
@@ -193,12 +193,12 @@ def find_schema(text: str) -> tuple[dict[str, Any] | None, str]:
 
 
 def is_schema(value: dict[str, Any]) -> bool:
-    """Whether a JSON object reads as a JSON schema."""
+    """Tell whether a JSON object looks like a JSON schema."""
     return any(isinstance(value.get(name), dict) for name in ("properties", "$defs")) or (
         "type" in value and "items" in value
     )
 
 
 def wants_json(text: str) -> bool:
-    """Whether a prompt asks for JSON and nothing else."""
+    """Tell whether a prompt asks for JSON and nothing else."""
     return bool(re.search(r"\bjson\b", text, re.I))

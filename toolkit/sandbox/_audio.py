@@ -1,4 +1,4 @@
-"""Reads the kind and length of a recording from its header: WAV, MP3 and M4A."""
+"""The format and length of a recording, read from its header: WAV, MP3 and M4A."""
 
 import io
 import struct
@@ -15,7 +15,7 @@ _RATES = {3: (44100, 48000, 32000), 2: (22050, 24000, 16000), 0: (11025, 12000, 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A recording's kind and length."""
+    """The format and length of a recording."""
 
     form: str
     seconds: float
@@ -34,7 +34,7 @@ class Frame:
 
 
 def measure(data: bytes) -> Recording | None:
-    """What a file is, or none if it is no recording that the vendor takes."""
+    """Read a file's format and length; return None if it is no recording that the vendor takes."""
     if data[:4] == b"RIFF" and data[8:12] == b"WAVE":
         return _wav(data)
     if data[4:8] == b"ftyp":
@@ -63,7 +63,7 @@ def _m4a(data: bytes) -> Recording | None:
 
 
 def mp3_frames(data: bytes) -> Iterator[Frame]:
-    """The frames of an MP3 file, an ID3 tag before them skipped."""
+    """Yield the frames of an MP3 file, skipping an ID3 tag before them."""
     place = 0
     if data[:3] == b"ID3" and len(data) >= 10:
         place = 10 + sum((data[6 + i] & 0x7F) << (7 * (3 - i)) for i in range(4))

@@ -11,7 +11,7 @@ Point = tuple[float, float]
 
 
 class Canvas:
-    """One picture in the making; x runs right and y down, both from 0 to 1."""
+    """A picture that is being drawn; x runs right and y down, both from 0 to 1."""
 
     def __init__(self, width: int, height: int) -> None:
         self._size = (width, height)
@@ -25,7 +25,7 @@ class Canvas:
         return [(x * self.w, y * self.h) for x, y in points]
 
     def gradient(self, colors: Sequence[Color], top: float, bottom: float) -> None:
-        """A vertical gradient between two heights; the last colour goes on below."""
+        """Draw a vertical gradient between two heights; the last colour goes on below."""
         first, last = int(top * self.h), max(1, int(bottom * self.h))
         column = Image.new("RGB", (1, last - first))
         steps = len(colors) - 1
@@ -38,7 +38,7 @@ class Canvas:
             self._draw.rectangle((0, last, self.w, self.h), fill=colors[-1])
 
     def glow(self, x: float, y: float, radius: float, color: Color, strength: float) -> None:
-        """A soft light around a point."""
+        """Draw a soft light around a point."""
         side = max(2, int(radius * self.unit * 2))
         mask = Image.radial_gradient("L").resize((side, side))
         mask = mask.point(
@@ -48,7 +48,7 @@ class Canvas:
         self._image.paste(Image.new("RGB", (side, side), color), (left, top), mask)
 
     def disc(self, x: float, y: float, radius: float, color: Color, alpha: float = 1.0) -> None:
-        """A circle."""
+        """Draw a filled circle."""
         r, cx, cy = radius * self.unit, x * self.w, y * self.h
         box = (cx - r, cy - r, cx + r, cy + r)
         if alpha >= 1:
@@ -59,16 +59,16 @@ class Canvas:
         self._image.paste(Image.new("RGB", self._image.size, color), (0, 0), mask)
 
     def shape(self, points: Sequence[Point], color: Color) -> None:
-        """A filled polygon."""
+        """Draw a filled polygon."""
         self._draw.polygon(self._at(points), fill=color)
 
     def line(self, points: Sequence[Point], color: Color, width: float) -> None:
-        """A stroke; `width` is a share of the shorter side."""
+        """Draw a line; `width` is a share of the shorter side."""
         pixels = max(1, round(width * self.unit))
         self._draw.line(self._at(points), fill=color, width=pixels, joint="curve")
 
     def veil(self, points: Sequence[Point], color: Color, alpha: float, blur: float) -> None:
-        """A translucent polygon with a soft edge, drawn small and blown up."""
+        """Draw a translucent polygon with a soft edge: drawn small, then enlarged."""
         w, h = max(2, self.w // 4), max(2, self.h // 4)
         mask = Image.new("L", (w, h))
         area = [(x * w, y * h) for x, y in points]
@@ -77,7 +77,7 @@ class Canvas:
         self._image.paste(Image.new("RGB", self._image.size, color), (0, 0), mask)
 
     def land(self, line: Callable[[float], float], color: Color, *, lighter: Color) -> None:
-        """Everything under a line, lighter along its upper edge."""
+        """Fill everything under a line, lighter along its upper edge."""
         step = max(2, self.w // 320)
         top = [(x, line(x / self.w) * self.h) for x in range(0, self.w + step, step)]
         mask = Image.new("L", (self.w, self.h))
@@ -91,7 +91,7 @@ class Canvas:
         self._image.paste(column.resize((self.w, self.h)), (0, 0), mask)
 
     def mirrored(self, horizon: float, share: float, tint: Color) -> None:
-        """What stands above a horizon, mirrored and dimmed below it: still water."""
+        """Draw the reflection of all above a horizon, dimmed, below it: still water."""
         y = int(horizon * self.h)
         depth = self.h - y
         above = self._image.crop((0, max(0, y - depth), self.w, y))
@@ -105,13 +105,13 @@ class Canvas:
         self._image.paste(Image.composite(plain, flipped, fade), (0, y))
 
     def tinted(self, palette: Palette, color: Color) -> Palette:
-        """The palette with its land drawn towards a colour."""
+        """Return the palette with its land mixed with a colour."""
         far = mix(palette.far, color, 0.6)
         dark = mix(color, (10, 18, 26), 0.86 if palette.time == "night" else 0.62)
         return replace(palette, far=far, near=dark)
 
     def finish(self) -> Image.Image:
-        """The picture at its own size, its corners a little darker."""
+        """Return the picture at its own size, its corners a little darker."""
         image = self._image
         if self._scale > 1:
             image = image.resize(self._size, Image.Resampling.BOX)

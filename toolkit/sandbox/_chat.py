@@ -1,4 +1,4 @@
-"""The chat that the OpenAI-shaped wires share: messages in, text, usage and chunks out."""
+"""The chat that the wires of text models share: messages in; text, usage and chunks out."""
 
 import json
 import math
@@ -10,14 +10,14 @@ from typing import Any
 from toolkit.sandbox import _ask, _writer
 from toolkit.sandbox._schema import Filler
 
-# Pieces as tokenizers cut them: runs of letters, of digits, of white space, and what is neither.
+# Pieces as tokenizers split them: runs of letters, digits or white space, and other characters.
 _PIECES = re.compile(r"[A-Za-z]+|[0-9]+|\s+|[!-/:-@\[-`{-~]|[^\x00-\x7f]{1,4}|.", re.S)
 _LETTERS, _DIGITS, _BYTES = 5, 2, 2.5  # of a token
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One message of a conversation, its parts joined."""
+    """A message of a conversation, its parts joined."""
 
     role: str
     text: str
@@ -25,7 +25,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the simulated model says."""
+    """A reply of the simulated model."""
 
     text: str
     reasoning: str
@@ -36,7 +36,7 @@ class Reply:
 
 
 def tokens(text: str) -> int:
-    """How many tokens a text is: as dense as the vendors' tokenizers are, script by script.
+    """Count the tokens of a text, as densely as the vendors' tokenizers do, script by script.
 
     Nothing here knows what an engine expects, so that no estimate is right by agreement.
     """
@@ -54,7 +54,7 @@ def _tokens_of(piece: str) -> int:
 
 
 def cut_to(text: str, limit: int) -> str:
-    """The beginning of a text that is at most so many tokens."""
+    """Return the beginning of a text that has at most so many tokens."""
     kept: list[str] = []
     for piece in _PIECES.findall(text):
         took = _tokens_of(piece)
@@ -66,7 +66,7 @@ def cut_to(text: str, limit: int) -> str:
 
 
 def text_of(content: object) -> str:
-    """The text of a message's content, be it a string or a list of parts."""
+    """Extract the text of a message's content, which is a string or a list of parts."""
     if isinstance(content, str):
         return content
     if isinstance(content, list):
@@ -76,7 +76,7 @@ def text_of(content: object) -> str:
 
 
 def turns_of(messages: Iterable[dict[str, Any]]) -> list[Turn]:
-    """The conversation, in plain form."""
+    """Parse the messages of a conversation."""
     return [Turn(str(one.get("role", "")), text_of(one.get("content"))) for one in messages]
 
 
@@ -88,7 +88,7 @@ def respond(
     max_tokens: int | None = None,
     reasoning_tokens: int = 0,
 ) -> Reply:
-    """Answer a conversation, cut where the token limit cuts it."""
+    """Generate a reply to a conversation, truncated at the token limit."""
     system = "\n".join(turn.text for turn in turns if turn.role in ("system", "developer"))
     user = "\n\n".join(turn.text for turn in turns if turn.role in ("user", "tool")) or system
     found = schema
@@ -129,18 +129,18 @@ def _limit(text: str, ask: _ask.Ask, prompt: int, reasoning: int, limit: int | N
 
 
 def pieces(text: str) -> Iterator[str]:
-    """A text in the small steps in which a stream brings it."""
+    """Yield a text in small pieces, as a stream sends it."""
     step = 24
     for start in range(0, len(text), step):
         yield text[start : start + step]
 
 
 def event(data: object) -> str:
-    """One server-sent event."""
+    """Format a server-sent event."""
     body = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
     return f"data: {body}\n\n"
 
 
 def named_event(name: str, data: dict[str, Any]) -> str:
-    """A server-sent event with a name, which its data repeats as `type`."""
+    """Format a server-sent event with a name, which its data repeats as `type`."""
     return f"event: {name}\n{event({'type': name, **data})}"

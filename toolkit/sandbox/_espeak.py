@@ -17,7 +17,7 @@ _CALLBACK = ctypes.CFUNCTYPE(
 
 
 def say(text: str, variant: str, speed: float, pitch: int) -> tuple[bytes, int] | None:
-    """The 16-bit mono samples of a text and their rate; none without the library.
+    """Return the 16-bit mono samples of a spoken text and their rate; None without the library.
 
     The library's voice flutters on from one text to the next, even past its own restart: only a
     process of its own gives the same bytes for the same text. It also keeps a crash of C code out

@@ -1,4 +1,4 @@
-"""Reads and writes in languages other than English, from sentences that are data."""
+"""Parsing and writing of languages other than English, from sentences that are data."""
 
 import re
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _SENTENCE = re.compile(r"[^.!?。！？؟।\n]+[.!?。！？؟।]")
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What a request in another language says of the answer's form."""
+    """The form that a request in another language asks for."""
 
     words: int | None = None
     sentences: int | None = None
@@ -32,7 +32,7 @@ def count_words(text: str) -> int:
 
 
 def read_form(text: str, code: str) -> Form:
-    """Read how long an answer is to be, as a request in its own language says it."""
+    """Parse how long an answer is to be from a request in its own language."""
     language = languages().get(code)
     if language is None:
         return Form()
@@ -54,7 +54,7 @@ def _number(language: Language, unit: str, text: str) -> int | None:
 
 
 def read_topic(objective: str, code: str) -> str:
-    """The few words that a request in another language is about; empty if it does not say so."""
+    """Parse the few words that a request in another language is about; empty if it has none."""
     language = languages().get(code)
     for pattern in language.about if language else ():
         match = re.search(
@@ -67,7 +67,7 @@ def read_topic(objective: str, code: str) -> str:
 
 
 def _trimmed(piece: str, language: Language | None) -> str:
-    """A topic without the words around it that name the language or the form."""
+    """Trim the words that name the language or the form from a topic."""
     names = "|".join(map(re.escape, language.names)) if language else ""
     piece = re.sub(rf"\s(?:auf|en|in|em|op|на)\s+(?:{names})\b.*", "", piece, flags=re.I)
     kept = piece.split() if language is None or language.spaced else [piece.strip()]
@@ -79,7 +79,7 @@ def _trimmed(piece: str, language: Language | None) -> str:
 
 
 def sentences_in(code: str, topic: str, source: str) -> list[str]:
-    """Sentences to write from: a text that is handed over in the language, else ours."""
+    """Select the sentences to write from: those of a given text in the language, else ours."""
     handed = [match.group().strip() for match in _SENTENCE.finditer(source)]
     ours = [one.format(topic=topic) for one in languages()[code].sentences]
     ours = [one[:1].upper() + one[1:] for one in ours]
@@ -87,24 +87,24 @@ def sentences_in(code: str, topic: str, source: str) -> list[str]:
 
 
 def title_in(code: str, topic: str) -> str:
-    """A title: the topic, and a short promise."""
+    """Write a title: the topic, and a short promise."""
     language = languages()[code]
     colon = ": " if language.spaced else "："
     return f"{topic[:1].upper()}{topic[1:]}{colon}{language.headline}"
 
 
 def join_in(code: str, sentences: list[str]) -> str:
-    """Sentences as one text, with the spaces that the language has."""
+    """Join sentences to one text, with spaces if the language has them."""
     return (" " if languages()[code].spaced else "").join(sentences)
 
 
 def take(sentences: list[str], number: int) -> list[str]:
-    """So many sentences, from the first on again where there are not enough."""
+    """Take so many sentences, starting over where there are not enough."""
     return list(islice(cycle(sentences), number))
 
 
 def exactly_in(code: str, sentences: list[str], number: int) -> str:
-    """A text of exactly so many words, in whole sentences."""
+    """Write a text of exactly so many words, in whole sentences."""
     chosen: list[str] = []
     left, added = number, True
     while added and left:
@@ -125,7 +125,7 @@ def exactly_in(code: str, sentences: list[str], number: int) -> str:
 
 
 def within_in(code: str, sentences: list[str], limit: int) -> str:
-    """Whole sentences, as many as fit in so many words."""
+    """Write whole sentences, as many as fit in so many words."""
     chosen: list[str] = []
     for sentence in sentences[:6]:
         if count_words(join_in(code, [*chosen, sentence])) <= limit:

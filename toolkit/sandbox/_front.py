@@ -1,4 +1,4 @@
-"""The front door of the cloud: logs each call, plays scripted faults, adds the ids of requests."""
+"""The middleware of the cloud: logs each call, applies scripted faults, adds request ids."""
 
 import asyncio
 import hashlib
@@ -17,7 +17,7 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 
-# The header of a request's id, where a vendor does not call it as most do.
+# The header of a request's id, for vendors that do not use the usual one.
 _REQUEST_ID = {"anthropic": b"request-id", "elevenlabs": b"request-id"}
 HANG_S = 24 * 3600.0
 DRIPS = 20
@@ -31,7 +31,7 @@ class FrontDoor:
         self._state = state
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        """Answer one request, or pass on what is no vendor's."""
+        """Answer one request, or pass on one that is for no vendor."""
         vendor = _vendor(scope)
         if vendor is None:
             await self._app(scope, receive, send)
@@ -71,7 +71,7 @@ class FrontDoor:
         return call
 
     async def _play(self, fault: Fault, weather: Weather, call: Call, send: Send) -> None:
-        """Answer as the fault says, in the vendor's own words unless it has its own."""
+        """Send a fault's answer, in the vendor's own format unless the fault has a body."""
         status = 200 if fault.status is None else fault.status
         if fault.refuse_key:
             status = 401
@@ -160,7 +160,7 @@ def _replay(body: bytes, receive: Receive) -> Receive:
 
 
 async def _mangled(fault: Fault, held: "_Held", call: Call, send: Send) -> None:
-    """Send a vendor's own answer, spoilt."""
+    """Send a vendor's own answer, mangled."""
     body = held.body
     if fault.mangle == "truncate":
         body = body[: len(body) // 2]
@@ -180,7 +180,7 @@ async def _mangled(fault: Fault, held: "_Held", call: Call, send: Send) -> None:
 
 
 class _Held:
-    """An answer that is kept back until it is whole."""
+    """A buffer that holds an answer back until it is complete."""
 
     def __init__(self) -> None:
         self.status = 200
@@ -188,7 +188,7 @@ class _Held:
         self.body = b""
 
     async def __call__(self, message: Message) -> None:
-        """Take a part of it."""
+        """Add a part of it."""
         if message["type"] == "http.response.start":
             self.status, self.headers = int(message["status"]), list(message["headers"])
         else:

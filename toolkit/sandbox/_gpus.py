@@ -8,7 +8,7 @@ DATA_CENTERS = ("EU-RO-1", "EU-CZ-1", "EU-NL-1", "US-KS-2", "US-GA-1", "US-TX-3"
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """One kind of GPU; prices are US dollars per hour."""
+    """A kind of GPU; prices are US dollars per hour."""
 
     id: str
     pool: str
@@ -35,7 +35,7 @@ POOLS = tuple(dict.fromkeys(gpu.pool for gpu in GPUS))
 
 
 def catalog() -> list[dict[str, Any]]:
-    """The catalogue as the wire shows it."""
+    """Build the catalogue as the wire shows it."""
     return [
         {
             "id": gpu.id,

@@ -1,4 +1,4 @@
-"""Which language a prompt asks for: the one that it names, else the one that it is written in."""
+"""Detection of the language that a prompt asks for: the one it names, else its own."""
 
 import re
 import tomllib
@@ -12,20 +12,20 @@ _ENGLISH_WORDS = (
     "the of and to in is a an for on with that it as are be by this write about what how why from"
 )
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
-# What may follow `in German` where the language of the answer is meant, and not of a cuisine.
+# The text that may follow `in German` where it means the language of the answer.
 _AFTER = r"(?=\s*(?:[.,;:!?)\"”\n]|$|\b(?:language|only|please|and|with|for|about|on|und|über)\b))"
 _BEFORE = r"(?:in|into|auf|en|em|in het|op z'n|на|in lingua|using)"
 _LABEL = r"\b(?:language|lang|sprache|langue|idioma|lingua|taal)\b"
-_SHARE = 0.25  # of the letters that are of a script, for a text to be written in it
+_SHARE = 0.25  # the least share of letters of a script, for a text to be in it
 
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """One language: how it is known, and what is written in it.
+    """A language: how it is recognized, and what is written in it.
 
     Attributes:
         code: such as `de`.
-        names: by which it is asked for.
+        names: those by which it is asked for.
         words: frequent ones, by which a text is known; for those of the Latin script.
         script: the range of characters that it alone is written in; empty for the Latin script.
         spaced: whether words stand between spaces; characters are counted where they do not.
@@ -52,7 +52,7 @@ class Language:
 
 @cache
 def languages() -> dict[str, Language]:
-    """Read the languages other than English, by their codes."""
+    """Load the languages other than English, by their codes."""
     text = files(__package__).joinpath("languages.toml").read_text(encoding="utf-8")
     return {code: _language(code, row) for code, row in tomllib.loads(text).items()}
 
@@ -85,7 +85,7 @@ def detect_language(system: str, user: str, objective: str) -> str:
 
 
 def _named(text: str) -> str:
-    """The language that a text asks for by name or by code; empty if it asks for none."""
+    """Find the language that a text asks for by name or code; empty if it asks for none."""
     found: list[tuple[int, str]] = []
     for code, names in (*((c, one.names) for c, one in languages().items()), ("en", ("english",))):
         choice = "|".join(re.escape(name) for name in names)
@@ -101,7 +101,7 @@ def _named(text: str) -> str:
 
 
 def written_in(text: str) -> str:
-    """The language that a text is written in; empty if too little tells."""
+    """Detect the language that a text is written in; empty if too little tells."""
     letters = [char for char in text if char.isalpha()]
     for code in ("ja", "ko", "zh", "ar", "hi", "ru"):  # Japanese has Chinese characters, too
         script = languages()[code].script

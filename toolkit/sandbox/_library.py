@@ -1,4 +1,4 @@
-"""The sandbox's own small encyclopedia: loads the articles, finds them by title and by words."""
+"""The sandbox's own small encyclopedia: loads articles, and finds them by title and words."""
 
 import re
 import tomllib
@@ -12,7 +12,7 @@ from toolkit.sandbox._text import content_words, stem, stems
 
 @dataclass(frozen=True, slots=True)
 class Article:
-    """One article; a disambiguation page lists titles in `points_to`."""
+    """An article; a disambiguation page lists titles in `points_to`."""
 
     title: str
     description: str
@@ -23,12 +23,12 @@ class Article:
 
     @property
     def key(self) -> str:
-        """The title as it stands in an address."""
+        """The title as it stands in a URL."""
         return self.title.replace(" ", "_")
 
     @property
     def page_id(self) -> int:
-        """A stable number."""
+        """A stable number for the page."""
         return 1000 + crc32(self.title.encode()) % 9_000_000
 
     @property
@@ -41,7 +41,7 @@ class Article:
 
 @lru_cache(maxsize=1)
 def articles() -> tuple[Article, ...]:
-    """All articles, by title."""
+    """Load all articles, by title."""
     folder = resources.files("toolkit.sandbox") / "articles"
     found = []
     for entry in folder.iterdir():
@@ -64,13 +64,13 @@ def articles() -> tuple[Article, ...]:
 
 
 def plain(title: str) -> str:
-    """A title without underscores, case and double spaces, for comparing."""
+    """Normalize a title for comparison: no underscores, case or double spaces."""
     return " ".join(title.replace("_", " ").split()).casefold()
 
 
 @lru_cache(maxsize=1)
 def titles() -> dict[str, tuple[Article, bool]]:
-    """Articles by plain title and alias, and whether that name redirects."""
+    """Index articles by normalized title and alias, with whether that name redirects."""
     names: dict[str, tuple[Article, bool]] = {}
     for article in articles():
         for alias in article.aliases:
@@ -93,7 +93,7 @@ def _index() -> tuple[tuple[Article, frozenset[str], dict[str, int]], ...]:
 
 
 def search(query: str, limit: int) -> list[Article]:
-    """Articles for a query: an exact title, then words in titles, then words in the text."""
+    """Search articles: by an exact title, then by words in titles, then by words in the text."""
     exact = titles().get(plain(query))
     wanted = stems(query)
     scored: list[tuple[float, str, Article]] = []
@@ -109,7 +109,7 @@ def search(query: str, limit: int) -> list[Article]:
 
 
 def look_up(topic: str) -> str:
-    """What the library knows of a topic; empty unless a title clearly matches."""
+    """Look up the text on a topic; empty unless a title clearly matches."""
     for name in _names(topic):
         found = titles().get(name)
         if found and not found[0].disambiguation:

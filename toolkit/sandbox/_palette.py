@@ -1,4 +1,4 @@
-"""Colours for a picture: from the prompt's time of day, its colour words and its hash."""
+"""Colours for a picture, from the prompt's time of day, its colour words and its hash."""
 
 import random
 import re
@@ -46,7 +46,7 @@ _TIMES = {
 
 @dataclass(frozen=True, slots=True)
 class Palette:
-    """The colours that one picture is drawn in."""
+    """The colours that a picture is drawn in."""
 
     time: str
     sky: tuple[Color, Color, Color]
@@ -57,13 +57,13 @@ class Palette:
 
 
 def mix(one: Color, other: Color, share: float) -> Color:
-    """A colour between two: `share` 0 is the first, 1 the second."""
+    """Mix two colours: `share` 0 gives the first, 1 the second."""
     blended = [round(a + (b - a) * share) for a, b in zip(one, other, strict=True)]
     return blended[0], blended[1], blended[2]
 
 
 def choose(prompt: str, chance: random.Random) -> Palette:
-    """The palette for a prompt."""
+    """Choose the palette for a prompt."""
     text = prompt.lower()
     named = [_WORDS[word] for word in re.findall(r"[a-z]+", text) if word in _WORDS]
     time = next((t for t, words in _TIMES.items() if re.search(rf"\b(?:{words})", text)), None)

@@ -1,4 +1,4 @@
-"""Draws a picture for a prompt: sky, light, layered land or sea, and the scene's own objects."""
+"""Pictures drawn for a prompt: sky, light, layered land or sea, and the scene's own objects."""
 
 import io
 import math
@@ -31,7 +31,7 @@ _SCENES = (
 def draw(
     prompt: str, *, width: int = 1024, height: int = 1024, steps: int = 25, seed: int = 0
 ) -> bytes:
-    """A PNG that depends on the arguments alone."""
+    """Draw a PNG that depends on the arguments alone."""
     chance = random.Random(f"{seed}|{prompt.strip().lower()}")  # noqa: S311 - not for secrets
     palette = choose(prompt, chance)
     canvas = Canvas(width, height)
@@ -80,7 +80,7 @@ def _ridges(
     bottom: float,
     rough: float,
 ) -> None:
-    """Layers of land, paler with distance, each with a rougher line than the one behind."""
+    """Draw layers of land, paler with distance, each smoother than the one before it."""
     for layer in range(layers):
         share = (layer + 1) / layers
         level = top + (bottom - top) * share
@@ -92,7 +92,7 @@ def _ridges(
 def ridge_line(
     chance: random.Random, level: float, rough: float, octaves: int
 ) -> Callable[[float], float]:
-    """The height of a ridge across the picture: a few sine waves of falling size."""
+    """Make the height of a ridge across the picture: a few sine waves of falling size."""
     waves = [
         (rough / 1.9**k, chance.uniform(0.8, 1.3) * 1.9**k, chance.uniform(0, math.tau))
         for k in range(octaves)

@@ -1,4 +1,4 @@
-"""Plans a small graph of capabilities, for a prompt whose schema asks for nodes."""
+"""Planning of a small graph of capabilities, for a prompt whose schema asks for nodes."""
 
 import json
 import re
@@ -14,7 +14,7 @@ _CARD = re.compile(r"\b(?:card|layout|poster|cover|social)\b", re.I)
 
 
 def nodes(ask: Ask, prompt: str, options: list[str]) -> list[dict[str, Any]]:
-    """Nodes in order, each from a capability that the schema or the prompt offers."""
+    """Plan nodes in order, each with a capability that the schema or the prompt offers."""
     offered = [str(one) for one in options] or list(dict.fromkeys(_NAMED.findall(prompt)))
     planned: list[dict[str, Any]] = []
 
@@ -46,7 +46,7 @@ def nodes(ask: Ask, prompt: str, options: list[str]) -> list[dict[str, Any]]:
 
 
 def merge(blank: Any, node: dict[str, Any]) -> Any:
-    """A node in the schema's shape: the plan's values over those filled in."""
+    """Put a node into the schema's shape: the plan's values replace those filled in."""
     if not isinstance(blank, dict):
         return blank
     merged = dict(blank)

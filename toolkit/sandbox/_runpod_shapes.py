@@ -1,4 +1,4 @@
-"""What RunPod's management wire takes and answers: the fields of each kind, and its records."""
+"""The shapes of RunPod's management wire: the fields of each kind, and its records."""
 
 from collections.abc import Mapping
 
@@ -80,7 +80,7 @@ LISTS = {
     "network-volumes": "networkVolumes",
     "pods": "pods",
 }
-# The actions that a pod takes as it stands, and the status that each leads to.
+# The actions that a pod allows by its status, and the status after each.
 ACTIONS: dict[str, tuple[str, ...]] = {
     "PROVISIONING": ("stop", "terminate"),
     "STARTING": ("stop", "terminate"),
@@ -122,7 +122,7 @@ def describe_endpoint(
 def describe_pod(
     identity: str, body: JsonObject, template: JsonObject, data_center: str, cost: float
 ) -> JsonObject:
-    """Describe a pod that was just asked for."""
+    """Describe a new pod."""
     pod = {
         **_container(body, template),
         "id": identity,
@@ -148,7 +148,7 @@ def describe_pod(
 
 
 def set_status(pod: JsonObject, status: str) -> JsonObject:
-    """Have a pod stand otherwise, with the actions that it takes then."""
+    """Set a pod's status, and the actions that it allows."""
     pod |= {"status": status, "actions": list(ACTIONS[status])}
     pod["startedAt"] = CREATED_AT if status == "RUNNING" else None
     pod["runtime"] = {"uptime": 1, "gpus": [], "ports": []} if status == "RUNNING" else None
@@ -156,7 +156,7 @@ def set_status(pod: JsonObject, status: str) -> JsonObject:
 
 
 def move_on(pod: JsonObject) -> JsonObject:
-    """Have a pod come up by a step, as it does while it is watched."""
+    """Advance a pod that is starting by one step, as it does while it is watched."""
     status = pod["status"]
     return set_status(pod, NEXT_STATUS[status]) if status in NEXT_STATUS else pod
 
@@ -183,7 +183,7 @@ def describe_volume(identity: str, body: JsonObject) -> JsonObject:
 
 
 def _container(body: JsonObject, template: JsonObject) -> JsonObject:
-    """The container settings of a request over those of a template; `env` is merged by key."""
+    """Merge the container settings of a request over a template's; `env` is merged by key."""
     given = [{k: one[k] for k in CONTAINER if one.get(k) is not None} for one in (template, body)]
     env = {**(template.get("env") or {}), **(body.get("env") or {})}
     return {**_BARE, **given[0], **given[1], "env": env}

@@ -1,4 +1,4 @@
-"""Fills a JSON schema with values drawn from a prompt, so that the reply is valid and sensible."""
+"""A filler of JSON schemas with values from a prompt, so that replies are valid and sensible."""
 
 import re
 from typing import Any
@@ -18,7 +18,7 @@ _MAX_DEPTH = 24
 
 
 class Filler:
-    """Answers one prompt in the shape of one schema."""
+    """A filler of one schema for one prompt."""
 
     def __init__(self, schema: Schema, ask: Ask, prompt: str) -> None:
         self._root = schema
@@ -27,7 +27,7 @@ class Filler:
         self._sentences = _writer.material(ask)
 
     def fill(self) -> Any:
-        """The whole reply."""
+        """Return the whole reply."""
         return self._value(self._root, "", 0, 0)
 
     def _resolve(self, schema: Schema) -> Schema:
@@ -117,7 +117,7 @@ class Filler:
         return [self._value(item, name, place, depth + 1) for place in range(number)]
 
     def _coverage(self) -> float:
-        """How much of the objective comes back in the rest of the prompt: a reviewer's measure."""
+        """Measure how much of the objective comes back in the rest of the prompt."""
         wanted = stems(self._ask.topic)
         rest = stems(self._prompt.replace(self._ask.objective, " "))
         return len(wanted & rest) / len(wanted) if wanted and rest else 1.0
@@ -208,7 +208,7 @@ def _clip(text: str, high: int, low: int) -> str:
 
 
 def _matching(pattern: str, topic: str, index: int) -> str:
-    """A string for a pattern, tried among usual forms; the plainest one if none fits."""
+    """Return a string that matches a pattern, from among usual forms, or the plainest one."""
     slug = re.sub(r"[^a-z0-9]+", "-", topic.lower()).strip("-") or "item"
     under = slug.replace("-", "_")
     usual = [

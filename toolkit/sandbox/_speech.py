@@ -1,4 +1,4 @@
-"""Speaks a text: a melodic murmur of syllable tones, or real speech where espeak is installed."""
+"""Synthesized speech: a murmur of syllable tones, or real speech where espeak is installed."""
 
 import io
 import math
@@ -19,7 +19,7 @@ _SYLLABLE = re.compile(r"[^aeiouyAEIOUY\W]*[aeiouyAEIOUY]+|[^aeiouyAEIOUY\W]+|\d
 
 @dataclass(frozen=True, slots=True)
 class Voicing:
-    """Who speaks, how, and into which format."""
+    """The voice, speed, pitch and format of speech."""
 
     voice_id: str
     speed: float = 1.0
@@ -32,7 +32,7 @@ class Voicing:
 
 
 def speak(text: str, voicing: Voicing) -> tuple[bytes, int]:
-    """The audio of a text, and its length in milliseconds."""
+    """Return the audio of a text, and its length in milliseconds."""
     spoken = _espeak.say(text, _variant(voicing.voice_id), voicing.speed, voicing.pitch)
     if spoken is None:
         pcm, rate = _murmur(text, voicing), voicing.sample_rate
@@ -72,7 +72,7 @@ def _sounds_male(voice_id: str) -> bool:
 
 
 def _variant(voice_id: str) -> str:
-    """One of espeak's own voices for a voice id."""
+    """Choose one of espeak's own voices for a voice id."""
     kind, number = ("m", 6) if _sounds_male(voice_id) else ("f", 4)
     return f"{kind}{1 + crc32(voice_id.encode()) % number}"
 
@@ -84,7 +84,7 @@ def _base_pitch(voice_id: str) -> float:
 
 @lru_cache(maxsize=1024)
 def _tone(pitch: float, seconds: float, rate: int, gain: float) -> bytes:
-    """One syllable: three soft harmonics that glide down a little, faded in and out."""
+    """Synthesize one syllable: three soft, slightly falling harmonics, faded in and out."""
     number = round(seconds * rate)
     fade = max(1, min(number // 3, round(0.025 * rate)))
     turn = 2 * math.pi * pitch / rate
@@ -112,7 +112,7 @@ def _double(pcm: bytes) -> bytes:
 
 
 def _mp3(pcm: bytes, rate: int, voicing: Voicing) -> bytes:
-    import lameenc  # only those who speak need it
+    import lameenc  # imported only where it is needed
 
     encoder = lameenc.Encoder()
     encoder.silence()

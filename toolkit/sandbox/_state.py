@@ -1,4 +1,4 @@
-"""What one vendor cloud remembers: its seed, faults and each vendor's records."""
+"""The state of one vendor cloud: its seed, faults and each vendor's records."""
 
 import hashlib
 import time
@@ -16,7 +16,7 @@ EPOCH = 1_795_132_800  # 2026-11-20: time stamps derive from it, so that bytes r
 
 
 class SandboxState:
-    """The memory of one app: shared by its routes, open to tests as `app.state.sandbox`."""
+    """The state of one app, shared by its routes, and open to tests as `app.state.sandbox`."""
 
     def __init__(self, seed: int, latency_ms: float, faults: Faults | None = None) -> None:
         self.seed = seed
@@ -27,18 +27,18 @@ class SandboxState:
         self._shelves: dict[type, object] = {}
 
     def digest(self, *parts: object) -> str:
-        """Hexadecimal digits that depend on the seed and `parts` alone."""
+        """Compute a hexadecimal digest of the seed and `parts` alone."""
         text = "\x1f".join(str(part) for part in (self.seed, *parts))
         return hashlib.sha256(text.encode()).hexdigest()
 
     def fresh(self, *parts: object) -> str:
-        """Like `digest`, but another value each time the same parts come again."""
+        """Compute a digest that differs each time the same parts come again."""
         key = self.digest(*parts)
         self._seen[key] += 1
         return self.digest(key, self._seen[key])
 
     def shelf(self, kind: type[T]) -> T:
-        """A vendor's own records: one instance of `kind`, made when first asked for."""
+        """Return a vendor's own records: one instance of `kind`, created at the first call."""
         found = self._shelves.get(kind)
         if not isinstance(found, kind):
             found = kind()
@@ -47,7 +47,7 @@ class SandboxState:
 
     @property
     def calls(self) -> list[Call]:
-        """The log of every request that reached a vendor."""
+        """The log of all requests that reached a vendor."""
         return self.faults.calls
 
 
@@ -59,13 +59,13 @@ def bill(request: Request) -> None:
 
 
 def price_factor(request: Request) -> float:
-    """What the prices that an answer states are to be multiplied by."""
+    """Return the factor for the prices that an answer states."""
     factor: float = request.scope.get("sandbox_price_factor", 1.0)
     return factor
 
 
 def request_digest(request: Request) -> str:
-    """The digest of the request being answered: the root of every id in its reply."""
+    """Return the digest of the current request, from which every id in its reply is made."""
     call = request.scope["sandbox_call"]
     assert isinstance(call, Call)  # noqa: S101 - the front door always puts it there
     return call.digest

@@ -27,32 +27,32 @@ _CLAUSE = re.compile(
     r",\s|;\s|:\s|\s[–—-]\s|\s\("
     r"|\s(?:because|although|while|whereas|which|where|when|until|before|after|as)\s"
 )
-# What begins so says nothing until its second clause.
+# A sentence that begins so is not complete before its second clause.
 _SUBORDINATE = re.compile(
     r"(?:because|although|though|while|when|whenever|if|as|since|after|before|once|until|unlike)\s",
     re.I,
 )
-# A clause must not stop on a word that promises more.
+# Words that a clause must not end with, as more has to follow.
 _DANGLING = STOPWORDS - {"it", "us", "them", "now", "again", "today", "together", "well"}
 
 
 def words(text: str) -> list[str]:
-    """The words of a text, in lower case."""
+    """Split a text into words, in lower case."""
     return [match.group().lower() for match in _WORD.finditer(text)]
 
 
 def count(text: str) -> int:
-    """How many words a reader counts: what stands between spaces."""
+    """Count words as a reader does: by the spaces between them."""
     return len(text.split())
 
 
 def content_words(text: str) -> list[str]:
-    """The words that carry meaning."""
+    """Extract the words that carry meaning."""
     return [word for word in words(text) if word not in STOPWORDS and len(word) > 1]
 
 
 def stem(word: str) -> str:
-    """A crude common form, so that `tides` and `tidal` count as one."""
+    """Return a crude common form, so that `tides` and `tidal` count as one."""
     for ending in ("ational", "ation", "ings", "ing", "ally", "als", "ies", "al", "ed", "es"):
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             return word[: -len(ending)]
@@ -60,12 +60,12 @@ def stem(word: str) -> str:
 
 
 def stems(text: str) -> set[str]:
-    """The stems of the words that carry meaning."""
+    """Extract the stems of the words that carry meaning."""
     return {stem(word) for word in content_words(text)}
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of a text; a line break between blocks also ends one."""
+    """Split a text into sentences; a line break between blocks also ends one."""
     found: list[str] = []
     for block in re.split(r"\n\s*\n|\n(?=\s*(?:[-*•#]|\d+[.)]))", _HEADING.sub("\n\n", text)):
         flat = " ".join(re.sub(r"^\s*(?:[-*•#]+|\d+[.)])\s*", "", block).split())
@@ -80,7 +80,7 @@ def split_sentences(text: str) -> list[str]:
 
 
 def rank(sentences: Sequence[str], topic: str) -> list[int]:
-    """Indices of sentences, best first: frequent words, early place, words of the topic."""
+    """Rank sentences by frequent words, early place and words of the topic; return indices."""
     frequency = Counter(stem(word) for text in sentences for word in content_words(text))
     wanted = stems(topic)
     scores: list[tuple[float, int]] = []
@@ -98,18 +98,18 @@ def rank(sentences: Sequence[str], topic: str) -> list[int]:
 
 
 def best(sentences: Sequence[str], number: int, topic: str) -> list[str]:
-    """The best sentences, in the order in which they stand in the text."""
+    """Select the best sentences, in the order in which they stand in the text."""
     return [sentences[place] for place in sorted(rank(sentences, topic)[:number])]
 
 
 def close(text: str) -> str:
-    """End a piece of text as a sentence ends."""
+    """End a piece of text with a full stop, unless it ends as a sentence does."""
     text = text.rstrip(" ,;:–—-(")
     return text if text.endswith((".", "!", "?", "。", "！", "？", "؟", "।")) else text + "."
 
 
 def shorten(sentence: str, limit: int) -> str:
-    """A sentence of at most `limit` words, cut where a clause ends if that is possible."""
+    """Shorten a sentence to at most `limit` words, where a clause ends if possible."""
     if count(sentence) <= limit:
         return close(sentence)
     fitting = [cut for cut in clauses(sentence) if count(cut) <= limit]
@@ -122,7 +122,7 @@ def shorten(sentence: str, limit: int) -> str:
 
 
 def clauses(sentence: str) -> list[str]:
-    """The beginnings of a sentence that could stand alone, shortest first."""
+    """Return the beginnings of a sentence that could stand alone, shortest first."""
     if _SUBORDINATE.match(sentence):
         return []
     cuts = [sentence[: match.start()] for match in _CLAUSE.finditer(sentence)]
@@ -130,13 +130,13 @@ def clauses(sentence: str) -> list[str]:
 
 
 def dangles(text: str) -> bool:
-    """Whether a text stops on a word that promises more."""
+    """Tell whether a text ends with a word that needs another after it."""
     last = words(text)[-1:] or ["and"]
     return last[0] in _DANGLING
 
 
 def keywords(text: str, number: int, first: Iterable[str] = ()) -> list[str]:
-    """The most frequent meaningful words, those of `first` leading."""
+    """Return the most frequent meaningful words, those of `first` before all others."""
     lead = list(dict.fromkeys(word for item in first for word in content_words(item)))
     counts = Counter(word for word in content_words(text) if len(word) > 3 and not word.isdigit())
     ordered = sorted(counts, key=lambda word: (-counts[word], word))

@@ -1,4 +1,4 @@
-"""The objects that scenes are furnished with: trees, turbines, boats, towers, stars and more."""
+"""The objects of scenes: trees, turbines, boats, towers, stars and more."""
 
 import math
 import random
@@ -12,12 +12,12 @@ _DARK = (12, 18, 30)
 
 
 def depth(palette: Palette, share: float) -> Palette:
-    """The palette of a layer: pale when far (0), dark when near (1)."""
+    """Return the palette of a layer: pale when far (0), dark when near (1)."""
     return replace(palette, near=mix(mix(palette.far, palette.sky[2], 0.3), palette.near, share))
 
 
 def stars(canvas: Canvas, chance: random.Random, number: int) -> None:
-    """A scatter of small lights over the upper sky."""
+    """Draw small lights scattered over the upper sky."""
     for _ in range(number):
         size = chance.choice((0.0008, 0.0011, 0.0016, 0.0024))
         tone = chance.randint(190, 255)
@@ -25,7 +25,7 @@ def stars(canvas: Canvas, chance: random.Random, number: int) -> None:
 
 
 def clouds(canvas: Canvas, chance: random.Random, palette: Palette) -> None:
-    """Long soft banks."""
+    """Draw long soft clouds."""
     for _ in range(chance.randint(3, 5)):
         x, y = chance.uniform(-0.1, 0.9), chance.uniform(0.08, 0.36)
         length, height = chance.uniform(0.2, 0.5), chance.uniform(0.012, 0.03)
@@ -41,7 +41,7 @@ def clouds(canvas: Canvas, chance: random.Random, palette: Palette) -> None:
 
 
 def aurora(canvas: Canvas, chance: random.Random) -> None:
-    """Curtains of green and violet light."""
+    """Draw curtains of green and violet light."""
     for color, level in (((70, 230, 160), 0.34), ((120, 240, 190), 0.24), ((150, 110, 220), 0.18)):
         phase, size = chance.uniform(0, math.tau), chance.uniform(0.03, 0.07)
         edge = [(k / 24, level + size * math.sin(k / 24 * 7 + phase)) for k in range(25)]
@@ -52,7 +52,7 @@ def aurora(canvas: Canvas, chance: random.Random) -> None:
 def water(
     canvas: Canvas, chance: random.Random, palette: Palette, horizon: float, detail: int
 ) -> None:
-    """Water that mirrors the sky, with glints that widen towards the viewer."""
+    """Draw water that mirrors the sky, with glints that widen towards the viewer."""
     deep = mix(mix(palette.sky[0], (18, 84, 110), 0.5), palette.near, 0.25)
     canvas.mirrored(horizon, 0.34, deep)
     glint = mix(palette.light, palette.sky[2], 0.4)
@@ -69,7 +69,7 @@ def water(
 
 
 def peaks(canvas: Canvas, chance: random.Random, palette: Palette, *, snow: bool) -> None:
-    """Two rows of pointed mountains with a lit and a shaded side."""
+    """Draw two rows of pointed mountains with a lit and a shaded side."""
     for row in range(2):
         base = 0.7 + 0.06 * row
         color = mix(palette.far, palette.near, 0.15 + 0.3 * row)
@@ -114,7 +114,7 @@ def _peak(
 
 
 def volcano(canvas: Canvas, chance: random.Random, palette: Palette) -> None:
-    """One broad cone with a glowing mouth, lava and smoke."""
+    """Draw a broad cone with a glowing mouth, lava and smoke."""
     x, top, base = chance.uniform(0.42, 0.58), 0.32, 0.8
     for puff in range(9):
         shade = mix((150, 132, 140), palette.sky[1], 0.2 + 0.05 * puff)
@@ -135,7 +135,7 @@ def volcano(canvas: Canvas, chance: random.Random, palette: Palette) -> None:
 def trees(
     canvas: Canvas, chance: random.Random, palette: Palette, ground: float, number: int, tall: float
 ) -> None:
-    """A row of conifers on a strip of ground."""
+    """Draw a row of conifers on a strip of ground."""
     color = palette.near
     for place in range(number):
         x = (place + chance.uniform(0.1, 0.9)) / number
@@ -154,7 +154,7 @@ def trees(
 def turbine(
     canvas: Canvas, chance: random.Random, x: float, foot: float, high: float, palette: Palette
 ) -> None:
-    """A wind or tidal turbine: a slim mast and three blades."""
+    """Draw a wind or tidal turbine: a slim mast and three blades."""
     color = mix(_WHITE, palette.sky[1], 0.14)
     ratio = canvas.h / canvas.w
     hub = (x, foot - high)
@@ -176,7 +176,7 @@ def turbine(
 
 
 def panels(canvas: Canvas, palette: Palette) -> None:
-    """Rows of solar panels in perspective."""
+    """Draw rows of solar panels in perspective."""
     for row in range(4):
         y, high, wide = 0.66 + 0.085 * row, 0.04 + 0.014 * row, 0.15 + 0.04 * row
         for place in range(-4, 5):
@@ -193,7 +193,7 @@ def panels(canvas: Canvas, palette: Palette) -> None:
 
 
 def flowers(canvas: Canvas, chance: random.Random, palette: Palette, number: int) -> None:
-    """A meadow in bloom."""
+    """Draw a meadow in bloom."""
     tones = (palette.accent, (250, 214, 110), (240, 150, 150), _WHITE, (180, 140, 220))
     for place in range(number):
         y = 0.76 + 0.24 * (place / number)
@@ -211,7 +211,7 @@ def flowers(canvas: Canvas, chance: random.Random, palette: Palette, number: int
 
 
 def coral(canvas: Canvas, chance: random.Random, palette: Palette) -> None:
-    """Branching corals along the lower edge."""
+    """Draw branching corals along the lower edge."""
     tones = ((238, 120, 110), (246, 170, 120), (206, 110, 168), (250, 206, 140), palette.accent)
     for _ in range(18):
         size = chance.uniform(0.045, 0.085)
@@ -219,7 +219,7 @@ def coral(canvas: Canvas, chance: random.Random, palette: Palette) -> None:
 
 
 def shafts(canvas: Canvas, chance: random.Random) -> None:
-    """Sunlight that falls through water."""
+    """Draw sunlight that falls through water."""
     for _ in range(6):
         x, wide, lean = chance.uniform(-0.1, 0.9), chance.uniform(0.03, 0.09), 0.18
         beam = [(x, -0.05), (x + wide, -0.05), (x + wide * 2.4 + lean, 0.9), (x + lean, 0.9)]
@@ -227,7 +227,7 @@ def shafts(canvas: Canvas, chance: random.Random) -> None:
 
 
 def fish(canvas: Canvas, chance: random.Random, palette: Palette, number: int) -> None:
-    """A loose school of fish."""
+    """Draw a loose school of fish."""
     tones = ((250, 196, 90), (244, 140, 96), (120, 200, 220), palette.accent)
     for _ in range(number):
         x, y, size = (
@@ -272,7 +272,7 @@ def _branch(
 
 
 def boat(canvas: Canvas, chance: random.Random, horizon: float, palette: Palette) -> None:
-    """A small sailing boat."""
+    """Draw a small sailing boat."""
     x, y, size = chance.uniform(0.55, 0.8), horizon + 0.1, 0.075
     hull = mix(palette.near, (120, 60, 40), 0.4)
     canvas.shape(
@@ -294,7 +294,7 @@ def boat(canvas: Canvas, chance: random.Random, horizon: float, palette: Palette
 
 
 def lighthouse(canvas: Canvas, palette: Palette) -> None:
-    """A tower on a headland, its beam over the sea."""
+    """Draw a tower on a headland, its beam over the sea."""
     x, top, foot = 0.84, 0.34, 0.72
     rock = mix(palette.near, (70, 66, 62), 0.3)
     beam = [(x, top - 0.02), (-0.3, top - 0.17), (-0.3, top + 0.07)]
@@ -331,7 +331,7 @@ def lighthouse(canvas: Canvas, palette: Palette) -> None:
 
 
 def bridge(canvas: Canvas, palette: Palette, horizon: float) -> None:
-    """A suspension bridge across the whole width."""
+    """Draw a suspension bridge across the whole width."""
     color = mix((176, 66, 50), palette.near, 0.3)
     deck = horizon + 0.01
     for tower in (0.28, 0.72):
@@ -360,7 +360,7 @@ def bridge(canvas: Canvas, palette: Palette, horizon: float) -> None:
 def skyline(
     canvas: Canvas, chance: random.Random, palette: Palette, ground: float, *, lit: bool
 ) -> None:
-    """A row of buildings, some windows lit."""
+    """Draw a row of buildings, some windows lit."""
     x = -0.02
     while x < 1.0:
         wide, high = chance.uniform(0.045, 0.1), chance.uniform(0.12, 0.42)

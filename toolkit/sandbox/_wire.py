@@ -1,4 +1,4 @@
-"""Small helpers that every simulated vendor's wire uses to read and to answer requests."""
+"""Helpers with which all simulated wires read and answer JSON requests."""
 
 import json
 from typing import Any
@@ -14,7 +14,7 @@ class NotJsonError(ValueError):
 
 
 def kind_of(value: object) -> str:
-    """The JSON name of a value's type; a boolean is no integer."""
+    """Return the JSON name of a value's type; a boolean is no integer."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -29,7 +29,7 @@ def kind_of(value: object) -> str:
 
 
 def fits(value: object, kinds: str) -> bool:
-    """Whether a value is one of `kinds`, written `string|null`."""
+    """Tell whether a value has one of the JSON types `kinds`, written `string|null`."""
     kind = kind_of(value)
     allowed = kinds.split("|")
     return kind in allowed or (kind == "integer" and "number" in allowed)
@@ -40,7 +40,7 @@ def _refuse_constant(name: str) -> object:
 
 
 async def read_object(request: Request) -> JsonObject:
-    """The body as a JSON object.
+    """Read the body as a JSON object.
 
     Raises:
         NotJsonError: the body is something else.
@@ -55,11 +55,11 @@ async def read_object(request: Request) -> JsonObject:
 
 
 def bearer(request: Request) -> str | None:
-    """The key of `Authorization: Bearer …`, or none."""
+    """Return the key of `Authorization: Bearer …`, or None."""
     scheme, _, key = request.headers.get("authorization", "").partition(" ")
     return key.strip() if scheme.lower() == "bearer" and key.strip() else None
 
 
 def answer(body: object, status: int = 200, headers: dict[str, str] | None = None) -> JSONResponse:
-    """A JSON response."""
+    """Make a JSON response."""
     return JSONResponse(body, status_code=status, headers=headers)

@@ -1,4 +1,4 @@
-"""The names of the simulated wires, and which of them a vendor has."""
+"""The paths of the simulated wires, and the wires that each vendor has."""
 
 from difflib import get_close_matches
 from functools import cache
@@ -19,11 +19,11 @@ VENDOR_PATHS: dict[str, str] = {
 """Where each wire is mounted; below it, paths are the vendor's own, `/v1` or `/v2` included."""
 
 EVERYONE = "*"
-MAIN = "-api"  # behind a vendor's name: its main wire alone, where it has several
+MAIN = "-api"  # after a vendor's name: its main wire only, if it has several
 
 
 def list_names() -> list[str]:
-    """Every name that faults can be ordered for: vendors, and the single wires of one.
+    """List every name that faults can be set for: vendors, and the single wires of one.
 
     >>> [name for name in list_names() if name.startswith("runpod")]
     ['runpod', 'runpod-jobs', 'runpod-pods', 'runpod-images', 'runpod-api']
@@ -34,7 +34,7 @@ def list_names() -> list[str]:
 
 @cache
 def find_wires(name: str) -> frozenset[str]:
-    """Find the wires that a name means: all of a vendor's, or one.
+    """Find the wires that a name stands for: all of a vendor's, or one.
 
     Raises:
         ValueError: for a name that no vendor and no wire has; it tells those there are.

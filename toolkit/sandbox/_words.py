@@ -1,4 +1,4 @@
-"""Failures in each vendor's own words: the body, the headers and the status it comes with."""
+"""Errors in each vendor's own format: the body, the headers and the status."""
 
 import json
 from collections.abc import Callable
@@ -10,10 +10,10 @@ Words = dict[str, Any]
 
 
 def own_words(wire: str, status: int, request_id: str) -> tuple[bytes, dict[str, str], int]:
-    """Word a failure as a vendor does: body, headers, and the status that it comes with.
+    """Build an error as a vendor sends it: its body, headers and status.
 
-    What a vendor does not say by the status that is asked for, it says by its own: MiniMax's
-    failures come with HTTP 200, and Bedrock has neither 401 nor 402 nor 529.
+    Where a vendor does not use the given status, it gets its own: MiniMax's errors come with HTTP
+    200, and Bedrock has neither 401 nor 402 nor 529.
     """
     told = _OWN_STATUSES.get(wire, {}).get(status, status)
     words = _MESSAGES.get(status, "The server had an error while processing your request.")
@@ -67,7 +67,7 @@ _WORDINGS: dict[str, Callable[[int, str, str], tuple[Words, dict[str, str]]]] = 
     "runpod": _runpod,
     "runpod-jobs": _runpod_jobs,
 }
-# A status that a vendor never sends, and the one by which it says the same.
+# Statuses that a vendor never sends, and those that it sends instead.
 _OWN_STATUSES = {"aws": {401: 403, 402: 400, 529: 503}}
 _MESSAGES = {
     401: "The API key is not valid.",

@@ -1,4 +1,4 @@
-"""Writes prose without a model: picks, orders and shortens sentences until they meet the ask."""
+"""Prose written without a model: picks, orders and shortens sentences to fit a prompt."""
 
 import re
 
@@ -26,7 +26,7 @@ from toolkit.sandbox._text import (
     stems,
 )
 
-# Endings by their number of words, with which a text reaches the length asked for exactly.
+# Endings by their number of words, which make a text exactly as long as asked for.
 _INVITING = {
     2: "Read on.",
     3: "Take a look.",
@@ -52,7 +52,7 @@ _NEUTRAL = {
 
 
 def write(ask: Ask) -> str:
-    """The text that an ask wants."""
+    """Write the text that a prompt asks for."""
     sentences = material(ask)
     if ask.language != ENGLISH:
         return _write_in(ask, ask.language, sentences)
@@ -75,7 +75,7 @@ def write(ask: Ask) -> str:
 
 
 def material(ask: Ask) -> list[str]:
-    """The sentences to write from: the text handed over, else what the library knows, else ours."""
+    """Collect the sentences to write from: those given, else the library's, else generic ones."""
     if ask.language != ENGLISH:
         return sentences_in(ask.language, ask.topic, ask.source)
     handed = [s for s in split_sentences(ask.source) if count(s) >= 4]
@@ -87,7 +87,7 @@ def material(ask: Ask) -> list[str]:
 
 
 def _write_in(ask: Ask, code: str, sentences: list[str]) -> str:
-    """The text that an ask wants, in another language than English."""
+    """Write the text that a prompt asks for in another language than English."""
     if ask.headline and not (ask.bullets or ask.paragraphs or (ask.words or 0) > 15):
         return title_in(code, ask.topic)
     if ask.bullets:
@@ -116,12 +116,12 @@ def _plain_talk(topic: str) -> list[str]:
 
 
 def capital(text: str) -> str:
-    """A text that begins with a capital letter."""
+    """Return a text with a capital first letter."""
     return text[:1].upper() + text[1:]
 
 
 def lead(ask: Ask, sentences: list[str]) -> str:
-    """The one sentence that says most about the topic."""
+    """Choose the one sentence that says most about the topic."""
     if ask.language != ENGLISH:
         return sentences[0]
     order = rank(sentences, ask.topic)
@@ -129,14 +129,14 @@ def lead(ask: Ask, sentences: list[str]) -> str:
 
 
 def on_topic(ask: Ask, text: str) -> str:
-    """The text, naming its topic if it does not yet."""
+    """Return the text, with its topic put before it if it does not mention it."""
     if stems(ask.topic) & stems(text) or not content_words(ask.topic):
         return text
     return f"{capital(ask.topic)}: {text}"
 
 
 def headline(ask: Ask, sentences: list[str]) -> str:
-    """A title: the topic, and a short promise."""
+    """Write a title: the topic, and a short promise."""
     if ask.language != ENGLISH:
         return title_in(ask.language, ask.topic)
     name = capital(ask.topic)
@@ -149,12 +149,12 @@ def headline(ask: Ask, sentences: list[str]) -> str:
     phrase = shorten(bare, limit).rstrip(".!?")
     if not content_words(phrase):
         return name
-    # What follows the topic as its verb reads on without a colon.
+    # A verb that follows the topic needs no colon.
     return f"{name} {phrase}" if body != text and bare == body else f"{name}: {phrase}"
 
 
 def bullets(ask: Ask, sentences: list[str], number: int) -> str:
-    """A list of points, one per line."""
+    """Write a list of points, one per line."""
     limit = max(5, ask.words // number) if ask.words else 24
     chosen = best(sentences, number, ask.topic)
     spare = iter(_plain_talk(ask.topic))
@@ -164,7 +164,7 @@ def bullets(ask: Ask, sentences: list[str], number: int) -> str:
 
 
 def paragraphs(ask: Ask, sentences: list[str], number: int) -> str:
-    """Several paragraphs that follow the order of the source."""
+    """Write several paragraphs that follow the order of the source."""
     chosen = best(sentences, number * 3, ask.topic)
     size = max(1, -(-len(chosen) // number))
     parts = [" ".join(close(s) for s in chosen[i : i + size]) for i in range(0, len(chosen), size)]
@@ -172,7 +172,7 @@ def paragraphs(ask: Ask, sentences: list[str], number: int) -> str:
 
 
 def within(ask: Ask, sentences: list[str], limit: int) -> str:
-    """The best whole sentences that fit in `limit` words, in their own order."""
+    """Write the best whole sentences that fit in `limit` words, in their own order."""
     chosen: list[int] = []
     left = limit
     for place in rank(sentences, ask.topic)[:6]:
@@ -185,7 +185,7 @@ def within(ask: Ask, sentences: list[str], limit: int) -> str:
 
 
 def exactly(ask: Ask, sentences: list[str], number: int) -> str:
-    """A text of exactly `number` words, whole sentences wherever that can be done."""
+    """Write a text of exactly `number` words, in whole sentences wherever possible."""
     endings = _INVITING if ask.teaser else _NEUTRAL
     chosen: dict[int, str] = {}
     left = number
@@ -217,13 +217,13 @@ def _trim(parts: list[str], number: int) -> list[str]:
 
 
 def _cuts(sentence: str, limit: int) -> list[str]:
-    """The sentence and its beginnings that fit and could stand alone, longest first."""
+    """List the sentence and its beginnings that fit and could stand alone, longest first."""
     fitting = [form for form in [*clauses(sentence), sentence] if count(form) <= limit]
     return [close(form) for form in reversed(fitting)]
 
 
 def summary(ask: Ask, number: int = 3) -> str:
-    """A short abstract of the material."""
+    """Write a short summary of the sentences to write from."""
     if ask.language != ENGLISH:
         return join_in(ask.language, take(material(ask), number))
     chosen = best(material(ask), number, ask.topic)
@@ -231,5 +231,5 @@ def summary(ask: Ask, number: int = 3) -> str:
 
 
 def tags(ask: Ask, number: int) -> list[str]:
-    """Words to file the material under."""
+    """Choose keywords for the sentences to write from."""
     return keywords(" ".join(material(ask)), number, [ask.topic])

@@ -49,20 +49,20 @@ _TYPES = {400: "invalid_request_error", 401: "authentication_error", 404: "not_f
 
 @dataclass(slots=True)
 class RefusalError(Exception):
-    """An error in the vendor's shape."""
+    """An error in the vendor's format."""
 
     status: int
     message: str
 
     def response(self, request_id: str) -> Response:
-        """The answer that carries it."""
+        """Make the response that carries the error."""
         error = {"type": _TYPES[self.status], "message": self.message}
         body = {"type": "error", "error": error, "request_id": request_id}
         return answer(body, self.status, {"request-id": request_id})
 
 
 def routes(state: SandboxState) -> list[BaseRoute]:
-    """The vendor's paths."""
+    """Build the routes of the vendor's paths."""
 
     def guarded(handler: Handler) -> Handler:
         async def endpoint(request: Request) -> Response:
@@ -174,7 +174,7 @@ def _check_fields(body: JsonObject) -> None:
 
 
 def _check_sampling(request: Request, body: JsonObject) -> None:
-    """The newer version takes no sampling parameter at all, the older one a temperature."""
+    """Check the sampling parameters: the newer version takes none, the older a temperature."""
     for name in ("temperature", "top_p", "top_k"):
         if body.get(name) is None:
             continue

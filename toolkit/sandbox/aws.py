@@ -1,4 +1,4 @@
-"""The `aws` wire: Bedrock's Converse, by API key or by a signature that is worked out again."""
+"""The `aws` wire: Bedrock's Converse, with an API key or a signature that is recomputed."""
 
 import hashlib
 import hmac
@@ -25,13 +25,13 @@ MODELS = (
     "anthropic.claude-haiku-5-5",
     "openai.gpt-oss-120b-1:0",
 )
-# What is called by an inference profile, by the first part of the regions that have it.
+# Models that are called by an inference profile, and the prefixes of the profiles.
 PROFILES = {
     "amazon.nova-2-lite-v1:0": ("us", "eu", "global"),
     "amazon.nova-micro-v1:0": ("us", "eu", "apac"),
     "anthropic.claude-haiku-5-5": ("us", "eu", "global"),
 }
-BARE = {"amazon.nova-micro-v1:0": ("us-east-1",)}  # regions in which it works without
+BARE = {"amazon.nova-micro-v1:0": ("us-east-1",)}  # regions in which no profile is needed
 PARTS = {"us": "us", "eu": "eu", "ap": "apac"}
 FIELDS = {
     "messages": "array",
@@ -56,20 +56,20 @@ _ALGORITHM = "AWS4-HMAC-SHA256"
 
 @dataclass(slots=True)
 class RefusalError(Exception):
-    """An error in the vendor's shape: its name stands in a header."""
+    """An error in the vendor's format: its name stands in a header."""
 
     status: int
     name: str
     message: str
 
     def response(self, request_id: str) -> Response:
-        """The answer that carries it."""
+        """Make the response that carries the error."""
         headers = {"x-amzn-errortype": self.name, "x-amzn-requestid": request_id}
         return answer({"message": self.message}, self.status, headers)
 
 
 def routes(state: SandboxState) -> list[BaseRoute]:
-    """The vendor's path."""
+    """Build the route of the vendor's path."""
 
     async def converse(request: Request) -> Response:
         digest = state.fresh("aws", request_digest(request))
@@ -110,7 +110,7 @@ async def _check_caller(request: Request) -> None:
 
 
 def _signature(request: Request, body: bytes, scope: str, signed: list[str]) -> str:
-    """Signature Version 4 of a request, worked out from what arrived."""
+    """Compute the Signature Version 4 of a request as it arrived."""
     # The path that was signed is encoded twice: once for the wire, and once more.
     raw = bytes(request.scope.get("raw_path") or request.url.path.encode()).decode("ascii")
     headers: Mapping[str, str] = request.headers
@@ -169,7 +169,7 @@ async def _converse(request: Request) -> Response:
 
 
 def _known(model: str, region: str | None) -> str:
-    """The model that an id names, if it can be called by it in a region (none: any)."""
+    """Return the model of an id, if it can be called by that id in a region (None: any)."""
     part, _, bare = model.partition(".")
     if model in PROFILES and region not in BARE.get(model, ()):
         raise RefusalError(
@@ -187,7 +187,7 @@ def _known(model: str, region: str | None) -> str:
 
 
 def _region(request: Request) -> str | None:
-    """The region that a request was signed for; an API key comes to a host that names none."""
+    """Return the region that a request was signed for; an API key's host names none."""
     given = request.headers.get("authorization", "")
     scope = given.partition("Credential=")[2].partition(",")[0].split("/")
     return scope[2] if len(scope) > 2 else None

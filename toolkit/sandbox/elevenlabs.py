@@ -49,7 +49,7 @@ SETTINGS = {
 
 @dataclass(slots=True)
 class RefusalError(Exception):
-    """An error in the vendor's shape: an object in `detail`, or a list for a wrong field."""
+    """An error in the vendor's format: an object in `detail`, or a list for a wrong field."""
 
     status: int
     code: str
@@ -57,7 +57,7 @@ class RefusalError(Exception):
     where: tuple[str, ...] = ()
 
     def response(self) -> Response:
-        """The answer that carries it."""
+        """Make the response that carries the error."""
         if self.where:
             detail: object = [{"loc": list(self.where), "msg": self.message, "type": self.code}]
         else:
@@ -176,7 +176,7 @@ class _Wire:
 
 
 def _is_object(text: object) -> bool:
-    """Whether a form's field holds a JSON object, or null (which the SDK sends), as a string."""
+    """Tell whether a form's field holds a JSON object, or null (which the SDK sends)."""
     try:
         return isinstance(json.loads(str(text)), dict | None)
     except ValueError:
@@ -184,7 +184,7 @@ def _is_object(text: object) -> bool:
 
 
 def routes(state: SandboxState) -> list[BaseRoute]:
-    """The vendor's paths."""
+    """Build the routes of the vendor's paths."""
     wire = _Wire(state)
 
     def guarded(handler: Handler) -> Handler:

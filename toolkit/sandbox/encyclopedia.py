@@ -14,7 +14,7 @@ from toolkit.sandbox._state import SandboxState, request_digest
 from toolkit.sandbox._text import content_words, stem, stems
 from toolkit.sandbox._wire import JsonObject, answer
 
-# What libraries send by themselves does not name the tool or its maker, as the policy asks.
+# Default agents of libraries do not name the tool or its maker, as the policy asks.
 _GENERIC_AGENT = re.compile(
     r"^(?:python-(?:httpx|requests|urllib)|aiohttp|urllib|curl|wget|go-http-client|java|okhttp|"
     r"node|axios|python/\S* aiohttp)[\w./ -]*$",
@@ -23,8 +23,8 @@ _GENERIC_AGENT = re.compile(
 
 
 def routes(state: SandboxState) -> list[BaseRoute]:
-    """The encyclopedia's paths."""
-    del state  # reading needs no memory
+    """Build the routes of the encyclopedia's paths."""
+    del state  # reading needs no state
     return [
         Route("/w/rest.php/v1/search/page", _search, methods=["GET"]),
         Route("/api/rest_v1/page/summary/{title:path}", _summary, methods=["GET"]),

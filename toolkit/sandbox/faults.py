@@ -1,4 +1,4 @@
-"""Bad weather to order: what goes wrong between a caller and the simulated vendors."""
+"""Faults on request: errors, delays and damage between a caller and the simulated vendors."""
 
 import math
 import threading
@@ -20,7 +20,7 @@ Mangle = Literal["truncate", "garbage", "drip", "hang", "drop"]
 
 @dataclass(slots=True)
 class Call:
-    """One request that reached a vendor; `status` stays 0 while it has no answer."""
+    """A request that reached a vendor; `status` stays 0 while it has no answer."""
 
     n: int
     vendor: str
@@ -36,7 +36,7 @@ class Call:
 
 @dataclass(slots=True)
 class Fault:
-    """What happens to calls that match `vendor` and `path_contains`.
+    """A fault for calls that match `vendor` and `path_contains`.
 
     Attributes:
         vendor: a vendor, such as `runpod`, for all of its wires; a wire, such as `runpod-jobs` or
@@ -87,7 +87,7 @@ class Fault:
             raise ValueError("rate_per_s is above 0")
 
     def named(self) -> str:
-        """What the call log says of it."""
+        """Return the fault's name for the call log."""
         if self.refuse_key:
             return "refuse_key"
         if self.rate_per_s is not None:
@@ -99,7 +99,7 @@ class Fault:
 
 @dataclass(slots=True)
 class Weather:
-    """What one call meets: how long it waits, and what then answers it or mangles the answer."""
+    """The effects of faults on one call: its delay, and what answers it or mangles the answer."""
 
     delay_ms: float = 0.0
     fault: Fault | None = None
@@ -137,11 +137,11 @@ class Faults:
         self._script: list[tuple[Fault, Random]] = []
         self._buckets: dict[int, _Bucket] = {}
         self._made = 0
-        self._lock = threading.Lock()  # a notebook's thread writes what the cloud's reads
+        self._lock = threading.Lock()  # a notebook's thread writes, the cloud's thread reads
 
     @classmethod
     def load(cls, path: str | Path, seed: int = 0) -> "Faults":
-        """A script from a TOML file of `[[fault]]` tables, with the fields of `Fault`.
+        """Load a script from a TOML file of `[[fault]]` tables, with the fields of `Fault`.
 
         Raises:
             ValueError: the file is no such script; the message says where.
@@ -163,14 +163,14 @@ class Faults:
         return faults
 
     def add(self, fault: Fault) -> Fault:
-        """Put a fault behind those there are; the first that answers a call is the one it meets."""
+        """Add a fault after the others; a call is answered by the first that answers it."""
         with self._lock:
             self._made += 1
             self._script.append((fault, Random(f"{self._seed}/{self._made}")))  # noqa: S311
         return fault
 
     def fail(self, vendor: str, *, status: int, **more: Any) -> None:
-        """Answer with a status, in the vendor's own words; `Fault` has what else can be said."""
+        """Answer with a status, in the vendor's own format; `Fault` has what else can be set."""
         self.add(Fault(vendor, status=status, **more))
 
     def latency(self, vendor: str, mean_ms: float, spread_ms: float = 0.0, **more: Any) -> None:
@@ -178,11 +178,11 @@ class Faults:
         self.add(Fault(vendor, delay_ms=mean_ms, spread_ms=spread_ms, **more))
 
     def mangle(self, vendor: str, how: Mangle, **more: Any) -> None:
-        """Spoil answers: `truncate`, `garbage`, `drip`, `hang` or `drop`."""
+        """Mangle answers: `truncate`, `garbage`, `drip`, `hang` or `drop`."""
         self.add(Fault(vendor, mangle=how, **more))
 
     def rate_limit(self, vendor: str, per_s: float, burst: int = 1, **more: Any) -> None:
-        """Let so many calls a second through, and so many at once after a rest."""
+        """Let through so many calls a second, and so many at once after a rest."""
         self.add(Fault(vendor, rate_per_s=per_s, burst=burst, **more))
 
     def outage(self, vendor: str, from_s: float = 0.0, until_s: float | None = None) -> None:
@@ -190,7 +190,7 @@ class Faults:
         self.add(Fault(vendor, status=503, from_s=from_s, until_s=until_s))
 
     def refuse_key(self, vendor: str) -> None:
-        """Take no key any more, as after a key was revoked."""
+        """Refuse every key from now on, as after a key was revoked."""
         self.add(Fault(vendor, refuse_key=True))
 
     def price(self, vendor: str, factor: float) -> None:
@@ -198,10 +198,10 @@ class Faults:
         self.add(Fault(vendor, price_factor=factor))
 
     def clear(self, vendor: str | None = None) -> None:
-        """Take back what was ordered, for one vendor or for all; the log stays.
+        """Remove the faults, for one vendor or for all; the log stays.
 
         Raises:
-            ValueError: for a vendor that there is not.
+            ValueError: for an unknown vendor.
         """
         wires = find_wires("*" if vendor is None else vendor)
         with self._lock:
@@ -223,22 +223,22 @@ class Faults:
         return f"<Faults: {len(self)} ordered, {len(self.calls)} calls logged>"
 
     def to_frame(self) -> "pd.DataFrame":
-        """Every call that the cloud received, a row each: when, who, what came of it, and why."""
+        """Return the log of calls as a table, a row for each call."""
         import pandas as pd
 
         columns = [each.name for each in fields(Call)]
         return pd.DataFrame([asdict(call) for call in list(self.calls)], columns=columns)
 
     def ordered(self) -> list[Fault]:
-        """The faults that hold, or will."""
+        """Return the faults that are active, or will be."""
         return [fault for fault, _ in self._script]
 
     def opened_for(self) -> float:
-        """Seconds since the cloud was opened."""
+        """Return the seconds since the cloud was opened."""
         return self._clock() - self._opened
 
     def met_by(self, vendor: str, path: str) -> Weather:
-        """What a call meets; what it uses up is used up."""
+        """Determine the effects of the faults on a call, and count down limited faults."""
         weather = Weather()
         with self._lock:
             for fault, random in list(self._script):
@@ -267,7 +267,7 @@ class Faults:
         return in_time and vendor in find_wires(fault.vendor) and fault.path_contains in path
 
     def _throttle(self, fault: Fault) -> float | None:
-        """Take a token; seconds until there is one if there is none."""
+        """Take a token, or return the seconds until there is one."""
         rate, now_s = fault.rate_per_s or 1.0, self._clock()
         bucket = self._buckets.setdefault(id(fault), _Bucket(float(fault.burst), now_s))
         bucket.tokens = min(float(fault.burst), bucket.tokens + (now_s - bucket.at_s) * rate)
@@ -279,13 +279,13 @@ class Faults:
 
 
 def _answers(fault: Fault) -> bool:
-    """Whether a fault replaces or spoils the vendor's answer; others only delay it."""
+    """Tell whether a fault replaces or mangles the vendor's answer; others only delay it."""
     said = fault.status is not None or fault.body is not None or fault.mangle is not None
     return said or fault.refuse_key or fault.rate_per_s is not None
 
 
 def retry_headers(wait_s: float) -> dict[str, str]:
-    """How a vendor says when to come again: in whole seconds, and in milliseconds."""
+    """Build the headers that say when to retry: in seconds, and in milliseconds."""
     return {
         "retry-after": str(math.ceil(wait_s)),
         "retry-after-ms": str(math.ceil(wait_s * 1000)),

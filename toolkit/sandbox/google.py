@@ -52,7 +52,7 @@ _STATUSES = {400: "INVALID_ARGUMENT", 403: "PERMISSION_DENIED", 404: "NOT_FOUND"
 
 @dataclass(slots=True)
 class RefusalError(Exception):
-    """An error in the vendor's shape."""
+    """An error in the vendor's format."""
 
     status: int
     message: str
@@ -60,7 +60,7 @@ class RefusalError(Exception):
     details: list[JsonObject] = field(default_factory=list)
 
     def response(self) -> Response:
-        """The answer that carries it."""
+        """Make the response that carries the error."""
         details = [*self.details]
         if self.reason:
             kind = "type.googleapis.com/google.rpc.ErrorInfo"
@@ -77,7 +77,7 @@ class RefusalError(Exception):
 
 
 def routes(state: SandboxState) -> list[BaseRoute]:
-    """The vendor's paths, in both versions."""
+    """Build the routes of the vendor's paths, in both versions."""
     del state  # ids come from the request's digest, which holds the seed
     handlers = {
         "generateContent": _generate,
@@ -152,7 +152,7 @@ def _known(name: str, version: str) -> str:
 
 
 async def _asked(request: Request) -> tuple[JsonObject, list[Turn], JsonObject | None, bool]:
-    """The body, its turns, the schema that is wanted, and whether any JSON is."""
+    """Parse the body: its turns, the schema asked for, and whether any JSON is asked for."""
     try:
         body = await read_object(request)
     except NotJsonError:
@@ -199,7 +199,7 @@ def _text(content: JsonObject) -> str:
 
 
 def _lowered(schema: JsonObject | None) -> JsonObject | None:
-    """The SDK writes types in capitals (`OBJECT`), JSON Schema does not."""
+    """Convert types in capitals (`OBJECT`), as the SDK writes them, to JSON Schema's."""
     if schema is None:
         return None
 

@@ -65,7 +65,7 @@ _VOICE_ID = re.compile(r"[A-Za-z][A-Za-z0-9_-]{6,254}[A-Za-z0-9]")
 
 @dataclass(slots=True)
 class RefusalError(Exception):
-    """A failure in the vendor's shape: HTTP 200 and a status code in the body."""
+    """An error in the vendor's format: HTTP 200 and a status code in the body."""
 
     code: int
     message: str
@@ -73,7 +73,7 @@ class RefusalError(Exception):
 
 @dataclass(slots=True)
 class _Store:
-    """What this vendor remembers."""
+    """The vendor's records."""
 
     files: dict[int, Recording] = field(default_factory=dict)
     clones: dict[str, int] = field(default_factory=dict)
@@ -226,7 +226,7 @@ class _Wire:
 
 
 def routes(state: SandboxState) -> list[BaseRoute]:
-    """The vendor's paths."""
+    """Build the routes of the vendor's paths."""
     wire = _Wire(state)
 
     def guarded(handler: Any) -> Any:

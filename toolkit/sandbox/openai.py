@@ -72,7 +72,7 @@ _ROLES = ("system", "developer", "user", "assistant", "tool")
 
 @dataclass(slots=True)
 class RefusalError(Exception):
-    """An error in the vendor's shape."""
+    """An error in the vendor's format."""
 
     status: int
     message: str
@@ -81,7 +81,7 @@ class RefusalError(Exception):
     kind: str = "invalid_request_error"
 
     def response(self) -> Response:
-        """The answer that carries it."""
+        """Make the response that carries the error."""
         error = {
             "message": self.message,
             "type": self.kind,
@@ -92,7 +92,7 @@ class RefusalError(Exception):
 
 
 def routes(state: SandboxState) -> list[BaseRoute]:
-    """The vendor's paths."""
+    """Build the routes of the vendor's paths."""
     del state  # ids come from the request's digest, which holds the seed
 
     async def models(request: Request) -> Response:
@@ -240,7 +240,7 @@ def _check_messages(messages: list[Any]) -> None:
 
 
 def _wanted_format(body: JsonObject) -> tuple[JsonObject | None, bool]:
-    """The JSON schema asked for, and whether any JSON will do."""
+    """Parse the JSON schema asked for, and whether any JSON is asked for."""
     wanted = body.get("response_format") or {"type": "text"}
     kind = wanted.get("type")
     if kind == "text":
@@ -269,7 +269,7 @@ def _wanted_format(body: JsonObject) -> tuple[JsonObject | None, bool]:
 
 
 def _check_strict(schema: Any, name: str, path: str) -> None:
-    """Strict mode wants every object closed and every property required."""
+    """Check a schema for strict mode: objects closed, and every property required."""
     if not isinstance(schema, dict):
         return
     properties = schema.get("properties")

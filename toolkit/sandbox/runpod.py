@@ -47,7 +47,7 @@ _TITLES = {
 
 
 class RefusalError(Exception):
-    """An error in the vendor's shape."""
+    """An error in the vendor's format."""
 
     def __init__(self, status: int, detail: str, errors: list[str] | None = None) -> None:
         super().__init__(detail)
@@ -56,7 +56,7 @@ class RefusalError(Exception):
         self.errors = errors
 
     def response(self) -> Response:
-        """The answer that carries it."""
+        """Make the response that carries the error."""
         body: JsonObject = {
             "title": _TITLES[self.status],
             "status": self.status,
@@ -69,10 +69,10 @@ class RefusalError(Exception):
 
 @dataclass(slots=True)
 class Account:
-    """What the account owns, by kind and id; the job API reads the endpoints.
+    """The account's resources, by kind and id; the job API reads the endpoints.
 
     Attributes:
-        bound: the template that each endpoint was made of: it is deleted together with it.
+        bound_templates: the template of each endpoint, which is deleted with it.
     """
 
     items: dict[str, dict[str, JsonObject]] = field(
@@ -121,7 +121,7 @@ class _Wire:
         self._check_unused(kind, identity)
         del self._items[kind][identity]
         if kind == "serverless":
-            # The vendor's words are "and its bound template", a shared one not excepted.
+            # The vendor says "and its bound template", without excepting a shared one.
             self._items["templates"].pop(self._account.bound.pop(identity, ""), None)
 
     async def act(self, request: Request) -> Response:
@@ -183,7 +183,7 @@ class _Wire:
                 raise RefusalError(404, f"No such network volume: {volume}.")
 
     def _check_mounts(self, body: JsonObject) -> None:
-        """A volume is mounted where it is, under a path that has to be given."""
+        """Check mounts: a volume needs a path, and a pod in the volume's data centre."""
         mounts = body.get("mounts") or {}
         _only(mounts, "mounts", ("network", "persistent"))
         for mount in mounts.get("network") or []:
@@ -225,14 +225,14 @@ class _Wire:
         return describe_volume(identity, body)
 
     def _place_of(self, body: JsonObject) -> str:
-        """The data centre of the volumes that a pod mounts, or the first one."""
+        """Choose the data centre of the volumes that a pod mounts, or the first one."""
         volumes = self._items["network-volumes"]
         places = [str(volumes[one]["dataCenter"]) for one in _volumes(body)]
         return places[0] if places else DATA_CENTERS[0]
 
 
 def routes(state: SandboxState) -> list[BaseRoute]:
-    """The vendor's paths."""
+    """Build the routes of the vendor's paths."""
     wire = _Wire(state)
     return [
         Route("/v2/catalog/gpus", _guarded(wire.gpus), methods=["GET"]),
@@ -316,7 +316,7 @@ def _only(body: JsonObject, name: str, known: tuple[str, ...]) -> None:
 
 
 def _volumes(body: JsonObject) -> list[str]:
-    """The network volumes that an endpoint or a pod has."""
+    """List the network volumes of an endpoint or a pod."""
     mounts = (body.get("mounts") or {}).get("network") or []
     return [*(body.get("networkVolumes") or []), *(mount.get("volumeId", "") for mount in mounts)]
 

@@ -1,4 +1,4 @@
-"""The `runpod-images` wire: the host that public endpoints link to, where pictures stay a week."""
+"""The `runpod-images` wire: the host that public endpoints link to, where pictures last a week."""
 
 from dataclasses import dataclass, field
 
@@ -16,7 +16,7 @@ KEPT_S = 7 * 24 * 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A picture that is linked to: it is drawn as it is fetched, the same each time."""
+    """A picture behind a link: it is drawn when it is fetched, the same each time."""
 
     prompt: str
     width: int
@@ -28,19 +28,19 @@ class Drawing:
 
 @dataclass(slots=True)
 class Gallery:
-    """The pictures that are linked to, by the name that the link has."""
+    """The pictures behind links, by the name in the link."""
 
     drawings: dict[str, Drawing] = field(default_factory=dict)
 
 
 def link_to(request: Request, name: str) -> str:
-    """Name the address of a picture, as reached by who sent a request to another wire."""
+    """Build the URL of a picture on the host that a request to another wire was sent to."""
     root = str(request.url).partition("/runpod")[0]
     return f"{root}{VENDOR_PATHS['runpod-images']}/{name}/output.png"
 
 
 def routes(state: SandboxState) -> list[BaseRoute]:
-    """The path of every picture; a link is all that it takes."""
+    """Build the route of every picture, which needs no key."""
     gallery = state.shelf(Gallery)
 
     async def show(request: Request) -> Response:

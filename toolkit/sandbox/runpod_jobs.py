@@ -18,7 +18,7 @@ from toolkit.sandbox._wire import JsonObject, NotJsonError, answer, fits, read_o
 from toolkit.sandbox.runpod import Account
 from toolkit.sandbox.runpod_images import Drawing, Gallery, link_to
 
-# The public endpoints: the kind of worker that each is.
+# The public endpoints, and the kind of worker of each.
 PUBLIC = {
     "black-forest-labs-flux-1-dev": "flux",
     "black-forest-labs-flux-1-schnell": "schnell",
@@ -43,14 +43,14 @@ _NUMBERS = {
 
 
 SERVED_MODEL = "meta-llama/Llama-4-sandbox"
-# The models of the public endpoints that generate text: they think first, unless told not to.
+# The models of the public endpoints that generate text; they reason first, unless told not to.
 PUBLIC_MODELS = {"qwen3-32b-awq": "Qwen/Qwen3-32B-AWQ"}
 _THINKING_TOKENS = 150
 
 
 @dataclass(slots=True)
 class Job:
-    """One job; it moves on by a step each time it is asked about."""
+    """A job; it advances by a step each time it is polled."""
 
     id: str
     endpoint: str
@@ -68,7 +68,7 @@ class Job:
 
 @dataclass(slots=True)
 class _Queue:
-    """The jobs of the account, and the endpoints whose worker is up."""
+    """The jobs of the account, and the endpoints whose worker is running."""
 
     jobs: dict[str, Job] = field(default_factory=dict)
     warm: set[str] = field(default_factory=set)
@@ -125,7 +125,7 @@ class _Wire:
         return answer({"id": job.id, "status": job.status})
 
     async def stream(self, request: Request) -> Response:
-        """What a job has brought so far: image workers bring all at once."""
+        """Return what a job has streamed so far: nothing, as image workers send all at once."""
         job = self._found(request)
         return answer({"status": job.status, "stream": []})
 
@@ -159,7 +159,7 @@ class _Wire:
         return answer({"object": "list", "data": [served]})
 
     async def chat(self, request: Request) -> Response:
-        """What a worker answers that speaks the OpenAI-compatible wire; any endpoint has one."""
+        """Answer as a worker that speaks the OpenAI-compatible wire; any endpoint has one."""
         endpoint = request.path_params["endpoint"]
         self._worker(endpoint)
         served = PUBLIC_MODELS.get(endpoint, SERVED_MODEL)
@@ -233,7 +233,7 @@ class _Wire:
         return job
 
     def _worker(self, endpoint: str) -> str:
-        """The kind of worker that serves an endpoint."""
+        """Find the kind of worker that serves an endpoint."""
         if endpoint in PUBLIC:
             return PUBLIC[endpoint]
         found = self._account.items["serverless"].get(endpoint)
@@ -269,7 +269,7 @@ class _Wire:
             self._end(job, "COMPLETED")
 
     def _link(self, job: Job, request: Request) -> JsonObject:
-        """What a public endpoint answers: where the picture is, and what it cost."""
+        """Store a picture; return a public endpoint's output: its URL, and its cost."""
         width, height = _size(job.given)
         name = self._state.digest("picture", job.id)[:20]
         steps, seed = job.given.get("num_inference_steps", 25), _seed(job.given, self._state.seed)
@@ -287,12 +287,12 @@ class _Wire:
 
 
 def worker_of(image: str) -> str:
-    """The kind of worker that a container is, by its image's name."""
+    """Choose the kind of worker that a container is, by its image's name."""
     return next((kind for kind in ("comfyui", "flux") if kind in image.lower()), "sdxl")
 
 
 def routes(state: SandboxState) -> list[BaseRoute]:
-    """The vendor's paths."""
+    """Build the routes of the vendor's paths."""
     wire = _Wire(state)
     at = "/v2/{endpoint}"
     return [
@@ -350,7 +350,7 @@ def _cost_ms(given: JsonObject) -> int:
 
 
 def refusal(given: JsonObject, worker: str) -> str:
-    """Why the worker refuses its input; empty if it does not."""
+    """Check a worker's input; return why it is refused, or an empty text."""
     if worker == "comfyui":
         return "" if isinstance(given.get("workflow"), dict) else "Missing 'workflow' parameter"
     if not isinstance(given.get("prompt"), str) or not given["prompt"].strip():
@@ -368,7 +368,7 @@ def refusal(given: JsonObject, worker: str) -> str:
 
 
 def work(given: JsonObject, worker: str, sandbox_seed: int) -> object:
-    """Draw, and answer in the shape of this kind of worker, the picture itself in it."""
+    """Draw the pictures, and return them in the format of this kind of worker."""
     if worker == "comfyui":
         picture = base64.b64encode(draw(_workflow_prompt(given), seed=sandbox_seed)).decode()
         return {"images": [{"filename": "sandbox_00001_.png", "type": "base64", "data": picture}]}

@@ -1,4 +1,4 @@
-"""The `runpod-pods` wire: what the vendor's SDK serves in a container, behind the pods' proxy."""
+"""The `runpod-pods` wire: the API of the vendor's SDK in a container, behind the pods' proxy."""
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -24,7 +24,7 @@ class _Wire:
         if pod is None:
             return Response("Not Found", 404, media_type="text/plain")
         if pod["status"] != "RUNNING" or PORT not in (pod.get("ports") or []):
-            # A pod comes up while it is watched, be it from here.
+            # A pod starts up while it is watched, also by these requests.
             move_on(pod)
             return Response("Bad Gateway", 502, media_type="text/plain")
         try:
@@ -48,5 +48,5 @@ def _unprocessable(field: str, message: str) -> Response:
 
 
 def routes(state: SandboxState) -> list[BaseRoute]:
-    """The paths of every pod; the proxy in front of them asks for no key."""
+    """Build the routes of every pod; the proxy in front of them asks for no key."""
     return [Route("/{pod}/runsync", _Wire(state).run_sync, methods=["POST"])]

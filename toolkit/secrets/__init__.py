@@ -1,7 +1,7 @@
-"""From a pointer to the secret it names, at the moment a vendor is called.
+"""Resolution of pointers to the secrets they name, at the moment a vendor is called.
 
-A resolver is asked each time. What it has to fetch from elsewhere it may keep for a minute, and
-forgets when a vendor refuses it, so that a rotated key works at once.
+A resolver is called each time. It may cache what it fetches from elsewhere for a minute, and
+invalidates it when a vendor refuses it, so that a rotated key works at once.
 """
 
 from toolkit.secrets.aws import SecretsManagerResolver

@@ -15,18 +15,18 @@ class SecretsClient(Protocol):
     """The one method of boto3's client that is used."""
 
     def get_secret_value(self, *, SecretId: str) -> Mapping[str, Any]:  # noqa: N803 - AWS's name
-        """The secret with its metadata; raises whatever botocore raises."""
+        """Return the secret with its metadata; raises whatever botocore raises."""
         ...
 
 
 def boto3_client(region: str | None) -> SecretsClient:
-    """A client with the credentials that boto3 finds; the region is the machine's if none.
+    """Create a client with the credentials that boto3 finds; no region means the machine's.
 
     Raises:
         WorkError: `SECRET_UNRESOLVED` when boto3 is not installed.
     """
     try:
-        # Slow to import, and needed by those alone who keep secrets there.
+        # Slow to import, and needed only where secrets are kept there.
         boto3 = import_module("boto3")
     except ImportError:
         raise WorkError(
@@ -38,7 +38,7 @@ def boto3_client(region: str | None) -> SecretsClient:
 
 
 class SecretsManagerResolver:
-    """Reads secrets by their name or ARN.
+    """A resolver that reads secrets by their name or ARN.
 
     Args:
         allowed: the names that may be read; none means every one that the machine's credentials
@@ -68,7 +68,7 @@ class SecretsManagerResolver:
         secret_ref: str,
         granted: Collection[str] = (),  # noqa: ARG002 - variables
     ) -> str:
-        """The secret's text; of a JSON object with a single member, that member's text.
+        """Return the secret's text; of a JSON object with one member, that member's.
 
         Raises:
             WorkError: `SECRET_UNRESOLVED`, also when AWS refuses or is out of reach.
@@ -88,7 +88,7 @@ class SecretsManagerResolver:
         return value
 
     def forget(self, connection_type: str, secret_ref: str) -> None:
-        """Read it anew next time."""
+        """Drop the cached secret."""
         if connection_type == "aws_secrets_manager":
             self._kept.pop(secret_ref, None)
 
@@ -109,7 +109,7 @@ class SecretsManagerResolver:
 
 
 def _region(secret_ref: str) -> str | None:
-    """The region in an ARN: `arn:aws:secretsmanager:{region}:…`."""
+    """Parse the region of an ARN: `arn:aws:secretsmanager:{region}:…`."""
     return secret_ref.split(":")[3] if secret_ref.startswith("arn:") else None
 
 

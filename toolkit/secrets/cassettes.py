@@ -1,4 +1,4 @@
-"""Resolvers around a resolver, for cassettes: one tells of each secret, one has none to tell."""
+"""Resolvers for cassettes: one reports each secret, and one returns a placeholder."""
 
 from collections.abc import Callable, Collection
 
@@ -7,7 +7,7 @@ from toolkit.secrets.resolvers import SecretResolver
 
 
 class PlaceholderResolver:
-    """Gives every pointer the same placeholder, and reads nothing: what is replayed needs no key.
+    """A resolver that returns the same placeholder for every pointer: a replay needs no key.
 
     >>> import asyncio
     >>> asyncio.run(PlaceholderResolver("replayed").resolve("environment", "A_KEY"))
@@ -23,20 +23,20 @@ class PlaceholderResolver:
         secret_ref: str,  # noqa: ARG002
         granted: Collection[str] = (),  # noqa: ARG002
     ) -> str:
-        """The placeholder."""
+        """Return the placeholder."""
         return self._placeholder
 
     def forget(self, connection_type: str, secret_ref: str) -> None:
-        """Nothing is kept."""
+        """Do nothing, as nothing is cached."""
 
 
 class TellingResolver:
-    """Tells of every secret that another resolver gives, so that it can be kept out of a file.
+    """A resolver that reports every secret of another, so that it can be kept out of a file.
 
     Args:
-        resolver: knows the secrets.
-        tell: is told each one, before whoever asked has it.
-        placeholder: given for a pointer that leads nowhere; none lets that fail.
+        resolver: the resolver of the secrets.
+        tell: called with each one, before it is returned.
+        placeholder: returned for a pointer that leads nowhere; None raises an error instead.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class TellingResolver:
     async def resolve(
         self, connection_type: str, secret_ref: str, granted: Collection[str] = ()
     ) -> str:
-        """The secret, or the placeholder.
+        """Return the secret, or the placeholder.
 
         Raises:
             WorkError: `SECRET_UNRESOLVED`, without a placeholder.
@@ -64,5 +64,5 @@ class TellingResolver:
         return secret
 
     def forget(self, connection_type: str, secret_ref: str) -> None:
-        """Have the other drop what it keeps."""
+        """Drop what the other resolver has cached."""
         self._resolver.forget(connection_type, secret_ref)

@@ -1,4 +1,4 @@
-"""Resolvers of pointers: the process's environment, a fixed mapping, and several in turn."""
+"""Resolvers of pointers: the process's environment, a fixed mapping, and a chain of resolvers."""
 
 import os
 from collections.abc import Collection, Mapping
@@ -6,22 +6,22 @@ from typing import Protocol
 
 from toolkit.contract.errors import ErrorCode, WorkError
 
-# The toolkit's own settings are nobody's provider key.
+# Variables of the toolkit's own settings are no provider's key.
 OWN_PREFIX = "TOOLKIT_"
 
 
 class SecretResolver(Protocol):
-    """Turns a pointer into the secret it names."""
+    """A resolver of pointers into the secrets they name."""
 
     async def resolve(
         self, connection_type: str, secret_ref: str, granted: Collection[str] = ()
     ) -> str:
-        """The secret, never empty.
+        """Return the secret, never empty.
 
         Args:
             connection_type: where the pointer leads: `environment` or `aws_secrets_manager`.
             secret_ref: the name there.
-            granted: variables that whoever asks may name beside those that all may.
+            granted: variables that the caller may read beside those that all may.
 
         Raises:
             WorkError: `SECRET_UNRESOLVED`, in the same words whether the name is unknown or not
@@ -30,12 +30,12 @@ class SecretResolver(Protocol):
         ...
 
     def forget(self, connection_type: str, secret_ref: str) -> None:
-        """Drop what may be kept of a secret: a vendor has refused it, so it may be rotated."""
+        """Drop a cached secret: a vendor has refused it, so it may be rotated."""
         ...
 
 
 def unresolved() -> WorkError:
-    """The one answer for every pointer that leads nowhere."""
+    """Make the error for a pointer that leads nowhere, the same for every one."""
     return WorkError(
         ErrorCode.SECRET_UNRESOLVED,
         "The connection's pointer does not lead to a secret that may be used here.",
@@ -43,7 +43,7 @@ def unresolved() -> WorkError:
 
 
 class EnvironmentResolver:
-    """Reads variables of this process.
+    """A resolver that reads variables of this process.
 
     Args:
         allowed: the names that all may have read; none means every one, for an engine whose only
@@ -60,7 +60,7 @@ class EnvironmentResolver:
     async def resolve(
         self, connection_type: str, secret_ref: str, granted: Collection[str] = ()
     ) -> str:
-        """The variable's value, read now.
+        """Return the variable's current value.
 
         Raises:
             WorkError: `SECRET_UNRESOLVED`.
@@ -74,21 +74,21 @@ class EnvironmentResolver:
         return value
 
     def forget(self, connection_type: str, secret_ref: str) -> None:
-        """Nothing is kept."""
+        """Do nothing, as nothing is cached."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
 
 class MappingResolver(EnvironmentResolver):
-    """Knows only the names it was given, such as the sandbox's own keys."""
+    """A resolver of the given names only, such as the sandbox's own keys."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
         super().__init__(allowed=values.keys(), environ=dict(values))
 
 
 class ChainResolver:
-    """Asks one resolver after the other; the first that knows the pointer answers.
+    """A resolver that asks others in order; the first that knows the pointer answers.
 
     >>> import asyncio
     >>> chain = ChainResolver(MappingResolver({}), MappingResolver({"A_KEY": "sandbox"}))
@@ -102,7 +102,7 @@ class ChainResolver:
     async def resolve(
         self, connection_type: str, secret_ref: str, granted: Collection[str] = ()
     ) -> str:
-        """The secret, from the first resolver that has it.
+        """Return the secret of the first resolver that has it.
 
         Raises:
             WorkError: `SECRET_UNRESOLVED`, the last resolver's.
@@ -116,7 +116,7 @@ class ChainResolver:
         raise failure
 
     def forget(self, connection_type: str, secret_ref: str) -> None:
-        """Have each drop what it keeps."""
+        """Drop what each resolver has cached."""
         for resolver in self._resolvers:
             resolver.forget(connection_type, secret_ref)
 

@@ -1,4 +1,4 @@
-"""The store: rows, events, leases and artifacts' bytes, behind one class."""
+"""The store: rows, events, leases and the bytes of artifacts, behind one class."""
 
 from toolkit.store.changes import (
     Change,

@@ -1,15 +1,15 @@
-"""What accounts keep, summed up by the database itself in the transaction that changes it.
+"""The bytes that each account stores, summed up by triggers in the transaction that changes them.
 
-Triggers do it, so that no write can forget to, whoever makes it: another process, an earlier
-version that has the directory open, or `toolkit prune`. So the sums are right after any crash.
+Triggers do it, so that no write can skip it, whoever makes it: another process, an earlier version
+that has the directory open, or `toolkit prune`. So the sums are right after any crash.
 """
 
 import sqlite3
 
-# What a row takes beside its documents: ids, times, its place in the indexes and its root.
+# The size of a row without its documents: ids, times, index entries and its root.
 ROW_BYTES = 250
 EVENT_BYTES = 100
-# The texts of each table that a caller can make grow, by its name.
+# The text columns of each table that a caller can make grow.
 TEXTS: dict[str, tuple[str, ...]] = {
     "jobs": ("doc",),
     "workflows": ("doc", "spec"),
@@ -33,21 +33,21 @@ _OWNER_OF_EVENT = (
 
 
 def _record_bytes(table: str, row: str) -> str:
-    """The size of a row but for an artifact's bytes, as an expression."""
+    """Build an expression for the size of a row, without an artifact's bytes."""
     return " + ".join(
         [f"{ROW_BYTES}", *(f"length(CAST({row}.{name} AS BLOB))" for name in TEXTS[table])]
     )
 
 
 def _artifact_bytes(table: str, row: str) -> str:
-    """The size of what a row names in the store of bytes, as an expression."""
+    """Build an expression for the size of the stored bytes that a row refers to."""
     if table != "artifacts":
         return "0"
     return f"CASE WHEN {row}.deleted THEN 0 ELSE coalesce({row}.size_bytes, 0) END"
 
 
 def _add(account: str, artifacts: str, records: str) -> str:
-    """The statements that add to the sums of an account, whose row may not be there yet."""
+    """Build the statements that add to an account's sums, whose row may not exist yet."""
     return (
         f"INSERT INTO stored_bytes SELECT {account}, 0, 0"  # noqa: S608 - our names
         f" WHERE {account} IS NOT NULL AND NOT EXISTS"
@@ -92,7 +92,7 @@ TRIGGERS: tuple[str, ...] = (
 
 
 def _sums() -> str:
-    """A query of what each account keeps, read from all that there is."""
+    """Build a query that computes each account's sums from all rows."""
     parts = [
         f"SELECT account_id, {_artifact_bytes(table, table)} AS artifacts,"  # noqa: S608
         f" {_record_bytes(table, table)} AS records FROM {table}"
@@ -112,7 +112,7 @@ COUNT_AGAIN = ("DELETE FROM stored_bytes", f"INSERT INTO stored_bytes {_sums()}"
 
 
 def find_miscounted(connection: sqlite3.Connection) -> list[str]:
-    """Find the accounts whose sums are not what they keep."""
+    """Find the accounts whose sums are wrong."""
     counted = {row[0]: row[1:] for row in connection.execute("SELECT * FROM stored_bytes")}
     kept = {row[0]: row[1:] for row in connection.execute(_sums())}
     return [

@@ -1,4 +1,4 @@
-"""A copy of a data directory, made while others work on it; the copy is a data directory itself."""
+"""A backup of a data directory, made while others use it; the backup is itself a data directory."""
 
 import hashlib
 import shutil
@@ -17,13 +17,13 @@ PARTIAL = ".partial"
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """What was copied.
+    """The result of a backup.
 
     Attributes:
-        path: where it is.
+        path: the new directory.
         artifacts: how many files of artifacts' bytes; small ones stand in the database.
-        size_bytes: of all of it.
-        lost: the SHA-256 of bytes that a record names and the store did not have.
+        size_bytes: the size of all files.
+        lost: the SHA-256 of bytes that a record refers to and the store did not have.
     """
 
     path: Path
@@ -33,14 +33,14 @@ class Backup:
 
 
 def backup(data_dir: Path, target: Path) -> Backup:
-    """Copy a data directory as it is at one moment; whoever works on it goes on.
+    """Copy a data directory as it is at one moment; other processes may go on using it.
 
-    Bytes are in the store before any record names them, so with the records copied first none is
-    without its bytes. Artifacts kept elsewhere (`artifact_url`) are not copied.
+    Bytes are stored before any record refers to them, so with the records copied first no record
+    lacks its bytes. Artifacts stored elsewhere (`artifact_url`) are not copied.
 
     Args:
-        data_dir: what to copy.
-        target: the new directory; it is there when it is whole, and not before.
+        data_dir: the directory to copy.
+        target: the new directory; it appears once it is complete, and not before.
 
     Raises:
         ServiceError: `UNAVAILABLE` when `data_dir` is none, `target` exists or is in it, or
@@ -60,20 +60,20 @@ def backup(data_dir: Path, target: Path) -> Backup:
         _copy_records(database, partial / "state.db")
         digests = _named(partial / "state.db")
         lost = [each for each in digests if not _copy_bytes(data_dir, partial, each)]
-        sync(*partial.rglob("*"), partial)  # all of it, before the copy gets its name
+        sync(*partial.rglob("*"), partial)  # everything, before the copy gets its final name
         partial.replace(target)
     size = sum(path.stat().st_size for path in target.rglob("*") if path.is_file())
     return Backup(target, len(digests) - len(lost), size, tuple(lost))
 
 
 def _copy_records(database: Path, copy: Path) -> None:
-    """All records as of one moment: a reader's snapshot, which holds up no writer."""
+    """Copy all records as of one moment, in a read transaction that blocks no writer."""
     with closing(read_only(database)) as connection:
         connection.execute("VACUUM INTO ?", (str(copy),))
 
 
 def _named(database: Path) -> list[str]:
-    """The bytes that records name and that are files of their own."""
+    """List the digests that records refer to and that are files of their own."""
     with closing(sqlite3.connect(database)) as connection:
         in_files = f"NOT deleted AND NOT ({kept_in_row(connection)})"
         rows = connection.execute(f"SELECT DISTINCT sha256 FROM artifacts WHERE {in_files}")  # noqa: S608
@@ -81,7 +81,7 @@ def _named(database: Path) -> list[str]:
 
 
 def _copy_bytes(data_dir: Path, copy: Path, sha256: str) -> bool:
-    """Copy one artifact's bytes; whether they were there, and whole."""
+    """Copy one artifact's bytes; return whether they were present and intact."""
     place = Path("artifacts") / place_of(sha256)
     try:
         data = (data_dir / place).read_bytes()

@@ -1,4 +1,4 @@
-"""What is written together: submissions, grouped on the loop and merged into one transaction."""
+"""Submissions of changes, grouped on the loop and merged into one transaction."""
 
 import asyncio
 import math
@@ -26,10 +26,10 @@ Rows = dict[str, dict[str, Values]]
 
 @dataclass(slots=True)
 class Submission:
-    """What one call of `write` wants written, all or nothing.
+    """The changes of one call of `write`, all or nothing.
 
     Attributes:
-        until: how long it may wait for a database that others have locked, by the loop's clock.
+        deadline: the loop's time at which it is refused if others still have the database locked.
     """
 
     changes: Sequence[Change]
@@ -39,7 +39,7 @@ class Submission:
 
     @property
     def is_new(self) -> bool:
-        """Whether it is of rows alone that are not there yet, so that it may go before others."""
+        """True if it only inserts new rows and their events, so that it may go before others."""
         if self.lease is not None:
             return False
         made = {str(c.values["id"]) for c in self.changes if isinstance(c, Insert)}
@@ -51,7 +51,7 @@ class Submission:
 
 @dataclass(slots=True)
 class Batch:
-    """Changes of a transaction, merged: rows that come, change and go, and events to append."""
+    """Merged changes of a transaction: rows to insert, change and delete, and events to append."""
 
     inserts: Rows = field(default_factory=dict)
     updates: Rows = field(default_factory=dict)
@@ -63,7 +63,7 @@ class Batch:
     events: list[Emit] = field(default_factory=list)
 
     def add(self, change: Change) -> None:
-        """Take a change in; values of the same row merge, the later ones win."""
+        """Add a change; values of the same row are merged, and later ones win."""
         match change:
             case Insert(table, values):
                 self.inserts.setdefault(table, {})[str(values["id"])] = dict(values)
@@ -89,10 +89,10 @@ class Batch:
 
 
 class Group:
-    """What is written together; made on the loop, where the records may be looked at.
+    """A group of submissions to write together; made on the loop, where records may be read.
 
-    A record that changes often is handed over as it is, and spelled out here: once for all the
-    changes of its row.
+    A record that changes often is passed as it is, and serialized here: once for all the changes of
+    its row.
     """
 
     def __init__(self, submissions: Sequence[Submission]) -> None:
@@ -104,11 +104,11 @@ class Group:
                     continue
                 record = change.values.get("doc")
                 if isinstance(record, BaseModel) and (row_id := _row_id(change)) not in self._docs:
-                    # What is none is none by default: left out, a job takes two thirds of the room.
+                    # None is each such field's default: left out, a job is a third smaller.
                     self._docs[row_id] = record.model_dump_json(exclude_none=True)
 
     def batch(self, submissions: Sequence[Submission]) -> Batch:
-        """The changes of some of the submissions, merged."""
+        """Merge the changes of some of the submissions."""
         batch = Batch()
         for submission in submissions:
             for change in submission.changes:
@@ -120,7 +120,11 @@ class Group:
         return batch
 
     def parts(self) -> list[list[Submission]]:
-        """What stands or falls together: all that is written under one lease, else each alone."""
+        """Split the submissions into parts that succeed or fail together.
+
+        All that is written under one lease is one part, and every other submission is one of its
+        own.
+        """
         parts: dict[object, list[Submission]] = {}
         for submission in self.submissions:
             key = submission.lease.root_id if submission.lease else id(submission)

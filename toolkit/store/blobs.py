@@ -1,4 +1,4 @@
-"""Artifacts' bytes, stored once under their SHA-256, through fsspec."""
+"""The bytes of artifacts, stored once under their SHA-256, through fsspec."""
 
 import asyncio
 import os
@@ -18,7 +18,7 @@ REMEMBERED = 4096
 
 
 class Blobs:
-    """A folder, or whatever else fsspec can open, of immutable content-addressed files."""
+    """A store of immutable, content-addressed files, in a folder or wherever fsspec can write."""
 
     def __init__(self, url: str, *, synced: bool) -> None:
         self._url = url.rstrip("/")
@@ -28,7 +28,7 @@ class Blobs:
         self._crash = planted("blob")
 
     async def put(self, digest: str, data: Content) -> None:
-        """Store bytes under their SHA-256; what is there already is not written again.
+        """Store bytes under their SHA-256, unless they are stored already.
 
         Raises:
             ServiceError: `UNAVAILABLE`.
@@ -47,7 +47,7 @@ class Blobs:
             self._known.popitem(last=False)
 
     async def drop(self, digest: str, stored_before_s: float) -> bool:
-        """Delete bytes, unless they were stored a shorter while ago: whether they are gone.
+        """Delete bytes, unless they were stored too recently; return whether they are gone.
 
         Raises:
             ServiceError: `UNAVAILABLE`.
@@ -61,7 +61,7 @@ class Blobs:
         return gone
 
     async def get(self, digest: str, start: int, end: int | None) -> bytes:
-        """Bytes from `start` up to but without `end`.
+        """Return the bytes from `start` up to, but not including, `end`.
 
         Raises:
             ServiceError: `UNAVAILABLE` when they are not there.
@@ -69,7 +69,7 @@ class Blobs:
         try:
             return await asyncio.to_thread(self._read, digest, start, end)
         except FileNotFoundError as error:
-            self._known.pop(digest, None)  # what is gone has to be written again
+            self._known.pop(digest, None)  # so that it is written again
             raise ServiceError(
                 ErrorCode.UNAVAILABLE, "The bytes of this artifact are not in the store."
             ) from error
@@ -88,13 +88,13 @@ class Blobs:
             try:
                 self._fill(partial, data)
             except OSError:
-                partial.unlink(missing_ok=True)  # it takes the very space that is missing
+                partial.unlink(missing_ok=True)  # it takes up space, which may be what is missing
                 raise
             if self._crash is not None:
                 self._crash("before")
             partial.replace(target)
             if self._synced:
-                # A file that no folder names after a power cut is as good as lost.
+                # After a power cut a file without a directory entry would be lost.
                 sync(target.parent, *((self._local, self._local.parent) if new else ()))
             if self._crash is not None:
                 self._crash("after")
@@ -115,7 +115,7 @@ class Blobs:
                 files.rm_file(url)
             return True
         target = self._local / place_of(digest)
-        # Taken away first: whoever stores the same meanwhile does not find it, and writes it anew.
+        # Renamed first, so that a caller who stores the same bytes meanwhile writes them again.
         aside = target.with_name(f".{secrets.token_hex(8)}")
         try:
             target.replace(aside)
@@ -152,7 +152,7 @@ class Blobs:
 
 
 def _renamed(target: Path, size: int) -> bool:
-    """Mark bytes that are there already as stored just now: what is old, others may delete."""
+    """Mark bytes that exist already as stored just now, as others may delete old ones."""
     try:
         if target.stat().st_size != size:
             return False
@@ -163,12 +163,12 @@ def _renamed(target: Path, size: int) -> bool:
 
 
 def place_of(digest: str) -> Path:
-    """Where bytes stand below the folder of all of them, by their SHA-256."""
+    """Return the path of bytes below the folder of all of them, by their SHA-256."""
     return Path(digest[:2]) / digest[2:]
 
 
 def sync(*paths: Path) -> None:
-    """Have files, and what folders name, survive a power cut; Windows does so by itself."""
+    """Make files and directory entries survive a power cut; Windows does so by itself."""
     if os.name == "nt":
         return
     for path in paths:

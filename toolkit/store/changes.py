@@ -1,4 +1,4 @@
-"""What can be written, and what can go wrong that is not the database's fault."""
+"""The changes that can be written, and the errors that are not the database's fault."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """A new row; its `doc` may be the record itself, spelled out when it is written."""
+    """A new row; its `doc` may be the record itself, which is serialized when it is written."""
 
     table: str
     values: Mapping[str, object]
@@ -15,7 +15,7 @@ class Insert:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """New values for some columns of a row; `doc` as for `Insert`."""
+    """New values for some columns of a row; `doc` as for `InsertRow`."""
 
     table: str
     id: str
@@ -24,7 +24,7 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """New values for some members of a row's `doc`, whatever others have made of the rest.
+    """New values for some members of a row's `doc`, which leave its other members alone.
 
     The database itself sets them, so nothing that another process wrote meanwhile is undone.
     """
@@ -36,7 +36,7 @@ class Patch:
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """A row that takes the place of one with the same id, if there is one."""
+    """A row that replaces one with the same id, if there is one."""
 
     table: str
     values: Mapping[str, object]
@@ -44,7 +44,7 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """A row that goes."""
+    """The deletion of a row."""
 
     table: str
     id: str
@@ -52,11 +52,11 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Spend:
-    """More, or less, that a key has spent on a day, in billionths of a dollar.
+    """An amount added to (or taken from) what a key has spent on a day, in billionths of a dollar.
 
     Attributes:
-        id: of the row, which is made if it is not there.
-        limit: what the sum must not pass; none only counts.
+        id: of the row, which is inserted if it does not exist.
+        limit: the most that the sum may be; None for no limit.
     """
 
     id: str
@@ -67,11 +67,11 @@ class Spend:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """More of what a row sums up; the row is made if it is not there.
+    """Amounts added to the sums of a row, which is inserted if it does not exist.
 
     Attributes:
-        values: what the row is about, its id among it.
-        more: what is added, by column.
+        values: the row's other columns, with its id.
+        increments: the amounts to add, by column.
     """
 
     table: str
@@ -81,7 +81,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Emit:
-    """An event; the writer gives it its number within the resource, and within the job."""
+    """An event; the writer assigns its number within the resource, and within the job."""
 
     resource_id: str
     type: str
@@ -95,7 +95,9 @@ Change: TypeAlias = Insert | Update | Patch | Put | Delete | Spend | Count | Emi
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to work on a root; `fence` grows each time it changes hands.
+    """The right to work on a root: a run, job, workflow or task that one process works on.
+
+    `fence` grows each time the lease changes hands.
 
     Attributes:
         key_id: the key that the work was asked for with; none for work of earlier versions.
@@ -115,7 +117,7 @@ class LeaseLost(Exception):  # noqa: N818 - names what happened
 
 
 class OverLimit(Exception):  # noqa: N818 - names what happened
-    """A key would spend more than it may; nothing of the call was written."""
+    """A key would spend more than its limit; nothing of the call was written."""
 
 
 class Conflict(Exception):  # noqa: N818 - names what happened

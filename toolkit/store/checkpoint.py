@@ -11,14 +11,14 @@ except ImportError:  # pragma: no cover - Windows
     fcntl = None  # type: ignore[assignment]
 
 LARGE_WAL_BYTES = 4 * 1024 * 1024
-# A log that is written to all the time is never wholly moved, so never begun anew: past this size,
-# writers wait for the rest of it.
+# A log that is always being written to is never moved as a whole, so never reset: past this size,
+# writers wait until all of it is moved.
 HUGE_WAL_BYTES = 4 * LARGE_WAL_BYTES
 EVERY_COMMITS = 20
 
 
 class Checkpoints:
-    """Moves the log into the database when it has grown, under a lock between processes.
+    """A checkpointer that moves a long log into the database, under a lock between processes.
 
     SQLite 3.7.0 to 3.51.2 can corrupt a database that two connections checkpoint at once. It is
     done in a thread: a checkpoint takes many times as long as a commit.
@@ -33,7 +33,7 @@ class Checkpoints:
         self._commits = 0
 
     def consider(self) -> None:
-        """Make a checkpoint every so often, if the log has grown large."""
+        """Run a checkpoint every so many commits, if the log has grown large."""
         self._commits += 1
         if self._commits % EVERY_COMMITS or self._size() < LARGE_WAL_BYTES:
             return
@@ -42,7 +42,7 @@ class Checkpoints:
             self._running = self._thread.submit(self._make, *modes)
 
     def close(self) -> None:
-        """Leave a short log behind."""
+        """Truncate the log, and end the thread."""
         self._thread.shutdown()
         self._make("TRUNCATE")  # here: an interpreter that ends may start no thread any more
 
@@ -58,7 +58,7 @@ class Checkpoints:
                 for mode in modes:
                     connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
             except sqlite3.OperationalError:
-                return  # somebody writes just now: the log stays until the next time
+                return  # another connection is writing: the log stays until the next time
             finally:
                 connection.close()
 

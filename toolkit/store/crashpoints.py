@@ -1,4 +1,4 @@
-"""Named moments at which tests have this process killed; none of them does anything unasked.
+"""Crash points: named moments at which tests have this process killed; unset, they do nothing.
 
 `TOOLKIT_CRASH_AT` is read once, when a store opens. `commit:before:17` sends SIGKILL to the
 process when its seventeenth transaction is about to be committed, `commit:after:17` right after
@@ -20,7 +20,7 @@ Crash = Callable[[When], None]
 
 
 def planted(kind: Kind) -> Crash | None:
-    """What to call before and after each write of a kind; none where no crash is asked for.
+    """Return the hook to call before and after each write of a kind, or None if none is set.
 
     Raises:
         ValueError: the variable does not name a moment.

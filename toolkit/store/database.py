@@ -1,4 +1,4 @@
-"""Connections to SQLite as this store wants them, and its faults as ours."""
+"""Connections to SQLite with this store's settings, and the translation of its errors."""
 
 import errno
 import os
@@ -24,7 +24,7 @@ NOT_PERMITTED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
 
 def connect(path: Path, durability: str) -> Engine:
-    """An engine of connections in WAL mode, whose transactions are begun by us alone."""
+    """Create an engine of connections in WAL mode, whose transactions only the store begins."""
     engine = create_engine(
         f"sqlite:///{path}", connect_args={"check_same_thread": False, "timeout": 5.0}
     )
@@ -50,7 +50,7 @@ def connect(path: Path, durability: str) -> Engine:
 
 
 def _switch_to_wal(connection: sqlite3.Connection) -> None:
-    """Switch a database to WAL mode; one that is in it already is left as it is.
+    """Switch a database to WAL mode, unless it is in it already.
 
     Raises:
         sqlite3.OperationalError: others held the file for longer than `BUSY_TIMEOUT_MS`.
@@ -69,22 +69,22 @@ def _switch_to_wal(connection: sqlite3.Connection) -> None:
 
 
 def is_writable(folder: Path) -> bool:
-    """Tell whether files can be made in a folder, by its rights and those of its disk."""
+    """Tell whether files can be created in a folder, by its permissions and those of its disk."""
     if hasattr(os, "statvfs") and os.statvfs(folder).f_flag & os.ST_RDONLY:
         return False
     return os.access(folder, os.W_OK)
 
 
 def read_only(database: Path, *, briefly: bool = False) -> sqlite3.Connection:
-    """A connection beside all others, for looking at a database whatever state it is in.
+    """Open a read-only connection beside all others, whatever state the database is in.
 
-    Also where nothing may be written, as on a disk that is mounted read-only: SQLite would make
-    the index of the log anew, so it is told that nobody writes; where there is a log, a copy of
-    both is read.
+    Also where nothing may be written, as on a disk that is mounted read-only: SQLite would rebuild
+    the index of the log, so it is told that nobody writes; where there is a log, a copy of both is
+    read.
 
     Args:
         database: the file.
-        briefly: for one glance, which leaves nothing beside the file where nobody has it open.
+        briefly: for one short read, which leaves no other file behind if nobody has it open.
     """
     uri = f"{database.absolute().as_uri()}?mode=ro"
     if briefly and not database.with_name(f"{database.name}-wal").exists():
@@ -117,7 +117,7 @@ def _unwritable(database: Path, uri: str) -> sqlite3.Connection:
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Turn the database's faults into ours; no text of the database leaves here.
+    """Translate the database's errors into the store's; no text of the database leaves here.
 
     Raises:
         Conflict: a value that must be unique is taken.
@@ -132,7 +132,7 @@ def translated() -> Iterator[None]:
 
 
 def unavailable(error: Exception) -> ServiceError:
-    """The one answer when the store cannot be used: when to try again, or what has to change."""
+    """Make the error for a store that cannot be used: when to retry, or what has to change."""
     told = error.strerror if isinstance(error, OSError) else None  # the rest of it names paths
     reason = (told or str(getattr(error, "orig", error))).splitlines()[0][:120]
     if _is_refused(error, reason):
@@ -147,7 +147,7 @@ def unavailable(error: Exception) -> ServiceError:
 
 
 def _is_refused(error: Exception, reason: str) -> bool:
-    """Tell whether this user may not write there, which no waiting mends."""
+    """Tell whether this user may not write there, which no waiting changes."""
     if isinstance(error, OSError):
         return error.errno in NOT_PERMITTED
     if "unable to open" in reason:

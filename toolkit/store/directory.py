@@ -1,9 +1,9 @@
-"""A data directory as it is found: there or not, of which version, and the original or a copy.
+"""The location of a data directory: whether it exists, its version, and whether it is a copy.
 
 A copy is told from its original by the file system: a new file has a new inode. The database's
-header (`PRAGMA user_version`) keeps a number made of the inodes of the database and of a file
-beside it, and of that file's time, so no copy of the bytes has the same number again. Moving or
-renaming the directory changes none of them, nor do changed owners and rights.
+header (`PRAGMA user_version`) keeps a number computed from the inodes of the database and of a file
+beside it, and from that file's time, so no copy of the bytes has the same number again. Moving or
+renaming the directory changes none of them, nor do changed owners and permissions.
 """
 
 import hashlib
@@ -31,11 +31,11 @@ COPY = 1  # known to be a copy, though of an original without a number
 def find_database(data_dir: Path, *, newest: bool = False) -> Path:
     """Find the database of a data directory, and refuse one that this version cannot read.
 
-    A database that is damaged is found: what reads it will say so.
+    A damaged database is found, too: the code that reads it reports the damage.
 
     Args:
         data_dir: where everything is kept.
-        newest: refuse one of an earlier version, too, for what needs every table.
+        newest: refuse one of an earlier version, too, which may lack tables.
 
     Raises:
         ServiceError: `UNAVAILABLE` when it is no data directory, or of another version.
@@ -73,7 +73,7 @@ def find_database(data_dir: Path, *, newest: bool = False) -> Path:
 
 @contextmanager
 def reading(database: Path) -> Iterator[sqlite3.Connection]:
-    """Read a database whatever state it is in, beside all others.
+    """Open a database for reading, whatever state it is in, beside all others.
 
     Raises:
         ServiceError: `UNAVAILABLE` when it cannot be read.
@@ -83,24 +83,24 @@ def reading(database: Path) -> Iterator[sqlite3.Connection]:
 
 
 def is_copy(data_dir: Path, connection: sqlite3.Connection) -> bool:
-    """Tell whether a data directory is a copy of another one, or of what it was itself before."""
+    """Tell whether a data directory is a copy of another one, or of an earlier state of itself."""
     kept = _kept_number(connection)
     if kept == UNMARKED:
-        # What an earlier version opened has a folder of owners; what it backed up has none.
+        # A directory that an earlier version opened has a folder of owners; its backups have none.
         return not (data_dir / "owners").exists() and _holds_accounts(connection)
     return kept != _number(data_dir)
 
 
 def claim_place(connection: Connection, data_dir: Path, *, take_up: bool) -> bool:
-    """Make a new directory know itself, and a copy one of its own where that is asked for.
+    """Mark a new directory as an original, and a copy as one where that is asked for.
 
     Args:
         connection: to the database, in no transaction.
         data_dir: where everything is kept.
-        take_up: go on with what was left lying in a copy, which is no copy from then on.
+        take_up: go on with the open work of a copy, which is no copy from then on.
 
     Returns:
-        whether it is a copy still.
+        whether it is still a copy.
     """
     driver = cast("sqlite3.Connection", connection.connection.dbapi_connection)
     if _kept_number(driver) == _number(data_dir):
@@ -125,7 +125,7 @@ def _kept_number(connection: sqlite3.Connection) -> int:
 
 
 def _number(data_dir: Path) -> int:
-    """Make a number of where a directory's files are; `COPY` where they are not all there.
+    """Compute a number from the location of a directory's files; `COPY_NUMBER` if some are missing.
 
     The time is in whole seconds: not all file systems keep finer ones.
     """
@@ -143,6 +143,9 @@ def _holds_accounts(connection: sqlite3.Connection) -> bool:
 
 
 def kept_in_row(connection: sqlite3.Connection) -> str:
-    """Say in SQL which artifacts have their bytes in the database; at first none had."""
+    """Build the SQL condition for artifacts whose bytes are in the database.
+
+    Databases of the first version have none.
+    """
     columns = {str(row[1]) for row in connection.execute("PRAGMA table_info(artifacts)")}
     return "content IS NOT NULL" if "content" in columns else "0"

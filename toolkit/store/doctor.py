@@ -1,4 +1,4 @@
-"""What is wrong with a data directory, and what can be done about it."""
+"""Checks of a data directory, and the repairs that are possible."""
 
 import hashlib
 import json
@@ -35,12 +35,13 @@ from toolkit.store.schema import HEAD, migrate, read_revision
 T = TypeVar("T")
 RENTED = ("endpoints", "compute", "templates", "storage")
 LITTLE_SPACE = 256 * 1024 * 1024
-# Two connections that checkpoint at once can corrupt these: we have one do it, under a lock.
+# In these versions two connections that checkpoint at once can corrupt a database: the toolkit has
+# one do it, under a lock.
 WAL_RESET = ((3, 7, 0), (3, 51, 2))
 
-# What a database's header tells of it.
+# The numbers in a database's header.
 _HEADER = ("application_id", "user_version")
-# Roots of which nothing is left but that they were there.
+# Roots whose records are lost.
 _LOST = (
     "kind = 'run' AND id NOT IN (SELECT run_id FROM jobs WHERE run_id IS NOT NULL)",
     "kind = 'job' AND id NOT IN (SELECT id FROM jobs)",
@@ -51,12 +52,12 @@ _LOST = (
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something about a data directory that its owner should know.
+    """An issue of a data directory that its owner should know of.
 
     Attributes:
-        what: one line.
-        repair: what `repair` does about it; none where nothing can be done, or need be.
-        serious: whether something is, or will be, lost or refused.
+        what: the issue, in one line.
+        repair: the repair that `repair_data_dir` makes; None where none is possible or needed.
+        serious: true if something is, or will be, lost or refused.
     """
 
     what: str
@@ -65,7 +66,7 @@ class Finding:
 
 
 def examine(data_dir: Path, *, deep: bool = False) -> list[Finding]:
-    """Look a data directory over; nothing is changed.
+    """Check a data directory without changing anything.
 
     Args:
         data_dir: where everything is kept.
@@ -93,10 +94,10 @@ def examine(data_dir: Path, *, deep: bool = False) -> list[Finding]:
 
 
 def repair(data_dir: Path) -> list[str]:
-    """Do what `examine` says can be done, and nothing else.
+    """Make the repairs that `check_data_dir` offers, and nothing else.
 
     Returns:
-        what was done, a line each.
+        a line for each repair that was made.
 
     Raises:
         ServiceError: `UNAVAILABLE` when there is none, or another process has it open.
@@ -126,7 +127,7 @@ def repair(data_dir: Path) -> list[str]:
 
 
 def _count_again(database: Path) -> bool:
-    """Sum up anew what accounts keep, where the sums are not right; whether that was so."""
+    """Recompute wrong sums of stored bytes; return whether there were any."""
     with translated(), closing(sqlite3.connect(database)) as connection:
         made = connection.execute("SELECT version_num FROM alembic_version").fetchone()
         if made is None or made[0] != HEAD or not find_miscounted(connection):
@@ -205,7 +206,7 @@ def _about_the_records(data_dir: Path, connection: sqlite3.Connection) -> Iterat
 
 
 def rented(data_dir: Path) -> dict[str, list[Row]]:
-    """What is kept of connections, and of what is at vendors, as rows by table.
+    """Read the rows of connections and of managed resources, by table.
 
     Raises:
         ServiceError: `UNAVAILABLE` when the database cannot be read.
@@ -218,7 +219,7 @@ def rented(data_dir: Path) -> dict[str, list[Row]]:
 
 
 def _present(connection: sqlite3.Connection, tables: Iterable[str]) -> list[str]:
-    """The tables that an earlier version may not have made."""
+    """Return those tables that the database has; an earlier version may lack some."""
     names = set(_tables(connection))
     return [table for table in tables if table in names]
 
@@ -252,7 +253,7 @@ def _trouble(data_dir: Path, sha256: str, size: int, *, deep: bool) -> str | Non
 
 
 def _faults(database: Path) -> list[str]:
-    """What SQLite finds wrong with its file; nothing, if all is well."""
+    """Return the errors that SQLite finds in its file."""
     try:
         with closing(read_only(database)) as connection:
             rows = connection.execute("PRAGMA integrity_check(20)").fetchall()
@@ -262,7 +263,7 @@ def _faults(database: Path) -> list[str]:
 
 
 def _rebuilt(database: Path) -> str:
-    """Save what can be read into a new database, and put the damaged one aside."""
+    """Save all readable rows into a new database, and set the damaged one aside."""
     new = database.with_name("state.db.new")
     new.unlink(missing_ok=True)
     saved: Counter[str] = Counter()
@@ -305,7 +306,7 @@ def _rebuilt(database: Path) -> str:
 
 
 def _read_or(read: Callable[[], T], otherwise: T) -> T:
-    """Read what may stand on a page that is damaged."""
+    """Read a value that may be on a damaged page, or return a default."""
     try:
         return read()
     except sqlite3.DatabaseError:
@@ -331,7 +332,7 @@ def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
 def _readable(
     source: sqlite3.Connection, table: str, names: list[str]
 ) -> Iterator[tuple[object, ...]]:
-    """The rows of a table that can be read, from both ends up to where it is damaged."""
+    """Yield the readable rows of a table, from both ends up to where it is damaged."""
     for order in _orders(source, table):
         try:
             yield from source.execute(

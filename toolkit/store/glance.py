@@ -1,4 +1,4 @@
-"""A glance at a data directory: the newest ids in it, for a shell that completes them."""
+"""The newest ids in a data directory, for a shell that completes them."""
 
 import sqlite3
 from contextlib import closing
@@ -6,7 +6,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 PATIENCE_S = 0.2  # for a database that others have locked
-# By area: the table, its column of ids, and the one that says more of each.
+# By resource: the table, its column of ids, and the column with a description.
 _TABLES = {
     "account/keys": ("api_keys", "id", "''"),
     "accounts": ("accounts", "email", "id"),
@@ -27,12 +27,12 @@ _TABLES = {
 
 
 def newest_ids(data_dir: Path, area: str, most: int) -> list[tuple[str, str]]:
-    """Read the newest ids of an area, and a word on each; nothing is written or waited for.
+    """Read the newest ids of a resource, each with a word on it, without writing or waiting.
 
     Args:
         data_dir: where everything is kept.
-        area: the path of the area below `/v1`; `accounts`, and `agents by name`.
-        most: how many.
+        area: the path of the resource below `/v1`; also `accounts`, and `agents by name`.
+        most: the greatest number of ids.
 
     Raises:
         sqlite3.Error: there is no database, or none that can be read now.

@@ -1,4 +1,4 @@
-"""The thread that keeps leases: a process that is busy is not one that has gone."""
+"""The thread that renews leases, so that a busy process is not taken for a dead one."""
 
 import logging
 import threading
@@ -10,7 +10,7 @@ log = logging.getLogger(__name__)
 
 
 class Heartbeat:
-    """Renews a process's leases from a thread of its own, whatever holds its event loop.
+    """A thread that renews a process's leases, whatever blocks its event loop.
 
     Args:
         renew: renews them; called on the thread.
@@ -28,11 +28,11 @@ class Heartbeat:
         self._thread = threading.Thread(target=self._run, name="toolkit-leases", daemon=True)
 
     def start(self) -> None:
-        """Begin to renew."""
+        """Start the thread."""
         self._thread.start()
 
     def close(self) -> None:
-        """Renew no more; returns once a renewal under way is done."""
+        """Stop the thread; returns once a renewal in progress is done."""
         self._stopped.set()
         if self._thread.ident is not None:
             self._thread.join()
@@ -45,5 +45,5 @@ class Heartbeat:
             except ToolkitError as error:
                 log.warning("the leases could not be renewed: %s", error)
             except Exception:
-                # Whatever it was, without this thread others would take the work over.
+                # The thread must go on whatever happened, or others would take the work over.
                 log.exception("the leases could not be renewed")

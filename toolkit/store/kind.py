@@ -1,4 +1,4 @@
-"""Which world a data directory belongs to, the sandbox or the real one: it never holds both."""
+"""The world that a data directory belongs to, the sandbox or the real one: it never holds both."""
 
 from pathlib import Path
 from typing import Final
@@ -18,9 +18,9 @@ AND json_extract(doc, '$.cached_from') IS NULL
 
 
 def claim_kind(connection: Connection, data_dir: Path, *, sandbox: bool) -> None:
-    """Make a directory the sandbox's or the real world's, if it is neither's yet.
+    """Mark a directory as the sandbox's or the real world's, if it is not marked yet.
 
-    What a vendor did in it tells whose it is, where an earlier version left no mark.
+    Where an earlier version left no mark, the completed jobs in it tell.
 
     Args:
         connection: to the database, in no transaction.
@@ -59,7 +59,7 @@ def _kind(connection: Connection) -> int | None:
 
 
 def _inferred(connection: Connection) -> int | None:
-    """Tell from its jobs which world a directory is of; none where they do not tell."""
+    """Infer a directory's world from its jobs; None where they do not tell."""
     simulated, used = connection.exec_driver_sql(_USED).one()
     if simulated == used:
         return SANDBOX if used else None

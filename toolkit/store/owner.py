@@ -1,4 +1,4 @@
-"""Who owns leases: a process, known by a lock file that the system frees when it dies."""
+"""Owners of leases: processes, each known by a lock file that the system frees when it dies."""
 
 import secrets
 from pathlib import Path
@@ -23,7 +23,7 @@ class Owner:
         return self._folder / f"{owner}.lock"
 
     def _locked(self, owner: str) -> IO[bytes] | None:
-        """The open lock file, or none when somebody else holds it."""
+        """Open and lock a lock file; return None when another process holds it."""
         file = self._path(owner).open("ab")
         if fcntl is not None:
             try:
@@ -34,7 +34,7 @@ class Owner:
         return file
 
     def is_dead(self, owner: str) -> bool:
-        """Whether the process of another owner has gone, as far as this machine can tell."""
+        """Tell whether the process of another owner has ended, as far as this machine knows."""
         if owner == self.id or fcntl is None or not self._path(owner).exists():
             return owner != self.id and fcntl is not None and not self._path(owner).exists()
         lock = self._locked(owner)
@@ -45,7 +45,7 @@ class Owner:
         return True
 
     def close(self) -> None:
-        """Give the id up."""
+        """Release the id."""
         if self._lock is not None:
             self._path(self.id).unlink(missing_ok=True)
             self._lock.close()
@@ -53,7 +53,7 @@ class Owner:
 
 
 def living(data_dir: Path) -> set[str]:
-    """The owners that have a data directory open, as far as this machine can tell."""
+    """Return the owners that have a data directory open, as far as this machine knows."""
     found = set()
     for path in (data_dir / "owners").glob("*.lock"):
         with path.open("rb") as file:  # it may not be writable for whoever only looks

@@ -1,4 +1,4 @@
-"""Retention: ended work of long ago, its events, artifacts and bytes, taken out of the store."""
+"""Retention: deletion of work that ended long ago, with its events, artifacts and bytes."""
 
 import json
 import sqlite3
@@ -14,10 +14,10 @@ from toolkit.contract.base import now, rfc3339
 from toolkit.store.database import BUSY_TIMEOUT_MS, translated
 from toolkit.store.directory import find_database
 
-AT_ONCE = 500  # roots in one transaction: others get their turn in between
-# Bytes are stored a moment before their record; what nobody names for this long is named by nobody.
+AT_ONCE = 500  # roots in one transaction: other writers go in between
+# Bytes are stored shortly before their record: only older ones without a record are unreferenced.
 UNNAMED_S = 3600.0
-# An hour more than is promised: the wall clock may be set.
+# An hour longer than promised, as the wall clock may be changed.
 REQUESTS_KEPT = timedelta(hours=25)
 _SCRATCH = """
 CREATE TEMP TABLE gone_roots (id TEXT PRIMARY KEY);
@@ -25,7 +25,7 @@ CREATE TEMP TABLE gone_jobs (id TEXT PRIMARY KEY);
 CREATE TEMP TABLE gone_workflows (id TEXT PRIMARY KEY);
 """
 _OF_ROOTS = "WHERE root_id IN (SELECT id FROM gone_roots)"
-# What goes with some roots.
+# The rows to delete with some roots, by table.
 _PARTS = {
     "events": "resource_id IN (SELECT id FROM gone_roots UNION SELECT id FROM gone_workflows)"
     " OR job_id IN (SELECT id FROM gone_jobs)",
@@ -40,7 +40,7 @@ _PARTS = {
 
 @dataclass(slots=True)
 class Pruned:
-    """What was taken out, or would be.
+    """The result of pruning, or of its dry run.
 
     Attributes:
         rows: how many rows, by table.
@@ -54,15 +54,15 @@ class Pruned:
 
 
 def prune(data_dir: Path, older_than: timedelta, *, dry_run: bool = False) -> Pruned:
-    """Take out runs, workflows, tasks and jobs that ended long ago, with all that is theirs.
+    """Delete runs, workflows, tasks and jobs that ended long ago, with all that belongs to them.
 
-    Uploads, accounts, connections and what is at a GPU cloud stay. So do results that later
-    workflows started from. Others may work on the directory meanwhile.
+    Uploads, accounts, connections and managed resources stay. So do results that later workflows
+    started from. Others may use the directory meanwhile.
 
     Args:
         data_dir: where everything is kept.
         older_than: counted from when the work was asked for.
-        dry_run: only say what would go.
+        dry_run: only return what would be deleted.
 
     Raises:
         ServiceError: `UNAVAILABLE` when the directory cannot be used, or is of another version.
@@ -87,13 +87,13 @@ def prune(data_dir: Path, older_than: timedelta, *, dry_run: bool = False) -> Pr
 
 
 def named(connection: sqlite3.Connection) -> set[str]:
-    """The SHA-256 of all bytes that an artifact has."""
+    """Return the SHA-256 of all bytes that an artifact refers to."""
     rows = connection.execute("SELECT sha256 FROM artifacts WHERE NOT deleted")
     return {str(row[0]) for row in rows}
 
 
 def unnamed(data_dir: Path, digests: set[str]) -> Iterator[Path]:
-    """Files of bytes that no record names, and what was left of writing some."""
+    """Yield the files of bytes that no record refers to, and those of interrupted writes."""
     for path in (data_dir / "artifacts").glob("*/*"):
         old = time.time() - path.stat().st_mtime > UNNAMED_S
         if old and path.parent.name + path.name not in digests:
@@ -113,7 +113,7 @@ def _connected(data_dir: Path) -> sqlite3.Connection:
 
 
 def _ended_before(connection: sqlite3.Connection, cutoff: str) -> list[str]:
-    """The roots that ended long ago, without those whose results later work started from."""
+    """Return the roots that ended long ago, without those whose results later work started from."""
     rows = connection.execute(
         "SELECT id FROM roots WHERE NOT open AND created_at < ? ORDER BY id", (cutoff,)
     )
@@ -129,7 +129,7 @@ def _ended_before(connection: sqlite3.Connection, cutoff: str) -> list[str]:
 
 
 def _take_out(connection: sqlite3.Connection, group: Sequence[str], rows: Counter[str]) -> None:
-    """Everything of some roots."""
+    """Delete all rows of some roots."""
     for table in ("gone_roots", "gone_jobs", "gone_workflows"):
         connection.execute(f"DELETE FROM {table}")  # noqa: S608 - our names
     connection.executemany("INSERT INTO gone_roots VALUES (?)", [(each,) for each in group])
@@ -140,8 +140,10 @@ def _take_out(connection: sqlite3.Connection, group: Sequence[str], rows: Counte
 
 
 def _take_out_rest(connection: sqlite3.Connection, cutoff: str, rows: Counter[str]) -> None:
-    """What belongs to no root: plans that no task carries out, deleted uploads, answers kept for a
-    day, and what was spent on days that are over.
+    """Delete old rows that belong to no root.
+
+    These are plans that no task carries out, deleted uploads, idempotent responses, and the
+    spending of past days.
     """
     tasks = connection.execute("SELECT json_extract(doc, '$.plan_id') FROM tasks")
     carried_out = {row[0] for row in tasks}

@@ -1,4 +1,4 @@
-"""A data directory that is only looked at: nothing is made, migrated, locked or written in it."""
+"""A store that only reads: it creates, migrates, locks and writes nothing in the data directory."""
 
 import asyncio
 import re
@@ -19,12 +19,12 @@ from toolkit.store.reader import Reader, Row
 from toolkit.store.sections import Content
 from toolkit.store.store import Store, Waiter
 
-EVERYONE: Final = f"acc_{'0' * 26}"  # the account of whoever owns the directory, and sees all
+EVERYONE: Final = f"acc_{'0' * 26}"  # the account of the directory's owner, who sees all rows
 _OF_ACCOUNT = re.compile(r"(\w+\.)?account_id = :account_id")
 
 
 class ReadOnlyStore(Store):
-    """The rows, events and bytes of a data directory, those of all accounts as one.
+    """A reader of the rows, events and bytes of a data directory, those of all accounts as one.
 
     Args:
         data_dir: where `state.db` is; of the newest revision.
@@ -47,7 +47,7 @@ class ReadOnlyStore(Store):
         self._id = secrets.token_hex(8)
 
     async def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         self._connection.close()
 
     def write(
@@ -62,7 +62,7 @@ class ReadOnlyStore(Store):
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if changes:
             done.set_exception(_refused())
-            done.exception()  # a caller may choose not to look
+            done.exception()  # marks it as retrieved, as a caller need not look
         else:
             done.set_result(None)
         return done
@@ -72,7 +72,7 @@ class ReadOnlyStore(Store):
         limit: int,  # noqa: ARG002 - a store's
         wanted: Callable[[Row], Awaitable[bool]] | None = None,  # noqa: ARG002 - a store's
     ) -> list[Lease]:
-        """Take nothing."""
+        """Claim nothing."""
         return []
 
     def _change(self, statement: Update | Delete, timeout_ms: int = 0) -> int:  # noqa: ARG002
@@ -92,16 +92,16 @@ class ReadOnlyStore(Store):
         return self._id
 
     def has_gone(self, owner: str) -> bool:
-        """Whether the process of an owner has gone, as far as this machine can tell."""
+        """Tell whether the process of an owner has ended, as far as this machine knows."""
         return owner not in living(self._data_dir)
 
 
 class _EveryonesReader(Reader):
-    """Reads the rows of all accounts as if they were those of `EVERYONE`."""
+    """A reader of the rows of all accounts as if they were `READ_ONLY_ACCOUNT_ID`'s."""
 
     def _rows(self, sql: str, given: dict[str, object]) -> list[Row]:
         if given.get("account_id") == EVERYONE:
-            # In the one place that all statements go through, so that none is left out.
+            # Here, as all statements go through this method.
             sql = _OF_ACCOUNT.sub(":account_id IS NOT NULL", sql)
         rows = super()._rows(sql, given)
         return [{**row, "account_id": EVERYONE} if "account_id" in row else row for row in rows]

@@ -1,4 +1,4 @@
-"""The reads: statements compiled once, run on the database's own driver."""
+"""Reads of rows and events: statements compiled once, run on the database's own driver."""
 
 import json
 import sqlite3
@@ -11,15 +11,15 @@ from sqlalchemy.dialects import sqlite
 from toolkit.store.database import translated
 from toolkit.store.tables import connections, events, metadata, roots
 
-# Left out, the dialect makes a parameter of it that nobody has a value for.
+# Without an offset, the dialect adds a parameter for it, which would have no value.
 NONE: ColumnElement[int] = literal_column("0")
 Row = dict[str, Any]
-# Each is answered by an index that is there for it.
+# An index answers each of these.
 _QUEUED = (
     "SELECT count(*) AS n FROM"
     " (SELECT 1 FROM roots WHERE account_id = :account_id AND open = 1 LIMIT :most)"
 )
-# One statement, so that both are of one moment.
+# One statement, so that both are read at the same moment.
 _SPENDING = (
     "SELECT spending.nano AS total, reservations.* FROM spending"
     " LEFT JOIN reservations ON reservations.spending_id = spending.id WHERE spending.id = :id"
@@ -27,8 +27,8 @@ _SPENDING = (
 _NAMES_BLOB = (
     "SELECT 1 FROM artifacts WHERE sha256 = :sha256 AND content IS NULL AND deleted = 0 LIMIT 1"
 )
-ALL_ACCOUNTS: Final = "*"  # in the place of one, in a share
-_SPENDER: Final = "spender_id"  # of a row that may be another account's
+ALL_ACCOUNTS: Final = "*"  # in a share, instead of an account
+_SPENDER: Final = "spender_id"  # the account of a row, which may be another one
 _LENT = (
     "SELECT connections.*, owners.doc AS owner FROM shares"
     " JOIN connections ON connections.id = shares.connection_id"
@@ -37,13 +37,13 @@ _LENT = (
     " AND connections.deleted = 0 AND owners.operator = 1"
     " GROUP BY connections.id ORDER BY connections.id"
 )
-# A table, the columns that are added up, those that tell apart, the one that is bounded, and
-# whether the rows are all that came by an account's connections, rather than the account's own.
+# A table, the columns to sum, those to group by, the one that is bounded, and whether the rows are
+# those by an account's connections, rather than the account's own.
 Sums = tuple[str, tuple[str, ...], tuple[str, ...], str, bool]
 
 
 class Reader:
-    """Rows and events as they are committed; every method reads at once.
+    """A reader of committed rows and events; every method reads at once.
 
     Raises:
         ServiceError: `UNAVAILABLE`, from every method.
@@ -53,12 +53,12 @@ class Reader:
         self._connection = connection
 
     def get(self, table: str, row_id: str, *columns: str) -> Row | None:
-        """One row by its id: all of it, or some columns."""
+        """Return one row by its id, with all or some of its columns."""
         rows = self._rows(_by_id(table, columns), {"id": row_id})
         return rows[0] if rows else None
 
     def find(self, table: str, **equals: object) -> list[Row]:
-        """All rows whose columns have these values, oldest first."""
+        """Return all rows whose columns have these values, oldest first."""
         return self._rows(_equal(table, tuple(equals)), equals)
 
     def page(
@@ -71,7 +71,7 @@ class Reader:
         without: str | None = None,
         **equals: object,
     ) -> list[Row]:
-        """An account's rows, newest first, from below the id `before`, `without` a status."""
+        """Return an account's rows, newest first, from below `before`, `without` a status."""
         given = {**equals, "account_id": account_id, "limit": limit}
         given |= {"before": before, "without": without}
         columns = tuple(equals)
@@ -79,69 +79,69 @@ class Reader:
         return self._rows(statement, given)
 
     def lent(self, account_id: str) -> list[Row]:
-        """The connections of operators that are shared with an account, oldest first.
+        """Return the connections of operators that are shared with an account, oldest first.
 
         Each row has its owner's document, too, as `owner`.
         """
         return self._rows(_LENT, {"account_id": account_id, "all": ALL_ACCOUNTS})
 
     def sums(self, what: Sums, account_id: str, span: tuple[str, str]) -> list[Row]:
-        """Sums over an account's rows, or those by its connections, by what some columns say."""
+        """Sum over an account's rows, or those by its connections, grouped by some columns."""
         given: dict[str, object] = {"account_id": account_id, "first": span[0], "last": span[1]}
         return self._rows(_sums(what), given)
 
     def events(self, resource_id: str, after: int, limit: int) -> list[Row]:
-        """The events of a resource numbered above `after`, in order."""
+        """Return the events of a resource numbered above `after`, in order."""
         of = "job" if resource_id.startswith("job_") else "resource"
         given = {"of": resource_id, "after": after, "limit": limit}
         rows = self._rows(_events(of), given)
         return [{**row, "data": json.loads(row["data"])} for row in rows]
 
     def last_event(self, resource_id: str) -> int:
-        """The number of the last event of a resource; 0 before the first."""
+        """Return the number of the last event of a resource; 0 before the first."""
         of = "job" if resource_id.startswith("job_") else "resource"
         last = self._rows(_last_event(of), {"of": resource_id})
         return int(last[0]["n"]) if last else 0
 
     def has_event(self, resource_id: str, after: int, types: frozenset[str] | None) -> bool:
-        """Whether there is an event above `after`, and the last one is of one of `types`."""
+        """Tell whether there is an event above `after`, and the last one is of one of `types`."""
         of = "job" if resource_id.startswith("job_") else "resource"
         last = self._rows(_last_event(of), {"of": resource_id})
         return bool(last) and last[0]["n"] > after and (types is None or last[0]["type"] in types)
 
     def open_roots(self, owner: str) -> list[Row]:
-        """The open roots that others hold, or nobody, oldest first."""
+        """Return the open roots that others hold, or nobody, oldest first."""
         return self._rows(_open_roots(), {"owner": owner})
 
     def to_cancel(self, owner: str) -> set[str]:
-        """The ids of open roots that an owner holds and somebody wants cancelled."""
+        """Return the ids of an owner's open roots that are to be cancelled."""
         return {str(row["id"]) for row in self._rows(_to_cancel(), {"owner": owner})}
 
     def queued(self, account_id: str, most: int) -> int:
-        """How many roots of an account are open, counted up to `most`."""
+        """Count the open roots of an account, up to `most`."""
         return int(self._rows(_QUEUED, {"account_id": account_id, "most": most})[0]["n"])
 
     def count(self, table: str, account_id: str) -> int:
-        """How many rows of a table are an account's."""
+        """Count an account's rows in a table."""
         return int(self._rows(_count(table), {"account_id": account_id})[0]["n"])
 
     def stored_bytes(self, account_id: str) -> tuple[int, int]:
-        """How many bytes an account keeps, of artifacts and of records."""
+        """Return how many bytes an account stores, of artifacts and of records."""
         row = self.get("stored_bytes", account_id)
         return (0, 0) if row is None else (int(row["artifacts"]), int(row["records"]))
 
     def spending(self, row_id: str) -> tuple[int, list[Row]]:
-        """What a day's spending comes to, and the reservations that are part of it."""
+        """Return a day's total spending, and the reservations that are part of it."""
         rows = self._rows(_SPENDING, {"id": row_id})
         total = int(rows[0]["total"]) if rows else 0
         return total, [row for row in rows if row["id"] is not None]
 
     def names_blob(self, sha256: str) -> bool:
-        """Whether an artifact has bytes that are kept in a file."""
+        """Tell whether an artifact refers to bytes that are stored in a file."""
         return bool(self._rows(_NAMES_BLOB, {"sha256": sha256}))
 
     def version(self) -> int:
-        """A number that changes when another connection has committed."""
+        """Return a number that changes when another connection has committed."""
         return int(self._rows("PRAGMA data_version", {})[0]["data_version"])
 
     def _rows(self, sql: str, given: dict[str, object]) -> list[Row]:
@@ -152,7 +152,7 @@ class Reader:
 
 
 def compiled(statement: ClauseElement) -> str:
-    """A statement's text in the database's dialect, with named parameters."""
+    """Compile a statement to the database's dialect, with named parameters."""
     return str(statement.compile(dialect=sqlite.dialect(paramstyle="named")))
 
 
@@ -205,7 +205,7 @@ def _sums(what: Sums) -> str:
 
 @cache
 def _events(of: str) -> str:
-    """The events of a resource; those of a job are numbered and named as the job counts them."""
+    """Build the query of a resource's events; a job's are numbered as the job counts them."""
     whose, number = (events.c[f"{of}_id"], events.c["job_n" if of == "job" else "n"])
     columns = [whose.label("resource_id"), number.label("n"), events.c.type, events.c.at]
     wanted = select(*columns, events.c.data, events.c.job_id).where(

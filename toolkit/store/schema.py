@@ -1,4 +1,4 @@
-"""Brings a data directory to the newest schema, and refuses one that is newer still.
+"""The schema of a data directory: creates and migrates it, and refuses a newer one.
 
 A new directory gets the newest tables at once; migrations are for what earlier versions left, and
 a test holds the two ways to the same schema.
@@ -20,7 +20,7 @@ from toolkit.store.tables import metadata
 
 HEAD = "0010"
 MIGRATIONS = Path(__file__).parent / "migrations"
-# As alembic makes it, which reads it once there is something to migrate.
+# As alembic creates it, which reads it at the next migration.
 VERSION_TABLE = (
     "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, "
     "CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
@@ -28,11 +28,11 @@ VERSION_TABLE = (
 
 
 def migrate(connection: Connection, to: str = HEAD) -> None:
-    """Make the tables, or run the migrations that are missing; only these import alembic.
+    """Create the tables, or run the missing migrations; only these import alembic.
 
     Args:
         connection: to the database, in no transaction.
-        to: the revision to come to.
+        to: the revision to reach.
 
     Raises:
         ServiceError: `UNAVAILABLE` when a later version of the toolkit made the directory.
@@ -74,7 +74,7 @@ def _known() -> frozenset[str]:
 
 
 def read_revision(connection: sqlite3.Connection) -> str | None:
-    """Read the revision of a database's tables; none where it has none yet."""
+    """Return the revision of a database's tables, or None where it has none yet."""
     made = connection.execute(
         "SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'"
     ).fetchone()
@@ -85,7 +85,7 @@ def read_revision(connection: sqlite3.Connection) -> str | None:
 
 
 def _make(connection: Connection) -> None:
-    """Make the newest tables in an empty database."""
+    """Create the newest tables in an empty database."""
     for statement in _newest():
         connection.exec_driver_sql(statement)
     connection.exec_driver_sql("INSERT INTO alembic_version VALUES (?)", (HEAD,))
@@ -93,7 +93,7 @@ def _make(connection: Connection) -> None:
 
 @cache
 def _newest() -> tuple[str, ...]:
-    """The statements that make the newest tables."""
+    """Build the statements that create the newest tables."""
     made: list[ExecutableDDLElement] = []
     for table in metadata.sorted_tables:
         made.append(CreateTable(table))
@@ -103,7 +103,7 @@ def _newest() -> tuple[str, ...]:
 
 
 def _upgrade(connection: Connection, to: str) -> None:
-    """Run the migrations that are missing."""
+    """Run the missing migrations."""
     command = import_module("alembic.command")
     config = import_module("alembic.config").Config()
     config.set_main_option("script_location", str(MIGRATIONS))

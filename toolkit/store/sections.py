@@ -1,4 +1,4 @@
-"""Bytes that are taken in pieces: a section of an open file, or what is in memory anyway."""
+"""Content that is read in chunks: a section of an open file, or bytes in memory."""
 
 import hashlib
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ PIECE_BYTES = 256 * 1024
 
 @dataclass(frozen=True, slots=True)
 class FileSection:
-    """A section of a file, to be read as long as that stays open, by one reader at a time.
+    """A section of a file, readable while that stays open, by one reader at a time.
 
     Attributes:
         file: open to be read, in bytes.
@@ -30,7 +30,7 @@ class FileSection:
         return b"".join(self.pieces())
 
     def pieces(self, size: int = PIECE_BYTES) -> Iterator[bytes]:
-        """Read it piece by piece.
+        """Read it chunk by chunk.
 
         Raises:
             EOFError: the file has become shorter.
@@ -49,7 +49,7 @@ Content: TypeAlias = bytes | FileSection
 
 
 def split(content: Content, size: int = PIECE_BYTES) -> Iterator[bytes | memoryview]:
-    """Go through bytes piece by piece.
+    """Iterate over bytes chunk by chunk.
 
     >>> [bytes(piece) for piece in split(b"abcde", 2)]
     [b'ab', b'cd', b'e']
@@ -63,7 +63,7 @@ def split(content: Content, size: int = PIECE_BYTES) -> Iterator[bytes | memoryv
 
 
 def sha256_of(content: Content) -> str:
-    """Compute the SHA-256 of bytes; it belongs in a thread where they are many."""
+    """Compute the SHA-256 of bytes; large ones belong in a thread."""
     digest = hashlib.sha256()
     for piece in split(content):
         digest.update(piece)

@@ -1,4 +1,4 @@
-"""The texts of what the writer runs, compiled once each."""
+"""The SQL statements that the writer runs, each compiled once."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -12,7 +12,7 @@ from toolkit.store.tables import metadata
 
 @cache
 def insert(table: str, columns: tuple[str, ...], rows: int = 1) -> str:
-    """The text of an INSERT of so many rows, their values in the order of the columns."""
+    """Build an INSERT of so many rows, their values in the order of the columns."""
     of = metadata.tables[table]
     names = ", ".join(f'"{of.c[name].name}"' for name in columns)
     row = f"({', '.join('?' * len(columns))})"
@@ -22,7 +22,7 @@ def insert(table: str, columns: tuple[str, ...], rows: int = 1) -> str:
 def by_columns(
     rows: Mapping[str, Mapping[str, object]],
 ) -> dict[tuple[str, ...], list[list[object]]]:
-    """What one statement each can update: the rows of which the same columns change."""
+    """Group rows by the columns that change, so that one statement updates each group."""
     found: dict[tuple[str, ...], list[list[object]]] = {}
     for row_id, changed in rows.items():
         found.setdefault(tuple(changed), []).append([*changed.values(), row_id])
@@ -31,7 +31,7 @@ def by_columns(
 
 @cache
 def update(table: str, columns: tuple[str, ...], rows: int = 1) -> str:
-    """The text of an UPDATE of so many rows: each has the columns' values, then its id."""
+    """Build an UPDATE of so many rows: each has the columns' values, then its id."""
     of = metadata.tables[table]
     if rows == 1:
         named = ", ".join(f'"{of.c[name].name}" = ?' for name in columns)
@@ -44,21 +44,21 @@ def update(table: str, columns: tuple[str, ...], rows: int = 1) -> str:
 
 @cache
 def patch(table: str, members: tuple[str, ...]) -> str:
-    """The text of an UPDATE by id of some members of the `doc`."""
+    """Build an UPDATE by id of some members of the `doc`."""
     named = ", ".join(f"'$.{name}', :{name}" for name in members)
     return f"UPDATE {metadata.tables[table].name} SET doc = json_set(doc, {named}) WHERE id = :id_"  # noqa: S608 - our names
 
 
 @cache
 def put(table: str, columns: tuple[str, ...]) -> str:
-    """The text of an INSERT that replaces, compiled once."""
+    """Build an INSERT that replaces."""
     into = metadata.tables[table].insert().prefix_with("OR REPLACE")
     return compiled(into.values({c: bindparam(c) for c in columns}))
 
 
 @cache
 def count(table: str, columns: tuple[str, ...], sums: tuple[str, ...]) -> str:
-    """The text of an INSERT that adds to the sums of a row that is there already."""
+    """Build an INSERT that adds to the sums of a row that exists already."""
     of = metadata.tables[table]
     statement = upsert(of).values({name: bindparam(name) for name in (*columns, *sums)})
     more = {name: of.c[name] + statement.excluded[name] for name in sums}
@@ -67,5 +67,5 @@ def count(table: str, columns: tuple[str, ...], sums: tuple[str, ...]) -> str:
 
 @cache
 def delete(table: str) -> str:
-    """The text of a DELETE by id."""
+    """Build a DELETE by id."""
     return f"DELETE FROM {metadata.tables[table].name} WHERE id = ?"  # noqa: S608 - our names

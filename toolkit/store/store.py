@@ -34,13 +34,13 @@ CHANGE_TIMEOUT_MS, READ_TIMEOUT_MS = 2_000, 50
 
 
 def _driver(connection: Connection) -> sqlite3.Connection:
-    """SQLite's own connection: running statements by SQLAlchemy costs more than SQLite does."""
+    """Return SQLite's own connection, as running statements by SQLAlchemy is slower than SQLite."""
     return cast("sqlite3.Connection", connection.connection.dbapi_connection)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Waiter:
-    """Somebody who waits for events of some types, or of any."""
+    """A waiter for events of some types, or of any."""
 
     types: frozenset[str] | None
     woken: asyncio.Event = field(default_factory=asyncio.Event)
@@ -69,7 +69,7 @@ class Store:
     ) -> None:
         self._engine = connect(data_dir / "state.db", durability)
         self._lease_s = lease_s
-        # What was opened is closed again where something after it cannot be used.
+        # If a later step fails, everything opened so far is closed again.
         with translated(), ExitStack() as opened:
             opened.callback(self._engine.dispose)
             self._write_connection = opened.enter_context(self._engine.connect())
@@ -79,7 +79,7 @@ class Store:
             self.is_copy = claim_place(self._write_connection, data_dir, take_up=take_up is True)
             self._read_connection = opened.enter_context(self._engine.connect())
             reads = _driver(self._read_connection)
-            # Writers keep nobody from reading; what does is not waited for in the loop.
+            # Writers never block readers; the loop does not wait for what does.
             reads.execute(f"PRAGMA busy_timeout={READ_TIMEOUT_MS}")
             self._reader = Reader(reads)
             self._owner = Owner(data_dir)
@@ -111,15 +111,15 @@ class Store:
         sandbox: bool | None = None,
         take_up: bool | None = None,
     ) -> Self:
-        """Open a data directory, making and migrating it as needed.
+        """Open a data directory, creating and migrating it as needed.
 
         Args:
             data_dir: where `state.db` is.
             durability: `full` makes every commit survive a power cut as well as a crash.
             artifact_url: where artifacts' bytes go, as fsspec spells it; `data_dir` by default.
             lease_s: how long a lease holds without being renewed, in seconds.
-            timed: told how many seconds each commit took, on the thread that made it.
-            sandbox: whether the work in it is simulated or real; none looks at no work.
+            timed: called with the seconds that each commit took, on the thread that made it.
+            sandbox: whether the work in it is simulated or real; None does not check.
             take_up: true makes a copy a data directory of its own.
 
         Raises:
@@ -134,7 +134,7 @@ class Store:
         return cls(data_dir, durability, artifact_url, lease_s, timed, sandbox, take_up)
 
     async def close(self) -> None:
-        """Write what was submitted, and let go of everything."""
+        """Write all submitted changes, and close everything."""
         await self._writer.drain()
         if self._changing:
             await asyncio.wait(self._changing)
@@ -153,7 +153,7 @@ class Store:
         eager: bool = True,
         max_wait_s: float | None = None,
     ) -> "asyncio.Future[None]":
-        """Have changes written, all or nothing, in the order of the calls.
+        """Submit changes, to be written all or nothing, in the order of the calls.
 
         Args:
             changes: what to write, in one transaction.
@@ -178,11 +178,11 @@ class Store:
         self._checkpoints.consider()
 
     async def get(self, table: str, row_id: str, *columns: str) -> Row | None:
-        """One row by its id: all of it, or some columns."""
+        """Return one row by its id, with all or some of its columns."""
         return self._reader.get(table, row_id, *columns)
 
     async def find(self, table: str, **equals: object) -> list[Row]:
-        """All rows whose columns have these values, oldest first."""
+        """Return all rows whose columns have these values, oldest first."""
         return self._reader.find(table, **equals)
 
     async def page(
@@ -196,12 +196,11 @@ class Store:
         without: str | None = None,
         **equals: object,
     ) -> list[Row]:
-        """An account's rows, newest first, from below the id `before`.
+        """Return an account's rows, newest first, from below the id `before`.
 
         Args:
-            by: the column of the id that counts; rows that have none are left out.
-            without: a status that is left out, too: a page that is filtered later may seem to be
-                the last.
+            by: the column of the id to page by; rows without one are left out.
+            without: a status to leave out, too, as filtering later could make a page seem the last.
         """
         return self._reader.page(table, account_id, limit, before, by, without, **equals)
 
@@ -216,12 +215,12 @@ class Store:
         *,
         through: bool = False,
     ) -> list[Row]:
-        """Sums over an account's rows, by what is alike in some columns.
+        """Sum over an account's rows, grouped by some columns.
 
         Args:
-            summed: the columns that are added up.
-            columns: those that tell apart, and by which what comes back is ordered; whose a row is
-                (`account_id`) comes back as `spender_id`.
+            summed: the columns to sum.
+            columns: those to group by, in whose order the rows are returned; the account of a row
+                (`account_id`) is returned as `spender_id`.
             ranged: the column that must be within `span`, the greatest of which comes first.
             through: of all accounts' rows those by the account's connections, instead of its own.
         """
@@ -229,34 +228,34 @@ class Store:
         return self._reader.sums(key, account_id, span)
 
     async def lent(self, account_id: str) -> list[Row]:
-        """The connections of operators that are shared with an account, oldest first.
+        """Return the connections of operators that are shared with an account, oldest first.
 
         Each row has its owner's document, too, as `owner`.
         """
         return self._reader.lent(account_id)
 
     async def queued(self, account_id: str, most: int) -> int:
-        """How many roots of an account are open, counted up to `most`."""
+        """Count the open roots of an account, up to `most`."""
         return self._reader.queued(account_id, most)
 
     async def count(self, table: str, account_id: str) -> int:
-        """How many rows of a table are an account's."""
+        """Count an account's rows in a table."""
         return self._reader.count(table, account_id)
 
     async def stored_bytes(self, account_id: str) -> tuple[int, int]:
-        """How many bytes an account keeps, of artifacts and of records."""
+        """Return how many bytes an account stores, of artifacts and of records."""
         return self._reader.stored_bytes(account_id)
 
     async def spending(self, row_id: str) -> tuple[int, list[Row]]:
-        """What a day's spending comes to, and the reservations that are part of it."""
+        """Return a day's total spending, and the reservations that are part of it."""
         return self._reader.spending(row_id)
 
     async def events(self, resource_id: str, *, after: int, limit: int = 1000) -> list[Row]:
-        """The events of a resource, or of a job, numbered above `after`, in order."""
+        """Return the events of a resource, or of a job, numbered above `after`, in order."""
         return self._reader.events(resource_id, after, limit)
 
     async def last_event(self, resource_id: str) -> int:
-        """The number of the last event of a resource, or of a job; 0 before the first."""
+        """Return the number of the last event of a resource, or of a job; 0 before the first."""
         return self._reader.last_event(resource_id)
 
     async def wait_for_event(
@@ -267,7 +266,7 @@ class Store:
         timeout_s: float,
         types: frozenset[str] | None = None,
     ) -> None:
-        """Return when a resource, or a job, may have an event above `after`, or the time is up.
+        """Wait until a resource, or a job, may have an event above `after`, or time is up.
 
         Args:
             resource_id: whose events.
@@ -283,7 +282,7 @@ class Store:
         version = None
         try:
             while (left := until - loop.time()) > 0 and not waiter.woken.is_set():
-                # Another process may be the one that writes it.
+                # Another process may be the one that writes the event.
                 seen, version = version, self._reader.version()
                 if seen != version and self._reader.has_event(resource_id, after, types):
                     return
@@ -304,7 +303,7 @@ class Store:
         key_id: str | None = None,
         agent_id: str | None = None,
     ) -> tuple[Insert, Lease]:
-        """A root that this process works on from the first; put the insert in its first write."""
+        """Build a root that this process holds; the insert belongs in its first write."""
         row: dict[str, object] = {
             "id": root_id,
             "account_id": account_id,
@@ -323,11 +322,11 @@ class Store:
     async def claim(
         self, limit: int, wanted: Callable[[Row], Awaitable[bool]] | None = None
     ) -> list[Lease]:
-        """Take open roots that nobody works on any more, oldest first.
+        """Claim open roots that nobody works on any more, oldest first.
 
         Args:
-            limit: how many at most.
-            wanted: says of each whether it is taken; all are, by default.
+            limit: the greatest number.
+            wanted: tells of each whether to claim it; all are, by default.
         """
         leases: list[Lease] = []
         for row in self._reader.open_roots(self._owner.id):
@@ -339,7 +338,7 @@ class Store:
         return leases
 
     async def is_left(self, root_id: str) -> bool:
-        """Tell whether a root is open, and nobody works on it."""
+        """Tell whether a root is open and nobody works on it."""
         row = await self.get("roots", root_id)
         return row is not None and bool(row["open"]) and self._is_free(row)
 
@@ -348,7 +347,7 @@ class Store:
         return owner is None or row["lease_until"] < time.monotonic() or self.has_gone(owner)
 
     async def _take(self, row: Row, key_id: str | None = None) -> Lease | None:
-        """Take a root, unless another process was quicker.
+        """Take the lease of a root, unless another process was quicker.
 
         Args:
             row: the root's.
@@ -371,7 +370,7 @@ class Store:
         try:
             taken = await asyncio.shield(taking)
         except asyncio.CancelledError:
-            # Else it would be kept from others, and worked on by nobody.
+            # Otherwise nobody would work on it, and others could not take it.
             if await taking:
                 freed = roots.update().where(roots.c.id == row["id"], roots.c.fence == fence + 1)
                 await self._change_in_thread(freed.values(owner=None, open=row["open"]))
@@ -382,20 +381,20 @@ class Store:
         return Lease(row["id"], row["kind"], row["account_id"], fence + 1, key_id, row["agent_id"])
 
     async def reopen(self, root_id: str, key_id: str | None = None) -> Lease | None:
-        """Take a root that had been closed; none when it is open, or another was quicker.
+        """Take a lease on a closed root; return None if it is open, or another was quicker.
 
         Args:
-            root_id: which.
+            root_id: the root's id.
             key_id: the key that more work is asked for with.
         """
-        await self.write([])  # it may be being closed just now
+        await self.write([])  # it may just be closing
         row = await self.get("roots", root_id)
         return None if row is None or row["open"] else await self._take(row, key_id)
 
     def renew_leases(self) -> None:
-        """Keep what this process holds for another while; may be called on any thread.
+        """Extend this process's leases; may be called on any thread.
 
-        What another process took meanwhile is its own and stays so.
+        Those that another process took meanwhile stay with it.
         """
         self._change(
             roots.update()
@@ -404,7 +403,7 @@ class Store:
         )
 
     async def check_lease(self, lease: Lease) -> None:
-        """Make sure that a root is still this process's, which may have stood still for long.
+        """Check that a root is still this process's, which may have been suspended for long.
 
         Raises:
             LeaseLost: another process has taken it.
@@ -414,7 +413,7 @@ class Store:
             raise LeaseLost(lease.root_id)
 
     async def release(self, lease: Lease, *, done: bool) -> None:
-        """Let go of a root; `done` closes it, else the next process takes it up.
+        """Release the lease on a root; `done` closes it, else the next process claims it.
 
         Raises:
             LeaseLost: it was not this process's any more.
@@ -423,7 +422,7 @@ class Store:
         if done:
             await self.write([Update("roots", lease.root_id, freed)], lease=lease, eager=False)
             return
-        # Nothing under this lease may be writable any more, yet it has to be let go of.
+        # Not by the writer, which may refuse everything under this lease by now.
         await self._change_in_thread(
             roots.update()
             .where(
@@ -435,23 +434,23 @@ class Store:
         )
 
     async def request_cancel(self, root_id: str) -> None:
-        """Ask whoever works on a root to cancel it."""
+        """Ask the process that works on a root to cancel it."""
         wanted = roots.update().where(roots.c.id == root_id).values(cancel_requested=True)
         await self._change_in_thread(wanted)
 
     async def cancel_requested(self) -> set[str]:
-        """The roots that this process works on and that are to be cancelled."""
+        """Return the roots that this process works on and that are to be cancelled."""
         return self._reader.to_cancel(self._owner.id)
 
     async def expire(self, table: str, cutoff: str) -> int:
-        """Delete the rows of a table that were made before a time; how many."""
+        """Delete the rows of a table that were created before a time; return their number."""
         of = metadata.tables[table]
         return await self._change_in_thread(of.delete().where(of.c.created_at < cutoff))
 
     async def _change_in_thread(self, statement: UpdateStatement | DeleteStatement) -> int:
-        """Make one small change beside the writer, and hold nothing up while others write.
+        """Make one small change beside the writer, blocking nothing while others write.
 
-        It is made even where whoever waits for it is cancelled, and `close` waits for it.
+        It is made even if the waiting caller is cancelled, and `close` waits for it.
         """
         changing = asyncio.ensure_future(asyncio.to_thread(self._change, statement))
         self._changing.add(changing)
@@ -459,9 +458,9 @@ class Store:
         return await asyncio.shield(changing)
 
     def _change(self, statement: UpdateStatement | DeleteStatement) -> int:
-        """Make one small change at once, beside the writer; how many rows it hit.
+        """Make one small change at once, beside the writer; return the number of rows changed.
 
-        It does not wait long for others: whoever asks for one will ask again.
+        It does not wait long for others: the caller will try again.
         """
         with translated(), self._engine.connect() as connection:
             connection.exec_driver_sql(f"PRAGMA busy_timeout={CHANGE_TIMEOUT_MS}")
@@ -476,15 +475,15 @@ class Store:
 
     @property
     def owner(self) -> str:
-        """The id of this opening of the store; another process can tell when it has gone."""
+        """The id of this opening of the store; another process can tell when it has ended."""
         return self._owner.id
 
     def has_gone(self, owner: str) -> bool:
-        """Whether the process of another owner has gone, as far as this machine can tell."""
+        """Tell whether the process of another owner has ended, as far as this machine knows."""
         return self._owner.is_dead(owner)
 
     async def take_over(self, table: str, row_id: str, spec: str, new: str) -> bool:
-        """Put `new` in the place of a row's `spec`, unless another process was quicker."""
+        """Replace a row's `spec` with `new`, unless another process was quicker."""
         of = metadata.tables[table]
         mine = of.update().where(of.c.id == row_id, of.c.spec == spec).values(spec=new)
         return await self._change_in_thread(mine) > 0
@@ -494,16 +493,16 @@ class Store:
         await self._blobs.put(sha256, data)
 
     async def drop_blob(self, sha256: str, *, stored_before_s: float) -> bool:
-        """Delete bytes that no artifact has; false where they were stored too short a while ago.
+        """Delete bytes that no artifact refers to; return False if they were stored too recently.
 
         Args:
-            sha256: their name.
-            stored_before_s: how long ago at least, in seconds.
+            sha256: of the bytes.
+            stored_before_s: the least age, in seconds.
         """
         if self._reader.names_blob(sha256):
             return True
         return await self._blobs.drop(sha256, stored_before_s)
 
     async def get_blob(self, sha256: str, start: int = 0, end: int | None = None) -> bytes:
-        """Stored bytes from `start` up to but without `end`."""
+        """Return stored bytes from `start` up to, but not including, `end`."""
         return await self._blobs.get(sha256, start, end)

@@ -34,7 +34,7 @@ def _doc(name: str = "doc") -> "Column[str]":
 
 
 def _infrastructure(name: str) -> Table:
-    """What an account keeps at a GPU cloud: the record, and the vendor's own id."""
+    """Make a table of managed resources: the record, and the vendor's own id."""
     return Table(
         name,
         metadata,

@@ -1,4 +1,4 @@
-"""The one writer: groups what is submitted in one turn of the loop into one transaction."""
+"""The one writer: groups all submissions of one turn of the loop into one transaction."""
 
 import asyncio
 import sqlite3
@@ -31,27 +31,27 @@ from toolkit.store.database import RETRY_AFTER_S, translated
 # A commit that hops to a thread costs more than a quick one made in the loop; a slow one made in
 # the loop would hold up everything else.
 SLOW_COMMIT_S = 0.002
-# No more at once, as it holds the loop; a slow commit is worth more of them.
+# The largest groups: in the loop they block it, and a slow commit is worth a larger one.
 GROUP_IN_LOOP, GROUP_IN_THREAD = 96, 256
 PRIMARY_CODE = 0xFF  # of SQLite's error codes, which may say more in their higher bits
 ROWS_AT_ONCE = 64  # by one statement, as SQLite takes 999 values in some of its builds
 LINGER_S = 0.01
-# Another connection's transaction is waited for this long in the loop, and then in the thread, a
-# little at a time: what has waited long enough is refused meanwhile.
+# How long to wait for another connection's transaction in the loop, and then in the thread, again
+# and again: submissions that have waited too long are refused in between.
 LOOP_WAIT_MS, THREAD_WAIT_MS = 2, 100
-# What a caller waits for is refused then; what work came to is worth more patience, as it was paid.
+# How long a request waits for a locked database, and how long the result of work, which was paid.
 REQUEST_WAIT_S, WORK_WAIT_S = 5.0, 60.0
-# Of so many resources and jobs the last number is remembered; of others it is looked up again.
+# How many resources' and jobs' last numbers are remembered; those of others are looked up again.
 NUMBERS_KEPT = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a group.
+    """The result of writing a group.
 
     Attributes:
-        errors: why some of it was not written, by the id of the submission.
-        left: what is to be tried again, as the database was locked.
+        errors: the errors of submissions that were not written, by the id of the submission.
+        to_retry: the submissions to try again, as the database was locked.
     """
 
     errors: Mapping[int, Exception] = field(default_factory=dict)
@@ -63,9 +63,12 @@ class Locked(Exception):  # noqa: N818 - names what happened
 
 
 class Writer:
-    """Submissions in, transactions out, in order.
+    """A writer of submissions, in transactions and in order.
 
-    Attributes:
+    Args:
+        connection: to the database; the writer alone uses it.
+        owner: the id of this opening of the store.
+        always_in_thread: write in the thread even when commits are quick.
         committed: called on the loop with the events of each transaction, once it is durable.
         timed: called with the seconds that each commit took, on the thread that made it.
     """
@@ -93,7 +96,7 @@ class Writer:
         # A disk that is slow is slow each time; a machine that is busy holds up some of them.
         self._paces_s: deque[float] = deque([0.0], maxlen=8)
         self._last_n: dict[str, int] = {}
-        self._new: set[str] = set()  # what this transaction has inserted has no events yet
+        self._new: set[str] = set()  # ids that this transaction inserts, which have no events yet
         self._broken: dict[Lease, Exception] = {}
         self._crash = planted("commit")
 
@@ -105,7 +108,7 @@ class Writer:
         eager: bool = True,
         max_wait_s: float | None = None,
     ) -> "asyncio.Future[None]":
-        """Have changes written; the future is done when they are durable.
+        """Submit changes; the future is done when they are durable.
 
         What nobody waits for (`eager=False`) goes with the next changes that somebody does wait
         for, or by itself after `LINGER_S`.
@@ -173,7 +176,7 @@ class Writer:
             self._in_thread = None
 
     def _refuse_late(self, group: Group) -> None:
-        """Refuse what has waited long enough for whoever has locked the database."""
+        """Refuse the submissions that have waited too long for a locked database."""
         at = asyncio.get_running_loop().time()
         late = [s for s in (*group.submissions, *self._pending) if s.until <= at]
         if not late:
@@ -184,7 +187,7 @@ class Writer:
             retry_after=RETRY_AFTER_S,
         )
         gone = {id(submission) for submission in late}
-        # What is written under a lease has no gaps: whoever takes it next starts over.
+        # Writes under a lease must have no gaps: after a failed one, all later ones fail, too.
         self._broken |= {s.lease: error for s in late if s.lease is not None}
         group.submissions = [s for s in group.submissions if id(s) not in gone]
         self._pending = [s for s in self._pending if id(s) not in gone]
@@ -192,7 +195,7 @@ class Writer:
             _fail(submission, error)
 
     def _settle(self, group: Group, outcome: Outcome) -> None:
-        """Say what came of each submission that is done with, and leave the others in the group."""
+        """Resolve the finished submissions, and leave the others in the group."""
         events: list[Emit] = []
         left = {id(submission) for submission in outcome.left}
         submissions, group.submissions = group.submissions, list(outcome.left)
@@ -203,7 +206,7 @@ class Writer:
             if error is None:
                 events += [c for c in submission.changes if isinstance(c, Emit)]
             if submission.done.done():
-                continue  # whoever waited was cancelled; the changes are written all the same
+                continue  # the waiting caller was cancelled; the changes are written all the same
             if error is None:
                 submission.done.set_result(None)
             else:
@@ -247,7 +250,7 @@ class Writer:
         return Outcome(errors)
 
     def _fault(self, group: Group, part: Sequence[Submission]) -> Exception | None:
-        """Write a part of a group in one transaction; what went wrong, if anything did."""
+        """Try to write a part of a group in one transaction; return the error, if any."""
         try:
             with translated():
                 self._transaction({s.lease for s in part if s.lease}, group.batch(part))
@@ -259,7 +262,7 @@ class Writer:
     def _transaction(self, leases: set[Lease], batch: Batch) -> None:
         for lease in leases:
             if lease in self._broken:
-                # What is written under a lease has no gaps: whoever takes it next starts over.
+                # Writes under a lease must have no gaps: after a failed one, all others fail, too.
                 raise self._broken[lease]
         run = self._connection.execute
         try:
@@ -285,13 +288,13 @@ class Writer:
             raise
         if self._timed is not None:
             self._timed(took_s)
-        # Between transactions only: what is numbered in one cannot be looked up before its end.
+        # Between transactions only: numbers of an open one cannot be looked up in the database yet.
         if len(self._last_n) > NUMBERS_KEPT:
             for value in list(islice(self._last_n, len(self._last_n) - NUMBERS_KEPT // 2)):
                 del self._last_n[value]
 
     def _apply(self, batch: Batch) -> None:
-        """Run what a batch asks for, in the transaction that is open."""
+        """Run a batch's changes in the open transaction."""
         many = self._connection.executemany
         for table, rows in batch.inserts.items():
             self._insert(table, list(rows.values()))
@@ -321,10 +324,10 @@ class Writer:
         self._run(partial(statements.insert, table, columns), values)
 
     def _run(self, text: Callable[[int], str], rows: Sequence[Sequence[object]]) -> None:
-        """Run what is done to each of some rows, for many of them by one statement.
+        """Run a statement for many rows, several of them at once.
 
         A thread lets go of the interpreter for each statement, and waits for it after each: beside
-        a loop that is busy, a thousand of them took a tenth of a second.
+        a busy loop, a thousand of them took a tenth of a second.
 
         Args:
             text: the statement's, for a number of rows.
@@ -337,7 +340,7 @@ class Writer:
         self._connection.executemany(text(1), rows[whole:])
 
     def _check(self, leases: set[Lease]) -> None:
-        """Fence off whoever lost a lease without knowing (promise P8)."""
+        """Refuse to write for a lease that was lost without its holder knowing (promise P8)."""
         for lease in leases:
             row = self._connection.execute(
                 "SELECT owner, fence FROM roots WHERE id = ?", (lease.root_id,)
@@ -346,7 +349,7 @@ class Writer:
                 raise LeaseLost(lease.root_id)
 
     def _spend(self, spend: Spend) -> None:
-        """Count money in the database itself, where all processes meet."""
+        """Add to the money spent in the database itself, which all processes share."""
         run = self._connection.execute
         run("INSERT OR IGNORE INTO spending VALUES (?, ?, 0)", (spend.id, spend.key_id))
         counted = run(
@@ -373,7 +376,7 @@ class Writer:
         return rows
 
     def _next(self, key: str, column: str, value: str) -> int:
-        """The next number of a resource or job; only the holder of its lease adds to it."""
+        """Return the next number of a resource or job; only the holder of its lease adds to it."""
         last = 0 if value in self._new else self._last_n.get(value)
         self._new.discard(value)
         if last is None:
@@ -386,14 +389,14 @@ class Writer:
         return last + 1
 
     def forget(self) -> None:
-        """Trust no number any more: another process may have added events."""
+        """Forget the remembered numbers: another process may have added events."""
         self._last_n.clear()
 
 
 def _fail(submission: Submission, error: Exception) -> None:
-    if not submission.done.done():  # else whoever waited was cancelled
+    if not submission.done.done():  # else the waiting caller was cancelled
         submission.done.set_exception(error)
-        submission.done.exception()  # a caller may choose not to look
+        submission.done.exception()  # marks it as retrieved, as a caller need not look
 
 
 __all__ = ["Conflict", "Writer"]

@@ -1,4 +1,4 @@
-"""Whether bytes are a document of some kind; for a worker process where they are many."""
+"""A check of whether bytes are JSON; for a worker process where they are many."""
 
 import gc
 import json
@@ -11,7 +11,7 @@ def is_json(data: bytes) -> bool:
     (True, False)
     """
     collects = gc.isenabled()
-    gc.disable()  # it would look at everything that is made here, again and again
+    gc.disable()  # it would scan all the new objects again and again
     try:
         json.loads(data.decode("utf-8"))
     except (ValueError, RecursionError, MemoryError):

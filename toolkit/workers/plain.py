@@ -1,4 +1,4 @@
-"""Plain values and named functions: all that travels between a process and its workers.
+"""Serialization of plain values and named functions, between a process and its workers.
 
 A message is a JSON document with the bytes behind it. It is no pickle: what a worker answers may
 have been made by whoever sent it a hostile picture, so reading an answer must not run anything.
@@ -14,12 +14,12 @@ from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 _HEAD = struct.Struct(">Q")
-MAX_READ = 1024 * 1024  # at once: a read sets aside as much as it asks for
+MAX_READ = 1024 * 1024  # per call, as a read allocates as much as it asks for
 PLAIN = "None, bool, int, float, str, bytes, and lists, tuples and dicts of them"
 
 
 class NotPlainError(TypeError):
-    """Something cannot travel to a worker process or back: one line that says what, and why."""
+    """A value cannot travel to a worker process or back: one line that says what, and why."""
 
 
 def name_of(function: object) -> tuple[str, str]:
@@ -66,7 +66,7 @@ def find_function(module: str, name: str) -> Callable[..., object]:
     """
     found: Any = sys.modules.get(module)
     if found is None:
-        # The name is that of a function which the parent holds: `name_of` saw to it.
+        # The name is that of a function of the parent: `get_function_name` checks that.
         found = import_module(module)  # nosemgrep: rules.no-import-of-data
     for part in name.split("."):
         found = getattr(found, part)
@@ -75,11 +75,11 @@ def find_function(module: str, name: str) -> Callable[..., object]:
 
 
 def encode(value: object, subject: str = "argument") -> list[bytes]:
-    """Write a plain value as the pieces of one message.
+    """Serialize a plain value as the pieces of one message.
 
     Args:
-        value: what travels.
-        subject: what the error calls it.
+        value: the value to send.
+        subject: the name for it in errors.
 
     Raises:
         NotPlainError: it, or something in it, is not plain.
@@ -102,7 +102,7 @@ def encode(value: object, subject: str = "argument") -> list[bytes]:
 
 
 class _Writer:
-    """Takes a value apart into what JSON has, and what it has not: bytes and tuples, by place."""
+    """An encoder of a value as JSON, with its bytes and tuples listed by place."""
 
     def __init__(self, subject: str) -> None:
         self._subject = subject
@@ -163,7 +163,7 @@ def read(source: RawIOBase | BytesIO) -> object:
 
 
 def _holder(box: list[Any], place: list[Any]) -> tuple[Any, Any]:
-    """Find what holds a place, and by which index or name."""
+    """Find the container of a place, and the index or key in it."""
     holder, last = box, 0
     for step in place:
         holder, last = holder[last], step
@@ -171,7 +171,7 @@ def _holder(box: list[Any], place: list[Any]) -> tuple[Any, Any]:
 
 
 def copy_plain(value: object, subject: str) -> object:
-    """Return what arrives on the other side.
+    """Return a copy as it arrives on the other side.
 
     >>> copy_plain({"size": (3, 4)}, "argument")
     {'size': (3, 4)}

@@ -1,4 +1,4 @@
-"""One worker process as its parent holds it: started at its first call, ended when told to."""
+"""One worker process as its parent sees it: started at its first call, and ended by `kill`."""
 
 import contextlib
 import os
@@ -14,7 +14,7 @@ from typing import Any, cast
 from toolkit.workers.plain import encode, read, write
 
 PROGRAM = Path(__file__).with_name("program.py")
-# What a program needs to start and find its files; keys of vendors are none of it.
+# The variables that a program needs to start and find its files, and no vendor's key.
 KEPT_VARIABLES = frozenset(
     {
         "PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TMP", "TEMP",
@@ -31,11 +31,11 @@ KEPT_VARIABLES = frozenset(
 
 
 class WorkerEndedError(Exception):
-    """A worker process has ended before it answered; its text says how."""
+    """A worker process ended before it answered; the text says how."""
 
 
 class WorkerProcess:
-    """A worker, or the promise of one.
+    """A worker process, which is started at its first call.
 
     Args:
         memory_bytes: what it may allocate; 0 for no limit.
@@ -50,22 +50,22 @@ class WorkerProcess:
 
     @property
     def pid(self) -> int | None:
-        """The process's id; none before its first call."""
+        """The process's id; None before its first call."""
         return None if self._process is None else self._process.pid
 
     @property
     def is_alive(self) -> bool:
-        """Whether it can be asked: it runs, or has not been started yet."""
+        """True if it can be called: it runs, or has not been started yet."""
         return not self._killed and (self._process is None or self._process.poll() is None)
 
     def ask(self, module: str, name: str, args: Sequence[object], timeout_s: float) -> Any:
-        """Have a function called, and wait for the answer; blocks, so it belongs in a thread.
+        """Call a function and wait for the result; blocks, so it belongs in a thread.
 
         Args:
             module: where the function is.
-            name: what it is called there.
+            name: its (dotted) name there.
             args: plain values.
-            timeout_s: after which the worker ends itself, should nobody end it before.
+            timeout_s: the time after which the worker ends itself, if it was not killed before.
 
         Raises:
             NotPlainError: an argument cannot travel; the worker is as before.
@@ -78,7 +78,7 @@ class WorkerProcess:
         try:
             write(cast("RawIOBase", process.stdin), pieces)
             return read(cast("RawIOBase", process.stdout))
-        except (EOFError, OSError, ValueError):  # closed under the thread's hands, too
+        except (EOFError, OSError, ValueError):  # also if another thread closed the pipes
             self.kill()
             self.join()
             raise WorkerEndedError(_ending(process.returncode)) from None
@@ -95,7 +95,7 @@ class WorkerProcess:
                 stdout=subprocess.PIPE,
                 bufsize=0,
                 env=kept_environment(os.environ),
-                # Ctrl-C, or a signal to the parent's group, is the parent's to answer.
+                # The parent alone handles Ctrl-C, or a signal to its group.
                 start_new_session=True,
             )
         except OSError as error:
@@ -111,7 +111,7 @@ class WorkerProcess:
         return process
 
     def kill(self) -> None:
-        """End it and what it has started, whatever it is at; does not wait."""
+        """Kill it and all processes that it has started; does not wait."""
         with self._lock:
             self._killed = True
             process = self._process
@@ -124,7 +124,7 @@ class WorkerProcess:
                 process.kill()
 
     def join(self) -> None:
-        """Wait until a worker that was killed is gone, and let go of its pipes."""
+        """Wait until a killed worker has ended, and close its pipes."""
         process = self._process
         if process is None:
             return
@@ -136,7 +136,7 @@ class WorkerProcess:
 
 
 def kept_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Leave of the environment what a worker needs: no key, no token, no setting.
+    """Return only the variables that a worker needs: no key, no token, no setting.
 
     >>> kept_environment(dict.fromkeys(["PATH", "LC_ALL", "OPENAI_API_KEY"], "x"))
     {'PATH': 'x', 'LC_ALL': 'x'}

@@ -1,7 +1,7 @@
-"""The program of a worker process: reads a call, carries it out, writes the answer, again.
+"""The program of a worker process: reads a call, runs it, writes the answer, and repeats.
 
 It is started by its path, so nothing of the toolkit is imported before the first call has said
-where modules are found. It ends when its parent closes the pipe or dies: at once, be it in the
+where modules are found. It ends when its parent closes the pipe or dies: at once, even in the
 middle of work that never returns to Python.
 """
 
@@ -19,16 +19,16 @@ try:
 except ImportError:  # pragma: no cover - Windows: a worker ends with its parent when it is idle
     fcntl = resource = select = None  # type: ignore[assignment]
 
-GRACE_S = 5.0  # its parent ends it at the deadline; it ends itself so much later
+GRACE_S = 5.0  # after the deadline, at which its parent kills it, it ends itself
 TRACEBACK_CHARACTERS, MESSAGE_CHARACTERS = 4_000, 1_000
-NICENESS = 10  # whoever answers requests goes first where there are too few cores
+NICENESS = 10  # processes that answer requests go first where there are too few cores
 PREFERRED_VICTIM = "500"  # rather than a server, the kernel ends a worker that uses up the memory
 
 
 def main() -> None:
-    """Serve calls until the parent has gone."""
+    """Serve calls until the parent has ended."""
     source, sink = FileIO(os.dup(0)), FileIO(os.dup(1), "w")
-    # Whatever the work prints must not get between the answers.
+    # Output of the work must not mix with the answers.
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.dup2(2, 1)
@@ -77,7 +77,7 @@ def _answer(call: Any) -> dict[str, object]:
 
 
 def _described(error: BaseException) -> dict[str, object]:
-    """An error as plain values: a fault as it is, another one as the nearest built-in class."""
+    """Return an error as plain values: a vendor's as it is, others as a built-in class."""
     faults = sys.modules.get("toolkit.plugins.vendor")
     if faults is not None and isinstance(error, faults.VendorFault):
         return {
@@ -114,7 +114,7 @@ def _limit(memory_bytes: int) -> None:
 
 
 def _give_way() -> None:
-    """Have the kernel prefer the parent, and all that is not as patient."""
+    """Lower this process's priority, so that the parent and others go first."""
     if not hasattr(os, "nice"):  # pragma: no cover - Windows
         return
     with contextlib.suppress(OSError):
@@ -142,7 +142,7 @@ def _die_with_parent(lifeline: int) -> None:
 
 
 def _end_after(seconds: float) -> None:
-    """End this process by a signal in so many seconds; 0 calls that off."""
+    """End this process by a signal in so many seconds; 0 cancels that."""
     if hasattr(signal, "setitimer"):  # pragma: no branch - Windows has none
         signal.setitimer(signal.ITIMER_REAL, seconds)
 

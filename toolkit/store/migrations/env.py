@@ -1,4 +1,4 @@
-"""What alembic runs; the connection comes from `toolkit.store.schema`."""
+"""The script that alembic runs; the connection comes from `toolkit.store.schema`."""
 
 from alembic import context
 

@@ -1,4 +1,4 @@
-"""Small artifacts stand beside their record."""
+"""A column for the bytes of small artifacts, beside their record."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,5 +8,5 @@ down_revision = "0001"
 
 
 def upgrade() -> None:
-    """Make room for the bytes; those of earlier artifacts stay in their files."""
+    """Add the column; the bytes of earlier artifacts stay in their files."""
     op.add_column("artifacts", sa.Column("content", sa.LargeBinary(), nullable=True))

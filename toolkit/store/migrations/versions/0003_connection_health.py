@@ -1,4 +1,4 @@
-"""How a connection has been doing stands beside it."""
+"""A column for a connection's health."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,5 +8,5 @@ down_revision = "0002"
 
 
 def upgrade() -> None:
-    """Make room for it; nothing is known of connections made before."""
+    """Add the column; nothing is known of the health of earlier connections."""
     op.add_column("connections", sa.Column("health", sa.String(), nullable=True))

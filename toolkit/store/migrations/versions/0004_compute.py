@@ -1,4 +1,4 @@
-"""GPU pods have a table of their own."""
+"""A table of GPU pods."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,7 +8,7 @@ down_revision = "0003"
 
 
 def upgrade() -> None:
-    """Make it."""
+    """Create the table."""
     op.create_table(
         "compute",
         sa.Column("id", sa.String(), primary_key=True),

@@ -1,4 +1,4 @@
-"""What requests with an idempotency key were answered with."""
+"""A table of the responses to requests with an idempotency key."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,7 +8,7 @@ down_revision = "0004"
 
 
 def upgrade() -> None:
-    """Make room for it."""
+    """Create the table."""
     op.create_table(
         "idempotency",
         sa.Column("id", sa.String(), primary_key=True),

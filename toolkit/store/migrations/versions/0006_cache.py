@@ -1,4 +1,4 @@
-"""Which job made what, for those who want results used again."""
+"""A table of the jobs whose results can be used again."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,7 +8,7 @@ down_revision = "0005"
 
 
 def upgrade() -> None:
-    """Make room for it."""
+    """Create the table."""
     op.create_table(
         "cache",
         sa.Column("id", sa.String(), primary_key=True),

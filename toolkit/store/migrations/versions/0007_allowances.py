@@ -1,4 +1,4 @@
-"""What each key has spent on each day, and which key work was asked for with."""
+"""Each key's spending by day, and the key that work was asked for with."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,7 +8,7 @@ down_revision = "0006"
 
 
 def upgrade() -> None:
-    """Make room for it; earlier work counts against no key."""
+    """Create the table and the column; earlier work counts against no key."""
     op.create_table(
         "spending",
         sa.Column("id", sa.String(), primary_key=True),

@@ -1,4 +1,4 @@
-"""Storage, templates, agents and usage; what accounts hold, and whom work was asked for by."""
+"""Tables of storage, templates, agents and usage; sizes of artifacts, and agents of roots."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,7 +8,7 @@ down_revision = "0007"
 
 
 def upgrade() -> None:
-    """Make room for them, and tell of what is there already how large it is."""
+    """Create them, and set the sizes of earlier artifacts."""
     for table in ("storage", "templates"):
         op.create_table(
             table,

@@ -1,4 +1,4 @@
-"""Reservations that all processes see, usage by key, and what each account keeps, summed up."""
+"""Reservations that all processes see, usage by key, and the bytes that each account stores."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -29,7 +29,7 @@ _EVENT = "100 + length(CAST({row}.data AS BLOB))"
 
 
 def upgrade() -> None:
-    """Make room for them, and sum up what is there already."""
+    """Create them, and sum up the existing rows."""
     op.create_table(
         "reservations",
         sa.Column("id", sa.String(), primary_key=True),
@@ -66,7 +66,7 @@ def upgrade() -> None:
 
 
 def _count(table: str) -> None:
-    """Have the database sum up what a table holds of each account."""
+    """Create the triggers that sum up each account's rows of a table."""
     new = _bytes(table, "NEW"), _texts(table, "NEW")
     old = _bytes(table, "OLD"), _texts(table, "OLD")
     changed = ", ".join((*_TEXTS[table], *(("deleted",) if table == "artifacts" else ())))

@@ -8,7 +8,7 @@ down_revision = "0009"
 
 
 def upgrade() -> None:
-    """Make room for them; the account of a directory's own notebooks is an operator's."""
+    """Create them; the account of a directory's own notebooks is an operator's."""
     op.create_table(
         "shares",
         sa.Column("id", sa.String(), primary_key=True),
