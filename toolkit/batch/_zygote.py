@@ -104,7 +104,7 @@ class Zygote:
         self.tell({"forked": pid})
 
     def _listens(self) -> None:
-        """Said by a kernel, which then has nothing more to say here."""
+        """Announce that this kernel listens; it has nothing more to say here."""
         self.tell({"listens": os.getpid()})
         self._channel.close()
 

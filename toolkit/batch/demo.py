@@ -20,7 +20,7 @@ CELL_TIMEOUT_S = 120
 
 
 def notebook_path() -> Path:
-    """The scenario notebook: beside the package in a checkout, inside it when installed.
+    """Find the scenario notebook: beside the package in a checkout, inside it when installed.
 
     Raises:
         FileNotFoundError: when the installation is incomplete.

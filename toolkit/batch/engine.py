@@ -83,7 +83,7 @@ class WarmClient(PapermillNotebookClient):
         self._preload = preload
 
     def create_kernel_manager(self) -> KernelManager:
-        """A manager whose kernel comes from the source; any other for what is not IPython."""
+        """Create a manager whose kernel comes from the source; any other for what is not IPython."""
         manager: KernelManager = super().create_kernel_manager()
         if manager.kernel_spec is None or LAUNCHER not in manager.kernel_spec.argv:
             return manager
@@ -112,7 +112,7 @@ class WarmClient(PapermillNotebookClient):
         await ensure_async(manager.request_shutdown())
 
     async def async_start_new_kernel_client(self) -> Any:
-        """A client of the kernel, as soon as both can hear each other."""
+        """Start a client of the kernel, and return it as soon as both can hear each other."""
         client: Any = cast("KernelManager", self.km).client()
         self.kc = client
         try:
@@ -200,7 +200,7 @@ class WarmEngine(Engine):
 
 @cache
 def shared_source() -> Source:
-    """Kernels for whoever names the engine and no source: papermill's command line and API."""
+    """Return kernels for whoever names the engine and no source: papermill's command line and API."""
     source = open_source(fork=True, spares=1, renew_after=RENEW_AFTER)
     atexit.register(source.close)
     return source

@@ -19,7 +19,7 @@ Grid = str | Path | Sequence[Mapping[str, Any]] | Mapping[str, Any]
 
 
 def defaults(notebook: Mapping[str, Any]) -> dict[str, Any]:
-    """What the cell tagged `parameters` assigns, with the values that are plain."""
+    """Read what the cell tagged `parameters` assigns, with the values that are plain."""
     found: dict[str, Any] = {}
     for tree in cell_trees(notebook, tag="parameters"):
         for node in tree.body:
@@ -36,7 +36,7 @@ def defaults(notebook: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def rows_of(grid: Grid, known: Mapping[str, Any]) -> list[Parameters]:
-    """The rows of a grid, in order.
+    """Load the rows of a grid, in order.
 
     Args:
         grid: a file ending in .csv, .yaml or .yml; a list of rows; or a mapping whose lists are
@@ -103,7 +103,7 @@ def _csv(text: str, known: Mapping[str, Any]) -> list[Parameters]:
 
 
 def _cell(cell: str, default: Any) -> Any:
-    """Text where the notebook's own value is text; else what JSON reads, or else text."""
+    """Parse a cell: text where the notebook's own value is text; else as JSON, or else text."""
     if isinstance(default, str):
         return cell
     if cell.strip() in ("True", "False", "None"):
@@ -146,7 +146,7 @@ def _check_value(path: str, value: Any) -> None:
 
 
 def _leads_somewhere(text: str) -> bool:
-    """Whether it is a long path rather than a long key: its folder is there."""
+    """Tell whether a text is a long path rather than a long key: its folder is there."""
     return "/" in text and Path(text).expanduser().parent.is_dir()
 
 

@@ -1,4 +1,4 @@
-"""What a notebook imports at its top, so that it can be imported once for all runs."""
+"""The imports at the top of a notebook, found so that they can be done once for all runs."""
 
 import ast
 import sys
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def cell_trees(notebook: Mapping[str, Any], tag: str | None = None) -> Iterator[ast.Module]:
-    """The code cells that are Python, parsed; with a tag, only those that have it."""
+    """Parse the code cells that are Python; with a tag, only those that have it."""
     for cell in notebook["cells"]:
         if cell["cell_type"] != "code":
             continue
@@ -25,7 +25,8 @@ def cell_trees(notebook: Mapping[str, Any], tag: str | None = None) -> Iterator[
 
 
 def preloads(notebook: Mapping[str, Any]) -> tuple[str, ...]:
-    """`module` and `module:name` for what it imports from installed packages, in order.
+    """List `module` and `module:name` for what a notebook imports from installed packages, in
+    order.
 
     Modules of the author's own are left to each run, as what they do when imported may differ.
     """

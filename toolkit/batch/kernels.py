@@ -1,4 +1,4 @@
-"""Where warm kernels come from: what a source of them is, and which one fits a machine."""
+"""The interface of warm kernels and their sources, and the choice of the source for a machine."""
 
 import os
 import sys
@@ -27,7 +27,7 @@ class Kernel(Protocol):
     stderr: IO[bytes] | None
 
     def poll(self) -> int | None:
-        """Its exit code, once it has one."""
+        """Return its exit code, once it has one."""
 
     def wait(self, timeout: float | None = None) -> int:
         """Wait for its exit code."""
@@ -59,7 +59,7 @@ class Wanted:
     preload: tuple[str, ...] = ()
 
     def launcher(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The interpreter with its options, and the kernel's own arguments.
+        """Split the command into the interpreter with its options and the kernel's own arguments.
 
         Raises:
             NotWarmError: if it is no kernel of IPython.
@@ -80,7 +80,7 @@ class Source(Protocol):
     folder: str
 
     def start(self, wanted: Wanted) -> tuple[Kernel, Connection]:
-        """A kernel that nobody used before, and where it listens.
+        """Return a kernel that nobody used before, and where it listens.
 
         Raises:
             NotWarmError: if it can only be had cold.
@@ -92,12 +92,12 @@ class Source(Protocol):
 
 
 def can_fork() -> bool:
-    """Whether processes can be forked here; on macOS its own frameworks do not survive it."""
+    """Tell whether processes can be forked here; on macOS its own frameworks do not survive it."""
     return hasattr(os, "fork") and sys.platform != "darwin"
 
 
 def open_source(*, fork: bool, spares: int, renew_after: int) -> Source:
-    """The fastest source this machine has.
+    """Open the fastest source this machine has.
 
     Args:
         fork: whether it may fork; without, each kernel is a process started ahead of need.

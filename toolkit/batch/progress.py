@@ -1,4 +1,4 @@
-"""How far a batch is: a bar on a terminal, and elsewhere a line every few seconds."""
+"""The progress of a batch: a bar on a terminal, and elsewhere a line every few seconds."""
 
 import sys
 import time
@@ -58,7 +58,7 @@ class BatchProgress:
             self._tell("", "\n")
 
     def line(self) -> str:
-        """Where it stands, in one line."""
+        """Write the progress in one line."""
         spent = time.monotonic() - self._started
         left = spent / self._done * (self._total - self._done) if self._done else None
         failed = f", {self._failed} failed" if self._failed else ""

@@ -1,4 +1,4 @@
-"""What a notebook of a batch records: written by its kernel, read from its outputs."""
+"""The values that a notebook of a batch records: written by its kernel, read from its outputs."""
 
 import json
 import os
@@ -46,7 +46,7 @@ def record(name: str, value: object) -> None:
 
 
 def recorded(notebook: Mapping[str, Any]) -> dict[str, Any]:
-    """What an executed notebook recorded, in order."""
+    """Read what an executed notebook recorded, in order."""
     found: dict[str, Any] = {}
     for cell in notebook["cells"]:
         for output in cell.get("outputs", ()):
@@ -57,7 +57,7 @@ def recorded(notebook: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: object) -> object:
-    """A number of NumPy as one of Python's."""
+    """Convert a number of NumPy to one of Python's."""
     item = getattr(value, "item", None)
     if item is None:
         raise TypeError

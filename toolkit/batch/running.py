@@ -84,7 +84,7 @@ def run(
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """How a batch is run; `run` says what each means."""
+    """The options of a batch; `run` says what each means."""
 
     notebook: Path
     out: Path
@@ -97,7 +97,7 @@ class Batch:
 
     @property
     def side_by_side(self) -> int:
-        """How many run at once."""
+        """The number of notebooks that run at once."""
         return self.workers or os.cpu_count() or 1
 
 

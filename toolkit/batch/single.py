@@ -68,7 +68,7 @@ class Template:
         ]
 
     def job(self, parameters: Parameters) -> Job:
-        """A row with its name and the fingerprint of notebook, kernel and parameters."""
+        """Create a row with its name and the fingerprint of notebook, kernel and parameters."""
         content = json.dumps([self._content, self.kernel, parameters], sort_keys=True)
         fingerprint = hashlib.sha256(content.encode()).hexdigest()
         words = "-".join(f"{name}-{value}" for name, value in parameters.items())
@@ -79,7 +79,7 @@ class Template:
 
 
 def kept(job: Job, out: Path) -> Outcome | None:
-    """What an earlier batch left for this row, if it completed."""
+    """Load what an earlier batch left for this row, if it completed."""
     try:
         notebook = json.loads((out / job.name).read_text(encoding="utf-8"))
         mark = notebook["metadata"][MARK]
@@ -164,7 +164,7 @@ def _run(
 
 
 class _Left:
-    """How long a cell may still take; the time of a notebook begins with its first cell."""
+    """The time that a cell may still take; the time of a notebook begins with its first cell."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds

@@ -64,7 +64,7 @@ class Spares:
         self._closed = False
 
     def start(self, wanted: Wanted) -> tuple[Kernel, Connection]:
-        """The kernel that was made first; another is made in its place."""
+        """Return the kernel that was made first; another is made in its place."""
         interpreter, argv = wanted.launcher()
         env = frozenset(wanted.env.items())
         kind = (interpreter, _options(argv), wanted.cwd, env, wanted.preload)
@@ -98,7 +98,7 @@ class Spares:
 
 
 def cold(wanted: Wanted, path: Path) -> Spare:
-    """A kernel in a process of its own, as papermill starts it."""
+    """Start a kernel in a process of its own, as papermill does."""
     from jupyter_client.launcher import launch_kernel
 
     interpreter, argv = wanted.launcher()

@@ -20,7 +20,7 @@ class Started:
         self._spares = Spares(spares, cold, Path(self.folder))
 
     def start(self, wanted: Wanted) -> tuple[Kernel, Connection]:
-        """The kernel that was started first."""
+        """Return the kernel that was started first."""
         return self._spares.start(wanted)
 
     def close(self) -> None:

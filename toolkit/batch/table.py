@@ -1,4 +1,4 @@
-"""What came of a batch: one row a notebook, as a DataFrame, a CSV file and a report."""
+"""The outcome of a batch: one row a notebook, as a DataFrame, a CSV file and a report."""
 
 import csv
 import io
@@ -19,7 +19,7 @@ Status = Literal["completed", "failed", "not run"]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of one row.
+    """The outcome of one row.
 
     Attributes:
         parameters: of the grid.
@@ -41,7 +41,7 @@ class Outcome:
 
 
 def columns(outcomes: Sequence[Outcome]) -> dict[str, list[Any]]:
-    """Parameters, what was recorded, then status, error, seconds and path: a value for each row.
+    """Build the columns: parameters, recorded values, then status, error, seconds and path.
 
     Where two of a name would meet, the parameter is `parameter.name`, the other `recorded.name`.
     """
@@ -56,7 +56,7 @@ def columns(outcomes: Sequence[Outcome]) -> dict[str, list[Any]]:
 
 
 def to_frame(outcomes: Sequence[Outcome]) -> "pd.DataFrame":
-    """A row each. A column with gaps keeps its values as they are, where pandas makes 1 a 1.0."""
+    """Build a table of a row each. A column with gaps keeps its values, where pandas makes 1 a 1.0."""
     import pandas as pd
 
     return pd.DataFrame(

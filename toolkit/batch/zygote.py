@@ -50,11 +50,13 @@ class ForkedKernel:
         self._listens.set()
 
     def wait_until_it_listens(self) -> None:
-        """Or until it has ended: who connects sooner is turned away, and waits to try again."""
+        """Wait until it listens or has ended: who connects sooner is turned away, and waits to try
+        again.
+        """
         self._listens.wait(READY_S)
 
     def poll(self) -> int | None:
-        """Its exit code, once it has one."""
+        """Return its exit code, once it has one."""
         return self._code
 
     def wait(self, timeout: float | None = None) -> int:
@@ -104,16 +106,16 @@ class Zygote:
 
     @property
     def alive(self) -> bool:
-        """Whether it can be asked for kernels."""
+        """True if it can be asked for kernels."""
         return self._reader.is_alive() and not self._retired
 
     @property
     def running(self) -> bool:
-        """Whether it still has kernels."""
+        """True if it still has kernels."""
         return bool(self._kernels)
 
     def fork(self, argv: tuple[str, ...], cwd: str, env: Mapping[str, str]) -> ForkedKernel:
-        """A new kernel.
+        """Fork a new kernel.
 
         Raises:
             NotWarmError: if the process has died, or what it imported has started threads, which
@@ -207,7 +209,7 @@ class Forks:
         self._closed = False
 
     def start(self, wanted: Wanted) -> tuple[Kernel, Connection]:
-        """A forked kernel; where that cannot be, one that was started ahead of need."""
+        """Return a forked kernel; where that cannot be, one that was started ahead of need."""
         for _ in range(2):  # the first may have died with its zygote
             try:
                 return self._forked.start(wanted)

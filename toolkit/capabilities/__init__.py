@@ -25,7 +25,7 @@ _REGISTRY_ORDER = (
 
 
 def load_capabilities() -> "list[Capability]":
-    """Every capability there is: the built-in ones in registry order, then installed ones.
+    """Load every capability there is: the built-in ones in registry order, then installed ones.
 
     An installed one that fails to load, or calls itself what another is called, is left out and
     logged: it must not keep the others from working.

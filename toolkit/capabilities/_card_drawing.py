@@ -95,14 +95,14 @@ def _texts(upstream: Sequence[Artifact]) -> list[tuple[Artifact, str]]:
 
 
 def _summary(data: bytes, text: str) -> str:
-    """The `summary` of a JSON artifact that has one beside its `text`."""
+    """Return the `summary` of a JSON artifact that has one beside its `text`."""
     value = json.loads(data)
     short = value.get("summary") if isinstance(value, dict) else None
     return short if isinstance(short, str) and short.strip() else text
 
 
 def _running(text: str) -> str:
-    """Text without the headings and greetings before its first sentence."""
+    """Return a text without the headings and greetings before its first sentence."""
     paragraphs = [part.strip() for part in text.split("\n") if part.strip()]
     first = next((n for n, part in enumerate(paragraphs) if ends_sentence(part)), 0)
     return "\n".join(paragraphs[first:])

@@ -61,7 +61,7 @@ def _kind(data: bytes) -> tuple[str, int | None]:
 
 
 def _m4a_duration_ms(data: bytes) -> int | None:
-    """What the movie header box says (ISO 14496-12, `mvhd`)."""
+    """Read the duration from the movie header box (ISO 14496-12, `mvhd`)."""
     place = data.find(b"mvhd")
     if place < 0:
         return None

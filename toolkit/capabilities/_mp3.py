@@ -23,9 +23,9 @@ class _Frame:
 
 
 def duration_ms(data: bytes) -> int | None:
-    """How long an MP3 plays, in milliseconds, counted from its frames.
+    """Measure how long an MP3 plays, in milliseconds, counted from its frames.
 
-    Parameters:
+    Args:
         data: the whole file; tags before and after the audio are skipped.
 
     Returns:
@@ -60,7 +60,7 @@ def duration_ms(data: bytes) -> int | None:
 
 
 def _first(data: bytes) -> int:
-    """Where the first frame begins, the tag before it skipped."""
+    """Find where the first frame begins, the tag before it skipped."""
     place = 0
     while data[place : place + 3] == b"ID3" and len(data) >= place + 10:
         size = 0
@@ -77,7 +77,7 @@ def _first(data: bytes) -> int:
 
 
 def _next(data: bytes, start: int, end: int | None = None) -> int:
-    """Where the next frame begins that is followed by another; the data's end if none is."""
+    """Find where the next frame begins that is followed by another; the data's end if none is."""
     last = len(data) if end is None else min(end, len(data))
     place = data.find(b"\xff", start, last)
     while place >= 0:
@@ -89,7 +89,7 @@ def _next(data: bytes, start: int, end: int | None = None) -> int:
 
 
 def _confirmed(data: bytes, place: int, frame: _Frame) -> bool:
-    """Whether what follows a frame is another, or the end: two bytes alone may be chance."""
+    """Tell whether what follows a frame is another, or the end: two bytes alone may be chance."""
     if frame.size is None:
         return True
     after = place + frame.size
@@ -117,6 +117,6 @@ def _frame(data: bytes, place: int) -> _Frame | None:
 
 
 def _is_index(data: bytes, place: int, frame: _Frame) -> bool:
-    """Whether a frame is a Xing, Info or VBRI header instead of audio."""
+    """Tell whether a frame is a Xing, Info or VBRI header instead of audio."""
     table = place + _HEADER + frame.side
     return data[table : table + 4] in (b"Xing", b"Info") or data[place + 36 : place + 40] == b"VBRI"

@@ -13,7 +13,7 @@ _MARKS = re.compile(r"^\s{0,3}(?:#{1,6}\s+|>\s?|[-*+]\s+)|\*\*|__|`", re.MULTILI
 
 
 def clean(text: str) -> str:
-    """Text without what no store or page can hold: control characters and lone surrogates.
+    """Remove what no store or page can hold from a text: control characters and lone surrogates.
 
     >>> clean("tide\\x00 mill\\r\\n")
     'tide mill'
@@ -22,7 +22,7 @@ def clean(text: str) -> str:
 
 
 def without_markup(text: str) -> str:
-    """Text without the commonest Markdown marks, which would be drawn as they stand.
+    """Remove the commonest Markdown marks, which would be drawn as they stand.
 
     >>> without_markup("## Tides\\n**High** water")
     'Tides\\nHigh water'
@@ -31,7 +31,7 @@ def without_markup(text: str) -> str:
 
 
 def shorten(text: str, limit: int) -> str:
-    """The first whole sentences that fit in `limit` characters, else as many words as fit.
+    """Return the first whole sentences that fit in `limit` characters, else as many words as fit.
 
     >>> shorten("Tides turn. They turn twice a day.", 20)
     'Tides turn.'
@@ -55,7 +55,7 @@ def shorten(text: str, limit: int) -> str:
 
 
 def ends_sentence(text: str) -> bool:
-    """Whether text closes like a sentence, which a heading does not."""
+    """Tell whether text closes like a sentence, which a heading does not."""
     return bool(re.search(r"[.!?…؟。！？][\"'”’»)\]」』]*$", text.rstrip()))
 
 

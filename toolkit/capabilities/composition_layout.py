@@ -13,7 +13,7 @@ Theme = Literal["dawn", "paper", "mint", "lilac", "midnight", "ember", "forest"]
 
 
 class LayoutInput(Request):
-    """What `composition.layout` takes."""
+    """The input of `composition.layout`."""
 
     title: str = Field(
         min_length=1,
@@ -62,7 +62,7 @@ class PlacedText(Record):
 
 
 class LayoutOutput(Record):
-    """What `composition.layout` answers."""
+    """The output of `composition.layout`."""
 
     artifact_id: str = Field(description="the artifact that holds the card")
     media_type: str = Field(description="`image/png` or `image/svg+xml`")

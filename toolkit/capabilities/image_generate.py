@@ -19,7 +19,7 @@ from toolkit.plugins import (
 
 
 class ImageInput(Request):
-    """What `image.generate` takes."""
+    """The input of `image.generate`."""
 
     prompt: str = Field(
         min_length=1,
@@ -40,7 +40,7 @@ class ImageInput(Request):
 
 
 class ImageOutput(Record):
-    """What `image.generate` answers."""
+    """The output of `image.generate`."""
 
     artifact_id: str = Field(description="the artifact that holds the image")
     media_type: str = Field(description="`image/png`, `image/jpeg` or `image/webp`")
@@ -52,7 +52,7 @@ class ImageOutput(Record):
 
 
 def request(given: ImageInput) -> ImageRequest:
-    """The one operation that an input leads to."""
+    """Build the one operation that an input leads to."""
     return ImageRequest(
         prompt=given.prompt,
         negative_prompt=given.negative_prompt,

@@ -23,7 +23,7 @@ from toolkit.plugins import (
 
 
 class LlmInput(Request):
-    """What `llm.generate` and `text.generate` take."""
+    """The input of `llm.generate` and `text.generate`."""
 
     objective: str = Field(
         min_length=1,
@@ -63,7 +63,7 @@ class LlmInput(Request):
 
 
 class LlmOutput(Record):
-    """What `llm.generate` and `text.generate` answer."""
+    """The output of `llm.generate` and `text.generate`."""
 
     text: str = Field(min_length=1, description="the answer as text")
     finish_reason: str = Field(description="`stop`, or `length` when it was cut off at max_tokens")
@@ -74,7 +74,7 @@ class LlmOutput(Record):
 
 
 def request(given: LlmInput) -> TextRequest:
-    """The one operation that an input leads to."""
+    """Build the one operation that an input leads to."""
     rule, material = fenced(given.context) if given.context.strip() else ("", "")
     return TextRequest(
         prompt="\n\n".join(part for part in (given.objective, material) if part),
@@ -110,7 +110,7 @@ def generate(call: Call[LlmInput]) -> Flow[Result]:
 
 
 def answer_text(reply: TextReply, max_tokens: int) -> str:
-    """The text of a reply that is one.
+    """Return the text of a reply, unless it is a refusal or empty.
 
     Raises:
         VendorFault: `PROVIDER_REJECTED` for a refusal, `INVALID_OUTPUT` for an empty answer.

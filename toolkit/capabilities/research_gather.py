@@ -31,7 +31,7 @@ _LISTS = frozenset(
 
 
 class ResearchInput(Request):
-    """What `research.gather` takes."""
+    """The input of `research.gather`."""
 
     topic: str = Field(
         min_length=1,
@@ -68,7 +68,7 @@ class ResearchSource(Record):
 
 
 class ResearchOutput(Record):
-    """What `research.gather` answers."""
+    """The output of `research.gather`."""
 
     topic: str = Field(description="what was asked for")
     title: str = Field(description="the title of the main article")
@@ -131,7 +131,7 @@ def gather(call: Call[ResearchInput]) -> Flow[Result]:
 
 
 def _read(source: Source, topic: str, most: int) -> Flow[tuple[list[Page], list[str]]]:
-    """The main article, whole, and the summaries of others on the topic; and warnings."""
+    """Read the main article, whole, and the summaries of others on the topic; collect warnings."""
     hits = yield from source.search(topic, most + SPARE_HITS)
     main, fit = yield from _main(source, topic, hits[:MOST_CANDIDATES])
     if main is None:
@@ -154,7 +154,7 @@ def _read(source: Source, topic: str, most: int) -> Flow[tuple[list[Page], list[
 
 
 def _main(source: Source, topic: str, hits: list[Hit]) -> Flow[tuple[Page | None, float]]:
-    """The first article that is on the topic, else the one that comes closest to it."""
+    """Find the first article that is on the topic, else the one that comes closest to it."""
     best: Page | None = None
     most = LEAST_FIT
     for hit in hits:
@@ -170,7 +170,7 @@ def _main(source: Source, topic: str, hits: list[Hit]) -> Flow[tuple[Page | None
 
 
 def _fit(topic: str, hit: Hit, page: Page) -> float:
-    """How sure it is that an article is on the topic: a search finds something for any words."""
+    """Rate how sure it is that an article is on the topic: a search finds something for any words."""
     opening = f"{_opening(page)} {hit.excerpt}"
     share = _share(topic, opening)
     named = all(word in _folded(topic) for word in _words(page.title))
@@ -185,13 +185,13 @@ def _opening(page: Page) -> str:
 
 
 def _share(topic: str, text: str) -> float:
-    """How many of the topic's words a text has, from 0 to 1."""
+    """Return the share of the topic's words that a text has, from 0 to 1."""
     words, told = _words(topic), _folded(text)
     return sum(word in told for word in words) / len(words)
 
 
 def _words(text: str) -> list[str]:
-    """The stems of a topic's words, without the small ones that are in every text."""
+    """Return the stems of a topic's words, without the small ones that are in every text."""
     found = [w for w in re.findall(r"\w+", text) if len(w) > 3 or (len(w) > 1 and w.isupper())]
     stems = (_folded(word) for word in found or [text])
     return [stem[: max(4, len(stem) - 2)] for stem in stems]
@@ -226,7 +226,7 @@ def _request(topic: str, text: str) -> TextRequest:
 
 
 def _synthesis(request: TextRequest) -> Flow[tuple[str | None, str]]:
-    """The synthesis, or why there is none: the facts are worth having without it."""
+    """Ask for the synthesis, or say why there is none: the facts are worth having without it."""
     try:
         reply = yield from operate(request)
     except (VendorFault, WorkError) as error:
@@ -240,7 +240,7 @@ def _synthesis(request: TextRequest) -> Flow[tuple[str | None, str]]:
 
 
 def estimate(given: ResearchInput) -> TextRequest | None:
-    """The synthesis, with material of a usual length; none when there is to be none."""
+    """Build the request for the synthesis, with material of a usual length; none without one."""
     return _request(given.topic, "x" * ASSUMED_MATERIAL) if given.synthesize else None
 
 

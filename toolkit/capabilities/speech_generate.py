@@ -22,7 +22,7 @@ MEDIA_TYPE = "audio/mpeg"
 
 
 class SpeechInput(Request):
-    """What `speech.generate` takes."""
+    """The input of `speech.generate`."""
 
     text: str = Field(
         min_length=1,
@@ -42,7 +42,7 @@ class SpeechInput(Request):
 
 
 class SpeechOutput(Record):
-    """What `speech.generate` answers."""
+    """The output of `speech.generate`."""
 
     artifact_id: str = Field(description="the artifact that holds the MP3")
     media_type: str = Field(description="`audio/mpeg`")
@@ -58,7 +58,7 @@ class SpeechOutput(Record):
 
 
 def request(given: SpeechInput) -> SpeechRequest:
-    """The one operation that an input leads to."""
+    """Build the one operation that an input leads to."""
     return SpeechRequest(text=given.text, voice=given.voice, speed=given.speed)
 
 

@@ -22,7 +22,7 @@ from toolkit.plugins import (
 
 
 class CloneInput(Request):
-    """What `voice.clone` takes."""
+    """The input of `voice.clone`."""
 
     reference_audio: str = Field(
         pattern=r"^art_[0-7][0-9a-hjkmnp-tv-z]{25}$",
@@ -34,7 +34,7 @@ class CloneInput(Request):
 
 
 class CloneOutput(Record):
-    """What `voice.clone` answers."""
+    """The output of `voice.clone`."""
 
     voice: str = Field(min_length=1, description="its name in later speech at the same provider")
     name: str = Field(description="what you called it")
@@ -45,7 +45,7 @@ class CloneOutput(Record):
 
 
 def request(given: CloneInput) -> CloneRequest:
-    """The operation that an input leads to, the audio still left out: its price needs none."""
+    """Build the operation that an input leads to, without the audio: its price needs none."""
     return CloneRequest(name=given.name, audio=b"", media_type="audio/mpeg")
 
 

@@ -13,7 +13,7 @@ _TELLS_A_KEY = re.compile(r"/account(/keys(/[^/]+/rotate)?)?")
 
 
 def tells_a_key(path: str) -> bool:
-    """Whether a POST to a path below `/v1` is answered with a key, which is told only once.
+    """Tell whether a POST to a path below `/v1` is answered with a key, which is shown only once.
 
     >>> [tells_a_key(path) for path in ("/account/keys/key_1/rotate", "/account/keys/key_1")]
     [True, False]
@@ -150,7 +150,7 @@ class ApiKey(Record):
 
     @property
     def purse(self) -> str:
-        """What its spending is counted under."""
+        """The id of the allowance that its spending is counted under."""
         return self.allowance_of or self.id
 
 

@@ -48,7 +48,7 @@ class Agent(Record):
 
 
 def parameters_of(objective: str) -> list[str]:
-    """The parameters of an objective, in the order in which they first stand in it.
+    """Find the parameters of an objective, in the order in which they first stand in it.
 
     >>> parameters_of("A card about {topic} for {readers}; {topic} first")
     ['topic', 'readers']
@@ -57,7 +57,7 @@ def parameters_of(objective: str) -> list[str]:
 
 
 def filled(objective: str, values: dict[str, str]) -> str:
-    """An objective with its parameters filled in, each once: what a value holds stays as it is.
+    """Fill in the parameters of an objective, each once: what a value holds stays as it is.
 
     >>> filled("A card about {topic}", {"topic": "{tea}"})
     'A card about {tea}'

@@ -16,7 +16,7 @@ JsonObject: TypeAlias = dict[str, object]
 
 
 def now() -> datetime:
-    """The present, in UTC, cut to the milliseconds that the wire shows."""
+    """Return the present, in UTC, cut to the milliseconds that the wire shows."""
     return datetime.fromtimestamp(time.time_ns() // 1_000_000 / 1000, UTC)
 
 
@@ -103,13 +103,13 @@ class PageEnvelope(Record, Generic[T]):
 
 
 class ErrorEnvelope(Record):
-    """What every answer outside 2xx is."""
+    """The body of every answer outside 2xx."""
 
     error: ErrorInfo
 
 
 def canonical_json(value: object) -> str:
-    """The one spelling of a JSON value: sorted keys, no spaces, for hashes and comparisons.
+    """Write the one spelling of a JSON value: sorted keys, no spaces, for hashes and comparisons.
 
     >>> canonical_json({"b": 1, "a": [True, None]})
     '{"a":[true,null],"b":1}'

@@ -14,7 +14,7 @@ Month = Annotated[str, Field(pattern=MONTH_PATTERN, examples=["2026-11"])]
 
 
 class BillingLine(Record):
-    """What one party bills.
+    """The bill of one party.
 
     Attributes:
         billed_by: a vendor, who bills you directly, or `platform`, which bills nothing where you

@@ -23,7 +23,7 @@ class SourceRouting(Record):
 
 
 class Source(Record):
-    """Where a capability comes from."""
+    """The origin of a capability."""
 
     providers: list[SourceProvider]
     routing: SourceRouting

@@ -24,12 +24,12 @@ _SECRET_NAME = re.compile(
 
 
 def is_variable(text: str) -> bool:
-    """Whether a text has the form of a variable's name."""
+    """Tell whether a text has the form of a variable's name."""
     return _VARIABLE.fullmatch(text) is not None
 
 
 def looks_like_a_key(text: str) -> bool:
-    """Whether a value is more likely a secret than the name of one.
+    """Tell whether a value is more likely a secret than the name of one.
 
     >>> looks_like_a_key("MINIMAX_API_KEY")
     False

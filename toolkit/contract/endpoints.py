@@ -32,7 +32,7 @@ class EndpointCreate(Request):
 
 
 class Infrastructure(Record):
-    """What every record of something at a GPU cloud has."""
+    """The fields of every record of something at a GPU cloud."""
 
     id: str
     name: str

@@ -32,7 +32,7 @@ def excerpt(text: str, limit: int = MAX_ECHO) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """Where a request is wrong: a path such as `nodes.2.depends_on.0`, and why; both bounded."""
+    """The place where a request is wrong, such as `nodes.2.depends_on.0`, and why; both bounded."""
 
     path: str
     message: str
@@ -146,7 +146,7 @@ class ToolkitError(Exception):
         return "" if self.retry_after is None else f"Try again in {self.retry_after:g} s."
 
     def _render_traceback_(self) -> list[str]:
-        """IPython shows this instead of a traceback: one line, with the next step."""
+        """Return what IPython shows instead of a traceback: one line, with the next step."""
         return [f"{type(self).__name__}: {self}"]
 
 
@@ -163,7 +163,7 @@ class WorkError(ToolkitError):
 
 
 def error_for(code: ErrorCode) -> type[ToolkitError]:
-    """The exception class that carries `code`.
+    """Return the exception class that carries `code`.
 
     >>> error_for(ErrorCode.NOT_FOUND).__name__
     'RequestError'
@@ -174,5 +174,5 @@ def error_for(code: ErrorCode) -> type[ToolkitError]:
 
 
 def not_found(what: str, name: str) -> RequestError:
-    """The one answer for an unknown id and for someone else's: they must not differ."""
+    """Build the one answer for an unknown id and for someone else's: they must not differ."""
     return RequestError(ErrorCode.NOT_FOUND, f"There is no {what} `{excerpt(name, 100)}` here.")

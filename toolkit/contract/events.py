@@ -22,5 +22,5 @@ class Event(Record):
 
     @property
     def terminal(self) -> bool:
-        """Whether no event of this resource comes after it."""
+        """True if no event of this resource comes after it."""
         return self.type in TERMINAL_EVENTS and self.data.get("id") == self.resource_id

@@ -17,7 +17,7 @@ _ID = re.compile(r"^([a-z]{2,3})_[0-7][0-9a-hjkmnp-tv-z]{25}$")
 
 
 class Prefix(StrEnum):
-    """What stands before the underscore of an id, by resource."""
+    """The prefix of an id, by resource."""
 
     CONNECTION = "prv"
     RUN = "run"
@@ -50,7 +50,9 @@ class _Clock:
         self._random, self._used = b"", 0
 
     def _drawn(self, size: int) -> int:
-        """Random bytes as a number; the system is asked for many at once, as asking costs most."""
+        """Draw random bytes as a number; the system is asked for many at once, as asking costs
+        most.
+        """
         if self._used + size > len(self._random):
             self._random, self._used = os.urandom(_DRAWN), 0
         self._used += size
@@ -95,7 +97,7 @@ def _time_part(milliseconds: int) -> str:
 
 
 def pattern_of(prefix: Prefix) -> str:
-    """The form of a resource's ids, as a pattern for schemas.
+    """Build the pattern of a resource's ids, for schemas.
 
     >>> pattern_of(Prefix.RUN)
     '^run_[0-7][0-9a-hjkmnp-tv-z]{25}$'

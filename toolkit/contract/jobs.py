@@ -17,7 +17,7 @@ AttemptStatus = Literal["running", "completed", "failed", "cancelled", "interrup
 
 
 class Options(Request):
-    """How a run, job or node may be carried out.
+    """The ways in which a run, job or node may be carried out.
 
     Attributes:
         optimize_for: what the router favours; none means the capability's default provider.
@@ -125,7 +125,7 @@ class Attempt(Record):
     _counted: bool = PrivateAttr(default=False)
 
     def count(self) -> bool:
-        """Whether it is over and was not counted yet; from then on it is."""
+        """Mark it as counted, and tell whether it is over and was not counted before."""
         fresh = self.status != "running" and not self._counted
         self._counted = self._counted or fresh
         return fresh

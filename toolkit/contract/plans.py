@@ -11,7 +11,7 @@ CapabilityName = Annotated[str, Field(min_length=1, max_length=128)]
 
 
 class Constraints(Request):
-    """What a task must keep to.
+    """The limits that a task must keep to.
 
     Attributes:
         endpoint_id, compute_id: where GPU work runs; of both, on the endpoint.
@@ -44,7 +44,7 @@ class PlanNode(Record):
 
 
 class CostRange(Record):
-    """What a plan may come to; null where a part of it is not known or not connected.
+    """The range that a plan's cost may come to; null where a part is not known or not connected.
 
     Attributes:
         low: the least: short answers of the cheapest model that may be called.
@@ -90,5 +90,5 @@ class Plan(Record):
 
     @property
     def executable(self) -> bool:
-        """Whether it can be run as it stands."""
+        """True if it can be run as it stands."""
         return bool(self.nodes) and not self.missing_capabilities and not self.missing_connections

@@ -51,5 +51,5 @@ class Run(Job):
 
     @classmethod
     def of(cls, job: Job) -> "Run":
-        """A job asked for alone, under its `run_` id."""
+        """Return a job asked for alone, under its `run_` id."""
         return cls.model_construct(**{**dict(job), "id": job.run_id, "job_id": job.id})

@@ -37,7 +37,7 @@ class CriteriaGiven(Request):
 
 
 class RecommendedAction(Record):
-    """What a retry does: which node runs again, how, and with what added to its input."""
+    """The action of a retry: which node runs again, how, and with what added to its input."""
 
     node_id: str
     action: str

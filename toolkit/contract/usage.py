@@ -13,7 +13,7 @@ DEFAULT_GROUPS: tuple[UsageGroup, ...] = ("day", "capability", "provider")
 
 
 class UsageLine(Record):
-    """What is alike in all that a line sums up; what was not grouped by is none.
+    """The features that a line's work has in common; what was not grouped by is none.
 
     Attributes:
         account_id: whose work it was that was done by one of the caller's own connections.

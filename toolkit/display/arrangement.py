@@ -1,4 +1,4 @@
-"""Where the boxes of a graph stand and how the lines between them run, in pixels."""
+"""The places of a graph's boxes and of the lines between them, in pixels."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ MARGIN = 14
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How large boxes are, and how many lines of text they hold."""
+    """The size of boxes, and how many lines of text they hold."""
 
     width: int
     height: int
@@ -75,7 +75,7 @@ def arranged(depends_on: Mapping[str, Sequence[str]], size: Size, top: float = 0
 
 
 def _line(edge: tuple[str, str], corners: Sequence[Point], size: Size) -> Line:
-    """Curves through the gaps, and straight lines past the nodes of the layers between."""
+    """Route an edge: curves through the gaps, straight lines past the nodes of layers between."""
     half = size.height / 2
     start = (corners[0][0] + size.width, corners[0][1] + half)
     level = start[1]

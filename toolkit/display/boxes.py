@@ -87,7 +87,7 @@ def picture(name: str, nodes: Sequence[Node], *, planned: bool = False, cost: st
 
 
 def caption(name: str, nodes: Sequence[Node], *, planned: bool = False, cost: str = "") -> str:
-    """A workflow in one line: how many nodes, in which states, and what it cost so far."""
+    """Describe a workflow in one line: how many nodes, in which states, and what it cost so far."""
     many = f"{len(nodes)} node{'s' * (len(nodes) != 1)}"
     parts = [short(name, 80), many if planned else f"{many}: {counted(nodes)}"]
     if cost:
@@ -106,13 +106,13 @@ def cost_of(workflow: Workflow) -> str:
 
 
 def counted(nodes: Sequence[Node]) -> str:
-    """How many nodes are in each state."""
+    """Say how many nodes are in each state."""
     count = Counter(node.status for node in nodes)
     return ", ".join(f"{count[s]} {s}" for s in LOUDEST if s in count)  # type: ignore[index]
 
 
 def told(node: Node) -> str:
-    """All that is known of a node, in one line."""
+    """Say all that is known of a node, in one line."""
     parts = [node.id, node.capability, node.status, *_measures(node)]
     if node.error is not None:
         parts.append(f"{node.error.code}: {short(node.error.message, 200)}")
@@ -120,14 +120,14 @@ def told(node: Node) -> str:
 
 
 def took_s(node: Node) -> float | None:
-    """How long a node ran, in seconds; none until it is over."""
+    """Return how long a node ran, in seconds; none until it is over."""
     if node.started_at is None or node.completed_at is None:
         return None
     return (node.completed_at - node.started_at).total_seconds()
 
 
 def _measures(node: Node) -> list[str]:
-    """Provider, seconds, cost and retries, as far as they are known."""
+    """List provider, seconds, cost and retries, as far as they are known."""
     took = took_s(node)
     parts = [node.provider or "", "" if took is None else seconds(took)]
     parts.append("" if node.cost_usd is None else money(node.cost_usd))
@@ -136,7 +136,7 @@ def _measures(node: Node) -> list[str]:
 
 
 def _stacks(nodes: Sequence[Node]) -> dict[str, list[Node]]:
-    """Each node alone; or, among too many, siblings that only their name tells apart together.
+    """Stack siblings that only their name tells apart, if there are too many nodes to draw each.
 
     What has failed stays alone, to be seen.
     """
@@ -196,7 +196,7 @@ def _box(members: Sequence[Node], left: float, top: float, size: Size, *, planne
 
 
 def _lines(node: Node, size: Size) -> list[str]:
-    """What a box says of a node; the smaller, the less."""
+    """Build the lines of a node's box; the smaller the box, the fewer."""
     symbol = SYMBOLS.get(node.status, "·")
     state = f"{symbol} {node.status}"
     if node.retry_count:

@@ -19,7 +19,8 @@ PARTIES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f
 
 
 def candidates_chart(route: Route) -> Chart:
-    """The candidates of a route: expected cost and median latency, a bar each, the best on top.
+    """Draw the candidates of a route: expected cost and median latency, a bar each, the best on
+    top.
 
     What is unknown has no bar and says so; what was dropped is grey; the choice stands out.
     """
@@ -54,7 +55,7 @@ def candidates_chart(route: Route) -> Chart:
 
 
 def usage_chart(lines: Sequence[UsageLine], ax: Axes | None = None) -> Figure:
-    """What was spent on each day, a bar stacked by provider; by provider alone without days."""
+    """Draw the cost of each day, a bar stacked by provider; by provider alone without days."""
     days = sorted({line.day for line in lines if line.day is not None})
     spent: dict[str, dict[object, float]] = defaultdict(lambda: defaultdict(float))
     for line in lines:
@@ -78,7 +79,7 @@ def usage_chart(lines: Sequence[UsageLine], ax: Axes | None = None) -> Figure:
 
 
 def billing_chart(billing: Billing, ax: Axes | None = None) -> Figure:
-    """What each party bills for a month, a bar each."""
+    """Draw what each party bills for a month, a bar each."""
     axis = _axis(ax, 7.0, 1.0 + 0.35 * max(1, len(billing.lines)))
     lines = list(reversed(billing.lines))
     colours = [PARTIES[i % len(PARTIES)] for i in range(len(lines))]
@@ -94,14 +95,14 @@ def billing_chart(billing: Billing, ax: Axes | None = None) -> Figure:
 
 
 def _axis(ax: Axes | None, width: float, height: float = 3.2) -> Axes:
-    """The axes given, or those of a new figure of a size in inches."""
+    """Return the axes given, or those of a new figure of a size in inches."""
     axis = ax or Chart(figsize=(width, height), layout="constrained").subplots()
     axis.spines[["top", "right"]].set_visible(False)
     return axis
 
 
 def _dollars(amount: float) -> str:
-    """Money as text: matplotlib would read what stands between dollar signs as a formula."""
+    """Write money as text: matplotlib would read what is between dollar signs as a formula."""
     return money(amount).replace("$", r"\$")
 
 

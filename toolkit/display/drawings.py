@@ -88,7 +88,7 @@ def timeline_figure(workflow: Workflow, ax: Axes | None = None) -> Figure:
 
 
 def _page(width: int, height: int) -> Axes:
-    """Axes that fill a figure of a size in pixels."""
+    """Create axes that fill a figure of a size in pixels."""
     chart = Chart(figsize=(width / DOTS, height / DOTS))
     return chart.add_axes((0.0, 0.0, 1.0, 1.0))
 
@@ -98,7 +98,7 @@ def _figure(ax: Axes) -> Figure:
 
 
 def _scale(ax: Axes, width: int) -> float:
-    """Points of text for a pixel of the picture, as large as it is on these axes."""
+    """Return the points of text for a pixel of the picture, as large as it is on these axes."""
     inches = _figure(ax).get_size_inches()[0] * ax.get_position().width
     return float(inches * 72 / width)
 

@@ -30,7 +30,7 @@ def plain(text: str) -> str:
 
 @lru_cache(maxsize=4)
 def _glyphs(families: tuple[str, ...]) -> frozenset[int]:
-    """The characters that the chosen fonts have, in bold too."""
+    """Load the characters that the chosen fonts have, in bold too."""
 
     def glyphs(weight: str) -> set[int]:
         fonts = (findfont(FontProperties(family=name, weight=weight)) for name in families)

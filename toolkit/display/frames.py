@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def frame(records: Sequence[BaseModel]) -> "pd.DataFrame":
-    """One row a record, one column a field; a capability's routing is laid flat.
+    """Build a table of one row a record, one column a field; a capability's routing is laid flat.
 
     >>> from toolkit.contract.tasks import Criteria
     >>> c = Criteria(objective_alignment=1, technical_success=1, output_completeness=0)
@@ -23,7 +23,9 @@ def frame(records: Sequence[BaseModel]) -> "pd.DataFrame":
 
 
 def flat(record: BaseModel) -> dict[str, object]:
-    """A record's fields with times as times, and what a table needs of nested ones beside them."""
+    """Return a record's fields with times as times, and what a table needs of nested ones beside
+    them.
+    """
     row: dict[str, object] = {}
     for name, field in type(record).model_fields.items():
         value = getattr(record, name)

@@ -56,7 +56,7 @@ def layered(depends_on: Mapping[str, Sequence[str]]) -> Layout:
 
 
 def _layers(depends_on: Mapping[str, Sequence[str]]) -> tuple[Layers, list[list[int]], list[str]]:
-    """The layers, with a bend of each edge in every layer it passes; nodes are counted from 0."""
+    """Build the layers, with a bend of each edge in every layer it passes; nodes count from 0."""
     names = list(depends_on)
     number = {name: i for i, name in enumerate(names)}
     upstreams = [list(dict.fromkeys(number[up] for up in ups)) for ups in depends_on.values()]
@@ -83,7 +83,7 @@ def _layers(depends_on: Mapping[str, Sequence[str]]) -> tuple[Layers, list[list[
 
 
 def _depths(upstreams: Sequence[Sequence[int]]) -> list[int]:
-    """The longest way to each node, counted in edges; then as near to its dependents as pays."""
+    """Find the longest way to each node, in edges; then move it as near to its dependents as pays."""
     below: list[list[int]] = [[] for _ in upstreams]
     for node, ups in enumerate(upstreams):
         for upstream in ups:
@@ -106,7 +106,7 @@ def _depths(upstreams: Sequence[Sequence[int]]) -> list[int]:
 
 
 def _rows(layers: Layers, nodes: int) -> list[float]:
-    """A row for each node and bend: near its neighbours, and apart from those of its layer."""
+    """Assign a row to each node and bend: near its neighbours, and apart from those of its layer."""
     rows = [0.0] * len(layers.above)
     steps = [_steps(row, nodes) for row in layers.order]
     for row, step in zip(layers.order, steps, strict=True):
@@ -135,7 +135,7 @@ def _rows(layers: Layers, nodes: int) -> list[float]:
 
 
 def _steps(row: Sequence[int], nodes: int) -> list[float]:
-    """How far below the first of a layer each one stands at least."""
+    """Return how far below the first of a layer each one stands at least."""
     steps = [0.0]
     for one, other in pairwise(row):
         passing = (one >= nodes) + (other >= nodes)
@@ -144,14 +144,14 @@ def _steps(row: Sequence[int], nodes: int) -> list[float]:
 
 
 def _weight(node: int, other: int, nodes: int) -> int:
-    """How much an edge would like to be straight: most of all where it passes other nodes."""
+    """Return the weight of keeping an edge straight: most of all where it passes other nodes."""
     return (1, 2, 8)[(node >= nodes) + (other >= nodes)]
 
 
 def _apart(
     wanted: Sequence[float], weights: Sequence[float], steps: Sequence[float]
 ) -> list[float]:
-    """The rows nearest to those wanted (least squares) that keep the steps between neighbours.
+    """Find the rows nearest to those wanted (least squares) that keep the steps between neighbours.
 
     Less the steps, that is a sequence that may not fall: neighbours that would are pooled.
     """

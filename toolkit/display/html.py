@@ -17,7 +17,7 @@ def table(
     *,
     most: int | None = None,
 ) -> str:
-    """A plain table of some columns, and of `most` rows at most: of more, it says how many.
+    """Render a plain table of some columns, and of `most` rows at most: of more, it says how many.
 
     >>> "&lt;b&gt;" in table([{"name": "<b>"}], ["name"])
     True
@@ -37,7 +37,7 @@ def table(
 
 
 def facts(title: str, pairs: Mapping[str, object]) -> str:
-    """A card of facts: names and values, and a table for each list or schema among them."""
+    """Render a card of facts: names and values, and a table for each list or schema among them."""
     flat, sections = outline(pairs)
     rows = "".join(
         f'<tr><th scope="row" style="{STYLE}">{escape(name)}</th>'
@@ -50,5 +50,5 @@ def facts(title: str, pairs: Mapping[str, object]) -> str:
 
 
 def cell(column: str, value: object) -> str:
-    """A value as a cell."""
+    """Render a value as a cell."""
     return escape(text.cell(column, value))

@@ -1,4 +1,4 @@
-"""What an artifact's bytes look like in a notebook: a picture, a player, a table, a text."""
+"""The look of an artifact's bytes in a notebook: a picture, a player, a table, a text."""
 
 import base64
 import json
@@ -14,7 +14,7 @@ UNREADABLE = (ValueError, RecursionError)
 
 
 def shown(media_type: str, data: bytes, name: str) -> dict[str, str]:
-    """The mime bundle of some bytes, without its plain text; what nobody can look at has none.
+    """Build the MIME bundle of some bytes, without its plain text; empty for what cannot be shown.
 
     SVG is shown as an image, which runs none of its scripts.
     """
@@ -35,7 +35,8 @@ def shown(media_type: str, data: bytes, name: str) -> dict[str, str]:
 
 
 def rows_of(value: object) -> list[Mapping[str, object]]:
-    """The rows of JSON that is a table: a list of objects, or an object of lists of equal length.
+    """Return the rows of JSON that is a table: a list of objects, or an object of lists of equal
+    length.
 
     >>> rows_of([{"a": 1}]), rows_of({"a": [1, 2]}), rows_of([1])
     ([{'a': 1}], [{'a': 1}, {'a': 2}], [])

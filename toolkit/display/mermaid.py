@@ -6,7 +6,7 @@ from toolkit.contract.workflows import Node
 
 
 def workflow_mermaid(nodes: Sequence[Node]) -> str:
-    """A left-to-right flow chart; names of nodes are quoted, their ids are ours.
+    """Write a left-to-right flow chart; names of nodes are quoted, their ids are ours.
 
     >>> print(workflow_mermaid([Node(id="a", capability="x@1")]))
     flowchart LR
@@ -26,5 +26,5 @@ def workflow_mermaid(nodes: Sequence[Node]) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Mermaid reads `#…;` entities and would read quotes and brackets as its own."""
+    """Quote a text: mermaid reads `#…;` entities, and would read quotes and brackets as its own."""
     return "".join(c if c.isalnum() or c in " .@_-" else f"#{ord(c)};" for c in text)

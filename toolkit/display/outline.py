@@ -57,7 +57,7 @@ def outline(record: Mapping[str, object]) -> tuple[dict[str, str], list[Section]
 def _parts(
     path: str, record: Mapping[str, object], depth: int
 ) -> Iterator[tuple[str, str, object]]:
-    """The title, the name and the value of each part of a record."""
+    """Yield the title, the name and the value of each part of a record."""
     for name, value in record.items():
         title = f"{path} {name}".strip().replace("_", " ")
         if is_empty(value) and not name.endswith("_usd"):
@@ -95,7 +95,7 @@ def _table(title: str, name: str, records: list[Mapping[str, object]]) -> Sectio
 
 
 def _row(record: Mapping[str, object]) -> dict[str, object]:
-    """A record as a row: whoever was not excluded was kept."""
+    """Lay out a record as a row: whoever was not excluded was kept."""
     row = dict(record)
     if "excluded" in row:
         row["kept"] = not row.pop("excluded")

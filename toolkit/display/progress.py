@@ -64,7 +64,7 @@ def _nothing() -> None:
 
 
 def _in_notebook() -> bool:
-    """Whether a kernel with rich output runs this."""
+    """Tell whether a kernel with rich output runs this."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return type(shell).__name__ == "ZMQInteractiveShell"

@@ -29,7 +29,7 @@ def is_schema(value: Mapping[str, object]) -> bool:
 
 
 def fields(schema: Schema) -> list[dict[str, object]]:
-    """A row for each field of an object, those of objects in it below it.
+    """List a row for each field of an object, those of objects in it below it.
 
     >>> fields({"properties": {"n": {"type": "integer", "default": 1}}})[0]
     {'field': 'n', 'type': 'integer', 'required': False, 'default': '1', 'description': ''}
@@ -59,7 +59,7 @@ def _fields(
 
 
 def _resolved(schema: object, named: Mapping[str, Schema]) -> Schema:
-    """What a schema refers to; of a choice with null, the other one."""
+    """Resolve a schema's reference; of a choice with null, the other one."""
     if not isinstance(schema, Mapping):
         return {}
     if "$ref" in schema:
@@ -86,7 +86,7 @@ def _type(schema: object, named: Mapping[str, Schema]) -> str:
 
 
 def _literal(value: object) -> str:
-    """A value as one would type it."""
+    """Write a value as one would type it."""
     if isinstance(value, list):
         return ", ".join(map(_literal, value)) or "none"
     if isinstance(value, Mapping):

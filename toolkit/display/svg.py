@@ -48,7 +48,7 @@ def _point(point: Point) -> str:
 
 
 def path_of(line: Line) -> str:
-    """A line as the `d` of a path."""
+    """Write a line as the `d` of a path."""
     return f"M{_point(line.start)}" + "".join(
         f"{'C' if len(step) == 3 else 'L'}{' '.join(map(_point, step))}" for step in line.steps
     )
@@ -62,7 +62,7 @@ def _edge(line: Line) -> str:
 
 
 def _box(box: Box, drawn: Picture) -> str:
-    """A box with its lines; a stack has two more edges behind it."""
+    """Draw a box with its lines; a stack has two more edges behind it."""
     size = drawn.size
     frame = f'width="{size.width}" height="{size.height}" rx="{6 if size.lines > 1 else 4}"'
     colour = state_ink(box.state)

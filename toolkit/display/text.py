@@ -35,7 +35,7 @@ MISSING = "missing"  # the field of what a plan or task lacks
 
 
 def money(amount: float | None) -> str:
-    """US dollars; an unknown price is said to be unknown, never 0.
+    """Write US dollars; an unknown price is said to be unknown, never 0.
 
     >>> money(None), money(0), money(0.00123), money(1e-07)
     ('unknown', '$0', '$0.00123', '$0.0000001')
@@ -44,7 +44,8 @@ def money(amount: float | None) -> str:
 
 
 def spending(cost: float | None, incurred: float) -> str:
-    """A cost, and beside it what was paid in all where that is more: failed attempts and retries.
+    """Write a cost, and beside it what was paid in all where that is more: all attempts and
+    retries.
 
     >>> spending(0.02, 0.02), spending(0.02, 0.05), spending(None, 0.05)
     ('$0.02', '$0.02 ($0.05 with all attempts)', 'unknown ($0.05 with all attempts)')
@@ -77,7 +78,7 @@ def missing_line(missing: "Iterable[Missing | Mapping[str, Any]]") -> str:
 
 
 def short(text: object, longest: int = LONGEST) -> str:
-    """At most `longest` characters on one line.
+    """Cut a text to at most `longest` characters on one line.
 
     >>> short("a\\n long   story", 8)
     'a long …'
@@ -87,7 +88,7 @@ def short(text: object, longest: int = LONGEST) -> str:
 
 
 def size(count: int) -> str:
-    """A number of bytes.
+    """Write a number of bytes.
 
     >>> size(512), size(48_000), size(3_200_000)
     ('512 B', '48 kB', '3.2 MB')
@@ -98,7 +99,7 @@ def size(count: int) -> str:
 
 
 def seconds(amount: float) -> str:
-    """A span of time, as exact as matters.
+    """Write a span of time, as exact as matters.
 
     >>> seconds(0.0042), seconds(3.21), seconds(75), seconds(7300)
     ('4 ms', '3.2 s', '1 min 15 s', '2 h 2 min')
@@ -118,7 +119,7 @@ def seconds(amount: float) -> str:
 
 
 def fitted(text: str, room: float, font: float) -> str:
-    """As much of a text as a room of so many pixels holds, by what letters take on average.
+    """Cut a text to what a room of so many pixels holds, by what letters take on average.
 
     >>> fitted("research.gather@1", 60, 10)
     'research.…'
@@ -131,7 +132,7 @@ def fitted(text: str, room: float, font: float) -> str:
 
 
 def cell(column: str, value: object) -> str:
-    """A value as the cell of a table: states with their symbol, money as money.
+    """Write a value as the cell of a table: states with their symbol, money as money.
 
     >>> cell("status", "completed"), cell("cost_usd", None), cell("tags", ["a", "b"])
     ('✓ completed', 'unknown', 'a, b')
@@ -158,7 +159,7 @@ def cell(column: str, value: object) -> str:
 
 
 def inline(value: object, name: str = "") -> str:
-    """A value on one line as people write it, whatever is nested in it.
+    """Write a value on one line as people write it, whatever is nested in it.
 
     >>> inline({"max_cost_usd": 1e-07, "tags": ["a", "b"], "of": [{"n": 1}, {"n": 2}], "no": None})
     'max cost usd: $0.0000001, tags: a, b, of: n: 1; n: 2'
@@ -185,7 +186,7 @@ def is_empty(value: object) -> bool:
 
 
 def summary(kind: str, record: "BaseModel") -> str:
-    """A record as its `repr`: its id, state and what matters most."""
+    """Write a record as its `repr`: its id, state and what matters most."""
     parts = [str(getattr(record, "id", ""))] if getattr(record, "id", "") else []
     for name in ("capability", "name", "objective", "title", "status", "provider", "media_type"):
         value = getattr(record, name, None)
@@ -205,7 +206,7 @@ def summary(kind: str, record: "BaseModel") -> str:
 
 
 def event_line(event: "Event") -> str:
-    """One line of progress for an event."""
+    """Write one line of progress for an event."""
     what, _, state = event.type.partition(".")
     data = event.data
     name = short(data.get("node_id") or what, 40)

@@ -41,7 +41,7 @@ FONT = "system-ui, -apple-system, 'Segoe UI', sans-serif"
 
 
 def number(value: float) -> str:
-    """A coordinate, always written alike.
+    """Write a coordinate, always in the same form.
 
     >>> number(2.0), number(2.25), number(-0.01)
     ('2', '2.2', '0')
@@ -51,13 +51,13 @@ def number(value: float) -> str:
 
 
 def ink(name: str) -> str:
-    """The attributes of a class: its colour by day, for readers that know no style sheets."""
+    """Write the attributes of a class: its colour by day, for readers that know no style sheets."""
     attribute, day, _ = INKS[name]
     return f'class="{name}" {attribute}="{day}"'
 
 
 def state_ink(state: str) -> str:
-    """The attributes of a box in a state."""
+    """Write the attributes of a box in a state."""
     fill, stroke = COLOURS.get(state, COLOURS["pending"])
     known = state if state in COLOURS else "pending"
     return f'class="{known}" fill="{fill}" stroke="{stroke}"'
@@ -75,7 +75,7 @@ def escape_xml(text: str) -> str:
 
 
 def framed(width: int, height: int, label: str, title: str, body: str) -> str:
-    """An SVG of some elements; `$id` in them becomes the picture's own, made from what it shows."""
+    """Wrap elements in an SVG; `$id` in them becomes the picture's own, made from what it shows."""
     own = "tk" + hashlib.sha256(f"{label}\0{body}".encode()).hexdigest()[:12]
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" id="{own}" width="{width}" height="{height}" '
@@ -88,7 +88,7 @@ def framed(width: int, height: int, label: str, title: str, body: str) -> str:
 
 
 def _style(own: str) -> str:
-    """Night where the machine says so, unless the notebook says which it is."""
+    """Build the style: night where the machine says so, unless the notebook says which it is."""
     day, night = _variables(COLOURS, 1), _variables(DARK_COLOURS, 2)
     uses = "".join(
         f"#{own} .{state}{{fill:var(--{state}-f);stroke:var(--{state}-s)}}" for state in COLOURS

@@ -34,7 +34,7 @@ class Bar:
 
 
 def bars(workflow: Workflow) -> list[Bar]:
-    """A workflow's nodes in the order in which they started; last what never did."""
+    """Build the bars of a workflow's nodes in the order in which they started; last what never did."""
 
     def since(moment: datetime | None) -> float | None:
         return None if moment is None else (moment - workflow.created_at).total_seconds()
@@ -57,7 +57,7 @@ def bars(workflow: Workflow) -> list[Bar]:
 
 
 def _critical(nodes: dict[str, Node]) -> set[str]:
-    """The nodes that led to the end: what ended last, what that waited for longest, and so on."""
+    """Find the nodes that led to the end: what ended last, what that waited for longest, and so on."""
 
     def ended(node: Node) -> float:
         ran = node.completed_at if node.started_at is not None else None
@@ -72,12 +72,12 @@ def _critical(nodes: dict[str, Node]) -> set[str]:
 
 
 def span_s(shown: Sequence[Bar]) -> float:
-    """How long all of them took, in seconds."""
+    """Return how long all of them took, in seconds."""
     return max((bar.end_s or bar.start_s or 0.0 for bar in shown), default=0.0) or 1.0
 
 
 def note(bar: Bar) -> str:
-    """What stands beside a bar: how long, what it cost, who did it, and what went wrong."""
+    """Write the note beside a bar: how long, what it cost, who did it, and what went wrong."""
     node, took = bar.node, took_s(bar.node)
     parts = [f"{SYMBOLS.get(node.status, '·')} {node.status}" if took is None else seconds(took)]
     if node.cost_usd is not None:
@@ -91,7 +91,7 @@ def note(bar: Bar) -> str:
 
 
 def ticks(span: float) -> list[float]:
-    """Round times along the axis.
+    """Choose round times along the axis.
 
     >>> ticks(3.2)
     [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0]
@@ -103,7 +103,7 @@ def ticks(span: float) -> list[float]:
 
 
 def timeline_svg(workflow: Workflow) -> str:
-    """The chart: a bar a node, grey where it could have started and had not, the critical path
+    """Draw the chart: a bar a node, grey where it could have started and had not, the critical path
     marked.
     """
     shown = bars(workflow)
@@ -136,7 +136,7 @@ def timeline_svg(workflow: Workflow) -> str:
 
 
 def _row(bar: Bar, left: float, top: float, row: int, scale: float) -> str:
-    """The name, the bar, and what is to say of it."""
+    """Draw the name, the bar, and the note of a node."""
     node = bar.node
     font = 11 if row == ROOMY_ROW else 9
     base, thick = top + row / 2 + font * 0.35, row - (8 if row == ROOMY_ROW else 3)
@@ -171,5 +171,5 @@ def _row(bar: Bar, left: float, top: float, row: int, scale: float) -> str:
 
 
 def end_of(bar: Bar) -> float:
-    """Where its bar ends; what still runs is shown as begun."""
+    """Return where a node's bar ends; what still runs is shown as begun."""
     return bar.end_s if bar.end_s is not None else (bar.start_s or 0.0)

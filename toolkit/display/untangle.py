@@ -76,14 +76,14 @@ def _swap(layers: Layers, place: list[int]) -> None:
 
 
 def _between(first: Sequence[int], second: Sequence[int]) -> int:
-    """Crossings of the edges to sorted neighbours, of a node and the one after it."""
+    """Count the crossings of the edges to sorted neighbours, of a node and the one after it."""
     if not first or not second or first[-1] <= second[0]:
         return 0
     return sum(bisect_left(second, at) for at in first)
 
 
 def _crossings(layers: Layers, place: list[int]) -> int:
-    """How many pairs of edges cross."""
+    """Count the pairs of edges that cross."""
     count = 0
     for row in layers.order[:-1]:
         ends: list[int] = []

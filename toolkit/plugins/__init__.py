@@ -1,4 +1,4 @@
-"""What a vendor file and a capability file are written against; third parties use it too.
+"""The interface of vendor files and capability files; third parties use it too.
 
 A capability is one generator: it yields *steps* (an operation such as `TextRequest` for a vendor
 that the router picks, an `httpx.Request`, a `RunInProcess` for this machine's CPU) and receives

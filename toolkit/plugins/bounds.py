@@ -20,7 +20,7 @@ OUTPUT_MARGIN = 16
 
 
 class Limits(Protocol):
-    """What a bound has to know of a model."""
+    """The facts of a model that a bound goes by."""
 
     @property
     def output_limit(self) -> int | None:
@@ -28,7 +28,7 @@ class Limits(Protocol):
 
     @property
     def reasons(self) -> bool:
-        """Whether it may reason unasked."""
+        """True if it may reason unasked."""
 
 
 class Bound(Protocol):
@@ -36,13 +36,13 @@ class Bound(Protocol):
 
     @property
     def source(self) -> str:
-        """What it rests on."""
+        """The source that it rests on."""
 
     def units(self, operation: Any, model: Limits, /) -> Mapping[str, float] | None:
-        """The units, by name; none where nobody can say."""
+        """Return the units, by name; none where nobody can say."""
 
     def cap_holds(self, model: Limits, /) -> bool:
-        """Whether the operation's own cap on the answer bounds what is billed for it."""
+        """Tell whether the operation's own cap on the answer bounds what is billed for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class TokenBound:
     overhead: int = 256
 
     def units(self, operation: TextRequest, model: Limits, /) -> Mapping[str, float] | None:
-        """The tokens in and out."""
+        """Return the tokens in and out."""
         given = _count_given_bytes(operation) + self.overhead
         capped = self.cap_holds(model)
         made = operation.max_tokens + OUTPUT_MARGIN if capped else model.output_limit
@@ -79,7 +79,7 @@ class TokenBound:
         return {"input_tokens": float(given), "output_tokens": float(made)}
 
     def cap_holds(self, model: Limits, /) -> bool:
-        """Whether less is billed where less is allowed."""
+        """Tell whether less is billed where less is allowed."""
         return self.capped and not (self.unless_it_reasons and model.reasons)
 
 
@@ -96,12 +96,12 @@ def _count_given_bytes(operation: TextRequest) -> float:
 
 
 class Uncapped:
-    """What has no cap of the operation's own."""
+    """An operation without a cap of its own."""
 
     __slots__ = ()
 
     def cap_holds(self, _model: Limits, /) -> bool:
-        """There is nothing to cap."""
+        """Return False: there is nothing to cap."""
         return False
 
 
@@ -120,7 +120,7 @@ class CharacterBound(Uncapped):
     minimum: int = 100
 
     def units(self, operation: SpeechRequest, _model: Limits, /) -> Mapping[str, float] | None:
-        """The characters.
+        """Return the characters.
 
         >>> CharacterBound("its reference", minimum=1).units(SpeechRequest(text="潮"), Unlimited())
         {'characters': 3.0}
@@ -139,7 +139,7 @@ class ExactBound(Uncapped):
     source: str
 
     def units(self, operation: Operation[Any], _model: Limits, /) -> Mapping[str, float] | None:
-        """The units as they are expected.
+        """Return the units as they are expected.
 
         >>> ExactBound("its reference").units(ImageRequest(prompt="a mill"), Unlimited())["images"]
         1.0
@@ -158,7 +158,7 @@ class PixelBound(Uncapped):
     source: str
 
     def units(self, operation: ImageRequest, _model: Limits, /) -> Mapping[str, float] | None:
-        """The image, and its megapixels rounded up.
+        """Return the image, and its megapixels rounded up.
 
         >>> bound = PixelBound("its reference")
         >>> bound.units(ImageRequest(prompt="a mill", width=1024, height=1024), Unlimited())
@@ -177,7 +177,7 @@ class Unlimited:
 
 
 def count_bytes(text: str) -> int:
-    """The bytes of a text in UTF-8, before or after NFKC, whichever are more.
+    """Return the bytes of a text in UTF-8, before or after NFKC, whichever are more.
 
     >>> count_bytes("tide"), count_bytes("\ufdfa")
     (4, 33)

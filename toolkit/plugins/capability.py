@@ -1,4 +1,4 @@
-"""What a capability's file declares: its schemas, what it takes and yields, and its flow."""
+"""The declarations of a capability's file: its schemas, its input and artifact, and its flow."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -33,7 +33,7 @@ class Upstream:
 
     @property
     def text(self) -> str | None:
-        """What it says: a text artifact's text, the `text` member of a JSON one."""
+        """The text of it: a text artifact's text, the `text` member of a JSON one."""
         if self.blob.media_type.startswith("text/"):
             return self.blob.data.decode("utf-8", errors="replace")
         if self.blob.media_type == "application/json":
@@ -45,7 +45,7 @@ class Upstream:
 
 @dataclass(frozen=True, slots=True)
 class Take:
-    """How a field of the input is filled from upstream artifacts when the caller left it out.
+    """The way to fill a field of the input from upstream artifacts when the caller left it out.
 
     Attributes:
         media: a pattern of media types, such as `image/*`.
@@ -56,7 +56,7 @@ class Take:
     form: Literal["text", "artifact"]
 
     def matches(self, media_type: str) -> bool:
-        """Whether an artifact of that type can fill the field."""
+        """Tell whether an artifact of that type can fill the field."""
         return any(fnmatchcase(media_type, pattern) for pattern in self.media)
 
 
@@ -80,7 +80,7 @@ class Call(Generic[I]):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a capability's flow returns.
+    """The result of a capability's flow.
 
     Attributes:
         output: matches the output schema; `artifact_id` is put in by the engine.
@@ -141,5 +141,5 @@ class Capability:
 
     @property
     def needs_connection(self) -> bool:
-        """Whether a run without a matching connection is refused."""
+        """True if a run without a matching connection is refused."""
         return self.operation is not None and self.operation_required

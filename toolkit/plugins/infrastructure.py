@@ -1,4 +1,4 @@
-"""What a GPU cloud can be asked for beside work; `Vendor.infrastructure` has a flow for each kind.
+"""The operations of a GPU cloud beside work; `Vendor.infrastructure` has a flow for each kind.
 
 All ids here are the vendor's own: what they are called on our side is the engine's to know.
 """
@@ -29,7 +29,7 @@ class State(Reply):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing(Reply, Generic[T]):
-    """All that an account has of a kind at a vendor."""
+    """A list of all that an account has of a kind at a vendor."""
 
     model: str = "listing"
     items: tuple[T, ...]

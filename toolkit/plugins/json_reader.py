@@ -53,7 +53,7 @@ class _LargeReader:
         self.long_texts: list[str] = []
 
     def cut_out_long_texts(self) -> bytes:
-        """The document without its long texts.
+        """Return the document without its long texts.
 
         Raises:
             ValueError: a text has no end or is none, or there is too much around the long ones.
@@ -88,7 +88,7 @@ class _LargeReader:
             raise ValueError("it has too many values")
 
     def _end_of_text(self, start: int) -> int:
-        """The offset of the quote that ends a text."""
+        """Find the offset of the quote that ends a text."""
         at, raw = start, self._raw
         while True:
             end = self._end_of_piece(at)
@@ -107,7 +107,7 @@ class _LargeReader:
             at = upto
 
     def _end_of_piece(self, at: int) -> int:
-        """The end of a piece of a text, between two characters of it."""
+        """Find the end of a piece of a text, between two characters of it."""
         upto = min(at + PIECE_BYTES, len(self._raw))
         for _ in range(3):  # the bytes of one character stay together
             if upto < len(self._raw) and self._raw[upto] & 0xC0 == 0x80:

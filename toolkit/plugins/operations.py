@@ -17,7 +17,7 @@ R = TypeVar("R", bound="Reply")
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a call was billed in, by unit, and the vendor's own figure where it gives one.
+    """The units that a call was billed in, and the vendor's own figure where it gives one.
 
     Attributes:
         units: such as `{"input_tokens": 120, "output_tokens": 30}`, `{"characters": 80}` or
@@ -31,7 +31,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What every vendor's answer has: the model that answered, its request id, what it billed."""
+    """The base of all replies: the model that answered, the vendor's request id, and the cost."""
 
     model: str
     vendor_request_id: str | None = None
@@ -48,11 +48,13 @@ class Operation(Generic[R]):
     repeatable: ClassVar[bool] = False
 
     def units(self) -> dict[str, float]:
-        """The units this is expected to be billed in, for an estimate before the call."""
+        """Return the units this is expected to be billed in, for an estimate before the call."""
         raise NotImplementedError
 
     def least_units(self) -> dict[str, float]:
-        """The fewest units that it can be billed in; what is expected, unless it may be less."""
+        """Return the fewest units that it can be billed in; what is expected, unless it may be
+        less.
+        """
         return self.units()
 
 
@@ -91,7 +93,7 @@ class TextRequest(Operation[TextReply]):
     measured: dict[str, float] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def units(self) -> dict[str, float]:
-        """The tokens that its scripts make expect, and an answer of usual length."""
+        """Return the tokens to expect of its scripts, and an answer of usual length."""
         given = self.measured.get("expected")
         if given is None:
             given = expect_tokens(self.prompt) + expect_tokens(self.system) + USUAL_OVERHEAD_TOKENS
@@ -102,7 +104,7 @@ class TextRequest(Operation[TextReply]):
         return {"input_tokens": float(round(given)), "output_tokens": float(made)}
 
     def least_units(self) -> dict[str, float]:
-        """Half the tokens that are expected, and a single one out."""
+        """Return half the tokens that are expected, and a single one out."""
         return {"input_tokens": self.units()["input_tokens"] / 2, "output_tokens": 1.0}
 
 
@@ -126,7 +128,7 @@ class SpeechRequest(Operation[SpeechReply]):
     speed: float = 1.0
 
     def units(self) -> dict[str, float]:
-        """Speech is billed by the character."""
+        """Return the characters, by which speech is billed."""
         return {"characters": float(len(self.text))}
 
 
@@ -148,7 +150,7 @@ class CloneRequest(Operation[CloneReply]):
     media_type: str
 
     def units(self) -> dict[str, float]:
-        """Cloning is billed by the voice."""
+        """Return one voice, by which cloning is billed."""
         return {"voices": 1.0}
 
 
@@ -175,5 +177,7 @@ class ImageRequest(Operation[ImageReply]):
     seed: int | None = None
 
     def units(self) -> dict[str, float]:
-        """Images are billed by the megapixel, or by the seconds of a GPU, at the vendor."""
+        """Return the image and its megapixels, by which vendors bill where not by the seconds of a
+        GPU.
+        """
         return {"images": 1.0, "megapixels": self.width * self.height / 1e6}

@@ -1,4 +1,4 @@
-"""What units cost at a model's list prices: estimates, reservations and bills share it."""
+"""The cost of units at a model's list prices: estimates, reservations and bills share it."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -13,7 +13,7 @@ CACHED = "cached_input_tokens"
 
 
 def price(model: Model, units: Mapping[str, float]) -> Decimal | None:
-    """US dollars for what was billed, to the billionth, in the tier that its input falls in.
+    """Calculate the cost in US dollars, to the billionth, in the tier that the input falls in.
 
     None when a unit that was used has no known price, or when no units are known at all: an
     unknown price is never 0. A unit that the vendor does not bill has the price 0 in the table.
@@ -25,7 +25,7 @@ def price(model: Model, units: Mapping[str, float]) -> Decimal | None:
 
 
 def bound_usd(vendor: Vendor, model: Model | None, operation: Operation[Any]) -> Decimal | None:
-    """The most US dollars that one request for an operation can come to; none if nobody can say.
+    """Calculate the most US dollars that one request can come to; none if nobody can say.
 
     The dearest tier that the input may reach counts, and no discount does.
     """
@@ -39,7 +39,7 @@ def bound_usd(vendor: Vendor, model: Model | None, operation: Operation[Any]) ->
 
 
 def _prices_at(model: Model, given: float) -> Mapping[str, Decimal]:
-    """The prices of the tier that an input of `given` tokens falls in."""
+    """Return the prices of the tier that an input of `given` tokens falls in."""
     return next((t.prices for t in reversed(model.tiers) if given > t.above), model.prices)
 
 

@@ -38,7 +38,7 @@ SAMPLE = 8_000
 
 @lru_cache(maxsize=64)
 def expect_tokens(text: str) -> float:
-    """The tokens that a text is expected to be, by its scripts.
+    """Estimate the tokens of a text, by its scripts.
 
     >>> round(expect_tokens("The tide turns twice a day.")), round(expect_tokens("潮は日に二度"))
     (7, 6)

@@ -1,4 +1,4 @@
-"""What a vendor's file declares: its operations, models and conventional variable."""
+"""The declarations of a vendor's file: its operations, models and conventional variable."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -61,7 +61,7 @@ class Model:
     public: bool = False
 
     def has_ended(self, today: date) -> bool:
-        """Whether its vendor has shut it down by this day.
+        """Tell whether its vendor has shut it down by this day.
 
         >>> Model("m", "text", ends=date(2026, 12, 1)).has_ended(date(2026, 11, 30))
         False
@@ -87,13 +87,13 @@ class WorkerTime:
 
     @property
     def most_s(self) -> float:
-        """All of them together."""
+        """The sum of all of them."""
         return self.limit_s + self.start_s + self.idle_s
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Access:
-    """What a flow needs to reach its vendor; made at call time and dropped after it.
+    """The means by which a flow reaches its vendor; made at call time and dropped after it.
 
     Attributes:
         base_urls: the vendor's hosts by name (`api`, and more where it has several).
@@ -119,7 +119,7 @@ class Access:
     refusals: set[str] = field(default_factory=set, compare=False)
 
     def url(self, path: str, host: str = "api") -> str:
-        """The address of `path` at one of the vendor's hosts."""
+        """Return the address of `path` at one of the vendor's hosts."""
         return self.base_urls[host].rstrip("/") + path
 
     def __repr__(self) -> str:
@@ -173,7 +173,7 @@ class Vendor:
     def serves(
         self, model: Model, *, pinned: bool = False, endpoint: bool = False, pod: bool = False
     ) -> bool:
-        """Whether it can be asked for a model as a request stands.
+        """Tell whether it can be asked for a model as a request stands.
 
         Args:
             model: of the kind of operation that is asked for.
@@ -188,17 +188,17 @@ class Vendor:
         return model.kind not in self.on_endpoint or (pinned and endpoint)
 
     def takes_place(self, model: Model | None) -> bool:
-        """Whether a model runs at the endpoint or in the pod that a request names."""
+        """Tell whether a model runs at the endpoint or in the pod that a request names."""
         return bool(self.infrastructure) and not (model is not None and model.public)
 
     def bound_source(self, model: Model) -> str | None:
-        """What the most that a call of a model can come to rests on, if that is declared."""
+        """Return the source of the bound on a model's calls, if one is declared."""
         if model.kind in self.on_endpoint and not model.public:
             return self.endpoint_time.source if self.endpoint_time is not None else None
         return next((b.source for of, b in self.bounds.items() if of.kind == model.kind), None)
 
     def model_for(self, kind: str) -> Model | None:
-        """The default model for a kind of operation, or the only one there is."""
+        """Return the default model for a kind of operation, or the only one there is."""
         offered = [m for m in self.models if m.kind == kind and not m.profile_of]
         return next((m for m in offered if m.default), offered[0] if offered else None)
 

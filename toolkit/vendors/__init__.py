@@ -12,7 +12,8 @@ log = logging.getLogger(__name__)
 
 
 def load_vendors() -> dict[str, Vendor]:
-    """Every vendor by its id: the built-in ones, then installed ones, which cannot replace them.
+    """Load every vendor by its id: the built-in ones, then installed ones, which cannot replace
+    them.
 
     >>> "minimax" in load_vendors()
     True

@@ -20,7 +20,7 @@ _FINISH = {"stop": "stop", "length": "length", "content_filter": "filtered"}
 
 
 def body(operation: TextRequest, model: str, *, schema_in_prompt: bool = False) -> Json:
-    """The fields that all of them take.
+    """Build the fields that all of these vendors take.
 
     Args:
         operation: what is asked for.
@@ -43,7 +43,7 @@ def body(operation: TextRequest, model: str, *, schema_in_prompt: bool = False) 
 
 
 def prompt_with_schema(operation: TextRequest) -> str:
-    """The prompt, and the schema that its answer is to match, for who takes it no other way."""
+    """Return the prompt, and the schema that its answer is to match, for who takes it no other way."""
     if operation.schema is None:
         return operation.prompt
     schema = json.dumps(operation.schema, ensure_ascii=False)
@@ -114,12 +114,12 @@ def with_or_without_temperature(
 
 
 def request(access: Access, path: str, fields: Json) -> httpx.Request:
-    """A chat request."""
+    """Build a chat request."""
     return httpx.Request("POST", access.url(path), json=fields, headers=bearer(access))
 
 
 def reply(answer: Answer, said: Json, operation: TextRequest) -> TextReply:
-    """The text of an answer that did not fail.
+    """Parse the reply out of an answer that did not fail.
 
     Raises:
         VendorFault: `PROVIDER_BAD_RESPONSE` for an answer without a message, or one cut off
@@ -157,7 +157,7 @@ def finished(
     request_id: str | None,
     model: str | None = None,
 ) -> TextReply:
-    """The reply of a vendor that answered with this text.
+    """Build the reply of a vendor that answered with this text.
 
     Raises:
         VendorFault: `PROVIDER_BAD_RESPONSE` when it was cut off before its first word.
@@ -179,7 +179,8 @@ def finished(
 
 
 def only_json(text: str, schema: Json) -> str:
-    """The JSON in an answer, without a fence or words around it; all of it where there is none.
+    """Cut the JSON out of an answer, without a fence or words around it; all of it if there is
+    none.
 
     >>> only_json('Here it is: {"title": "Tides"} Enjoy!', {"type": "object"})
     '{"title": "Tides"}'
@@ -195,7 +196,7 @@ def only_json(text: str, schema: Json) -> str:
 
 
 def _text(content: object, finish: str) -> str:
-    """A message's content, be it a text or a list of parts, without the model's thoughts."""
+    """Return a message's content, be it a text or a list of parts, without the model's thoughts."""
     if isinstance(content, list):
         parts = [part.get("text") for part in content if isinstance(part, dict)]
         content = "".join(part for part in parts if isinstance(part, str))
@@ -206,7 +207,7 @@ def _text(content: object, finish: str) -> str:
 
 
 def _usage(said: Json) -> dict[str, float]:
-    """The tokens that were billed; none unless the answer tells both."""
+    """Parse the tokens that were billed; none unless the answer has both."""
     counted = inner(said, "usage")
     given, made = number(counted.get("prompt_tokens")), number(counted.get("completion_tokens"))
     if given is None or made is None:
@@ -216,7 +217,7 @@ def _usage(said: Json) -> dict[str, float]:
 
 
 def token_units(given: float, made: float, cached: float | None = None) -> dict[str, float]:
-    """The units of a text.
+    """Build the units of a text.
 
     Args:
         given: all tokens that went in.

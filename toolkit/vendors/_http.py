@@ -64,7 +64,7 @@ class Answer:
 
     @property
     def failed(self) -> bool:
-        """Whether the status is no success; a redirect is none, as it is never followed."""
+        """True if the status is no success; a redirect is none, as it is never followed."""
         return not 200 <= self.status < 300
 
     @property
@@ -74,7 +74,7 @@ class Answer:
         return next((self.label(headers[n]) for n in REQUEST_ID_HEADERS if n in headers), None)
 
     def json(self) -> Json:
-        """The JSON object that the answer is; a failing one may call it by any content type.
+        """Parse the answer as a JSON object; a failing one may call it by any content type.
 
         Raises:
             VendorFault: `PROVIDER_BAD_RESPONSE` for anything else, such as an HTML page; a
@@ -100,7 +100,7 @@ class Answer:
         number: int | None = None,
         request_id: str | None = None,
     ) -> VendorFault:
-        """The fault for an answer that says it failed.
+        """Build the error for an answer that says it failed.
 
         Args:
             said: the vendor's words; quoted unless it is the key that it speaks of.
@@ -123,7 +123,7 @@ class Answer:
     def fault(
         self, verdict: Verdict, message: str, *, request_id: str | None = None
     ) -> VendorFault:
-        """A fault with everything that the answer's head tells."""
+        """Build an error with all that the headers of the answer say."""
         code, retryable = verdict
         asked = self.response.headers.get("x-should-retry", "").strip().lower()
         if retryable is None and asked in ("true", "false"):
@@ -138,16 +138,16 @@ class Answer:
         )
 
     def quoted(self, said: object) -> str:
-        """At most a line of what the vendor said, without the key where it echoes it."""
+        """Return at most a line of the vendor's text, without the key where it echoes it."""
         return quoted(said, self.access)
 
     def label(self, value: object) -> str | None:
-        """A short name that the vendor gave, such as a model's or a request's."""
+        """Return a short name that the vendor gave, such as a model's or a request's."""
         return quoted(value, self.access) or None if isinstance(value, str) else None
 
 
 def retry_after(response: httpx.Response) -> float | None:
-    """Seconds to wait, which vendors give as milliseconds, seconds or an HTTP date.
+    """Parse the seconds to wait, which vendors give as milliseconds, seconds or an HTTP date.
 
     More than `MAX_RETRY_AFTER_S` counts as that, and so does what is no time: a vendor that asks
     to be left alone is, but not for ever.
@@ -162,7 +162,7 @@ def retry_after(response: httpx.Response) -> float | None:
 
 
 def _seconds(given: str) -> float | None:
-    """How far ahead a number, or an HTTP date, is; none for what is neither."""
+    """Parse the seconds until a time, given as a number or as an HTTP date; none for neither."""
     if re.fullmatch(r"\d{1,300}(\.\d{1,300})?", given, re.A):
         return float(given)
     try:
@@ -175,7 +175,7 @@ def _seconds(given: str) -> float | None:
 
 
 def quoted(said: object, access: Access) -> str:
-    """At most `QUOTED` printable characters of a vendor's text, without the key.
+    """Return at most `QUOTED` printable characters of a vendor's text, without the key.
 
     The vendor's ids of the endpoint and the pod are taken out, too: they are nobody's to see.
     """
@@ -191,7 +191,7 @@ def quoted(said: object, access: Access) -> str:
 
 
 def number(value: object) -> float | None:
-    """A finite number that is not negative, as every count and price is."""
+    """Return a finite number that is not negative, as every count and price is; none otherwise."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
@@ -202,14 +202,14 @@ def number(value: object) -> float | None:
 
 
 def plain(value: object) -> str | None:
-    """A text without NUL and lone surrogates, which no store can keep."""
+    """Return a text without NUL and lone surrogates, which no store can keep."""
     if not isinstance(value, str):
         return None
     return value.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
 
 
 def inner(body: Json, name: str) -> Json:
-    """A member that is an object; an empty one where it is missing or something else."""
+    """Return a member that is an object; an empty one where it is missing or something else."""
     value = body.get(name)
     return value if isinstance(value, dict) else {}
 
@@ -221,14 +221,14 @@ def probed(vendor: str, access: Access, path: str, headers: Mapping[str, str]) -
 
 
 def listed_names(answer: Answer, listed: object, member: str) -> list[str]:
-    """The names in a vendor's list of objects; whatever has none is passed over."""
+    """Collect the names in a vendor's list of objects; whatever has none is passed over."""
     rows = listed if isinstance(listed, list) else []
     names = (answer.label(row.get(member)) for row in rows if isinstance(row, dict))
     return [name for name in names if name]
 
 
 def in_path(name: str) -> str:
-    """A name as one segment of a path, whatever characters it has.
+    """Quote a name as one segment of a path, whatever characters it has.
 
     Raises:
         VendorFault: `PROVIDER_REJECTED` for `.` and `..`, which would name another path.
@@ -239,7 +239,7 @@ def in_path(name: str) -> str:
 
 
 def bearer(access: Access) -> dict[str, str]:
-    """The header that most vendors take a key in; a server of one's own may need none.
+    """Build the header that most vendors take a key in; a server of one's own may need none.
 
     Raises:
         VendorFault: `SECRET_UNRESOLVED` for a secret that no header can carry.
@@ -248,7 +248,7 @@ def bearer(access: Access) -> dict[str, str]:
 
 
 def carried(secret: str) -> str:
-    """A secret that can stand in a header.
+    """Return a secret, unless no header can carry it.
 
     Raises:
         VendorFault: `SECRET_UNRESOLVED` for one that no header can carry.

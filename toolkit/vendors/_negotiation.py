@@ -56,7 +56,7 @@ class Form:
     temperature: bool
 
     def fields(self) -> Json:
-        """The body of the request."""
+        """Build the body of the request."""
         asked = self.operation
         told = asked.schema is not None and self.json != NATIVE
         body = _chat.body(asked, self.model, schema_in_prompt=told)
@@ -78,7 +78,9 @@ class Form:
         return {"type": "json_object", **with_schema}
 
     def without(self, field: str, rungs: tuple[str, ...]) -> "Form | None":
-        """The next form, for a server that refuses a field of this one; none if there is none."""
+        """Return the next form, for a server that refuses a field of this one; none if there is
+        none.
+        """
         if field == "temperature" and self.temperature:
             return replace(self, temperature=False)
         if field == "response_format" and self.json in rungs[:-1]:
@@ -137,7 +139,7 @@ def negotiate(
 
 
 def _rungs(operation: TextRequest, access: Access) -> tuple[str, ...]:
-    """The ways to ask for JSON, the strictest first."""
+    """Return the ways to ask for JSON, the strictest first."""
     if operation.schema is None:
         return (IN_WORDS,)
     if operation.schema.get("type", "object") != "object":
@@ -147,12 +149,12 @@ def _rungs(operation: TextRequest, access: Access) -> tuple[str, ...]:
 
 
 def _is_foreign(access: Access) -> bool:
-    """Whether somebody else's server is asked: an address set by hand, or another vendor's."""
+    """Tell whether somebody else's server is asked: an address set by hand, or another vendor's."""
     return access.compatible or access.vendor not in ("", "openai")
 
 
 def _remembered(operation: TextRequest, access: Access, rungs: tuple[str, ...]) -> Form:
-    """The fullest form that this server is not known to refuse."""
+    """Return the fullest form that this server is not known to refuse."""
     known = access.refusals
     # Servers that speak the wire may know the older name alone, and pass over what they do not.
     caps = tuple(name for name in (CAPS if _is_foreign(access) else CAPS[:1]) if name not in known)
@@ -178,7 +180,7 @@ def _replayed(
 
 
 def _refusal(answer: Answer, form: Form) -> Refusal | None:
-    """What a failing answer names as the trouble, of what could be said otherwise."""
+    """Parse what a failing answer refuses, of what could be said otherwise."""
     if answer.status not in _REFUSING:
         return None
     said, fields = answer.json(), form.fields()
@@ -199,7 +201,7 @@ def _refusal(answer: Answer, form: Form) -> Refusal | None:
 
 
 def _named_in(words: str, form: Form) -> str:
-    """The field that a server's prose is about; empty where it is about something else."""
+    """Return the field that a server's prose is about; empty where it is about something else."""
     if "response_format" in form.fields() and _FORMAT_WORDS.search(words):
         return "response_format"
     caps = [name for name in form.caps if re.search(rf"\b{name}\b", words)]
@@ -210,7 +212,7 @@ def _named_in(words: str, form: Form) -> str:
 
 
 def _words(said: Json) -> str:
-    """Everything that a server says of what went wrong, as one text."""
+    """Join everything that a server says of what went wrong into one text."""
     error = said.get("error")
     told = error.get("message") if isinstance(error, dict) else error
     return " ".join(_spelled(told or said.get("message") or said.get("detail")))
@@ -231,7 +233,7 @@ def _digest(operation: TextRequest) -> str:
 
 
 def fits_strict(schema: object) -> bool:
-    """Whether strict mode takes a schema: every object closed, every property required."""
+    """Tell whether strict mode takes a schema: every object closed, every property required."""
     if not isinstance(schema, dict) or not _STRICT_KEYWORDS.issuperset(schema):
         return False
     properties, required = inner(schema, "properties"), schema.get("required")

@@ -10,7 +10,7 @@ _LINK = re.compile(r"\A[a-z][a-z0-9+.-]*://", re.I)
 
 
 def embedded(output: object) -> bytes | None:
-    """The first picture that an output carries itself, as a data URI or plain base64."""
+    """Return the first picture that an output carries itself, as a data URI or plain base64."""
     for text in _texts(output):
         if _LINK.match(text):
             continue
@@ -24,12 +24,12 @@ def embedded(output: object) -> bytes | None:
 
 
 def links(output: object) -> list[str]:
-    """The addresses that an output names its pictures by."""
+    """Return the addresses that an output names its pictures by."""
     return [text for text in _texts(output) if _LINK.match(text)]
 
 
 def media_type(data: bytes) -> str | None:
-    """What an image's first bytes say it is; none for anything but PNG, JPEG and WebP.
+    """Detect an image's media type by its first bytes; none for anything but PNG, JPEG and WebP.
 
     >>> media_type(bytes.fromhex("ffd8ff e0"))
     'image/jpeg'
@@ -44,7 +44,9 @@ def media_type(data: bytes) -> str | None:
 
 
 def _texts(output: object) -> Iterator[str]:
-    """Every text that may be a picture, in the shapes that workers are documented to answer in."""
+    """Yield every text that may be a picture, in the shapes that workers are documented to answer
+    in.
+    """
     match output:
         case str():
             yield output

@@ -22,7 +22,7 @@ def _table() -> dict[str, Any]:
 
 
 def models(vendor: str) -> tuple[Model, ...]:
-    """A vendor's models with their list prices, each per one unit.
+    """Load a vendor's models with their list prices, each per one unit.
 
     >>> [model.id for model in models("runpod") if model.kind == "image" and model.default]
     ['black-forest-labs-flux-1-dev']
@@ -35,7 +35,7 @@ def models(vendor: str) -> tuple[Model, ...]:
 
 
 def _family(name: str, kind: str, row: Mapping[str, Any], offered: Mapping[str, Any]) -> Model:
-    """A model that is called by one of its profiles: at the prices of the dearest."""
+    """Build a model that is called by one of its profiles: at the prices of the dearest."""
     rows = [one for one in offered.values() if one.get("profile_of") == name]
     dearest = max(rows, key=lambda one: Decimal(one["output_tokens"]))
     return _model(name, kind, {**dearest, "profile_of": "", **row})

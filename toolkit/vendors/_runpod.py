@@ -1,4 +1,4 @@
-"""How RunPod's two APIs are asked, and its management API: endpoints, templates, catalogue."""
+"""RunPod's two APIs: requests to both, and its management of endpoints, templates, catalogue."""
 
 import re
 from collections.abc import Callable
@@ -33,7 +33,7 @@ S = TypeVar("S", bound=State)
 def to(
     access: Access, method: str, path: str, body: Json | None = None, host: str = "jobs"
 ) -> httpx.Request:
-    """A request to the job API, or to the management API at the host `api`."""
+    """Return a request to the job API, or to the management API at the host `api`."""
     return httpx.Request(method, access.url(path, host), json=body, headers=bearer(access))
 
 
@@ -66,7 +66,7 @@ def _failure(answer: Answer) -> VendorFault:
 def listed(
     access: Access, path: str, name: str, read: Callable[[Json, Answer], S]
 ) -> Flow[Listing[S]]:
-    """All that the account has of a kind; `name` is what the vendor wraps the list in.
+    """List all that the account has of a kind; `name` is what the vendor wraps the list in.
 
     Raises:
         VendorFault: what the vendor says.
@@ -79,7 +79,8 @@ def listed(
 
 
 def segment(name: object) -> str:
-    """An id that may stand in a path: what the vendor names is trusted with no more than that.
+    """Return an id that may stand in a path: what the vendor names is trusted with no more than
+    that.
 
     Raises:
         VendorFault: `PROVIDER_BAD_RESPONSE` for what is no id.
@@ -90,7 +91,7 @@ def segment(name: object) -> str:
 
 
 def bad(message: str, job: str | None = None) -> VendorFault:
-    """A fault of the vendor's answer that asking again would not cure."""
+    """Build an error for an answer of the vendor's that asking again would not cure."""
     return VendorFault(
         ErrorCode.PROVIDER_BAD_RESPONSE, message, retryable=False, vendor_request_id=job
     )
@@ -126,7 +127,7 @@ def create_endpoint(operation: EndpointCreation, access: Access) -> Flow[Endpoin
 
 
 def read_endpoint(operation: EndpointReading, access: Access) -> Flow[EndpointState]:
-    """How an endpoint stands.
+    """Read the state of an endpoint.
 
     Raises:
         VendorFault: what the vendor says; its status is 404 for one that is gone.
@@ -140,7 +141,7 @@ def list_endpoints(
     operation: EndpointListing,  # noqa: ARG001
     access: Access,
 ) -> Flow[Listing[EndpointState]]:
-    """The account's endpoints.
+    """List the account's endpoints.
 
     Raises:
         VendorFault: what the vendor says.
@@ -161,7 +162,7 @@ def delete_endpoint(operation: EndpointDeletion, access: Access) -> Flow[Reply]:
 
 
 def list_gpus(operation: GpuListing, access: Access) -> Flow[GpuCatalog]:  # noqa: ARG001
-    """The vendor's catalogue of GPUs, with list prices by the hour.
+    """List the vendor's catalogue of GPUs, with list prices by the hour.
 
     Raises:
         VendorFault: what the vendor says.

@@ -71,7 +71,7 @@ def create_pod(operation: PodCreation, access: Access) -> Flow[PodState]:
 
 
 def read_pod(operation: PodReading, access: Access) -> Flow[PodState]:
-    """How a machine stands.
+    """Read the state of a machine.
 
     Raises:
         VendorFault: what the vendor says; its status is 404 for one that is gone.
@@ -82,7 +82,7 @@ def read_pod(operation: PodReading, access: Access) -> Flow[PodState]:
 
 
 def list_pods(operation: PodListing, access: Access) -> Flow[Listing[PodState]]:  # noqa: ARG001
-    """The account's machines.
+    """List the account's machines.
 
     Raises:
         VendorFault: what the vendor says.
@@ -126,7 +126,7 @@ def list_templates(
     operation: TemplateListing,  # noqa: ARG001
     access: Access,
 ) -> Flow[Listing[TemplateState]]:
-    """The account's templates.
+    """List the account's templates.
 
     Raises:
         VendorFault: what the vendor says.
@@ -163,7 +163,7 @@ def list_volumes(
     operation: VolumeListing,  # noqa: ARG001
     access: Access,
 ) -> Flow[Listing[VolumeState]]:
-    """The account's network volumes.
+    """List the account's network volumes.
 
     Raises:
         VendorFault: what the vendor says.

@@ -1,4 +1,4 @@
-"""What RunPod's image workers are asked and answer, wherever they run: serverless or in a pod."""
+"""Requests to RunPod's image workers and their answers, wherever they run: serverless or in a pod."""
 
 import httpx
 
@@ -24,7 +24,7 @@ SCHNELL_STEPS = 8  # it was made for few, and refuses more
 
 
 def worker_input(operation: ImageRequest, endpoint: str) -> Json:
-    """The fields that all workers share; they refuse those they do not know."""
+    """Build the fields that all workers share; they refuse those they do not know."""
     width, height = operation.width, operation.height
     fields: Json = {"prompt": operation.prompt, "num_inference_steps": operation.steps}
     if endpoint.startswith(FLUX):
@@ -42,7 +42,7 @@ def worker_input(operation: ImageRequest, endpoint: str) -> Json:
 
 
 def picture(output: object, access: Access, job: str) -> Flow[bytes]:
-    """The image of a worker's output: in it, or where it links to.
+    """Return the image of a worker's output: in it, or where it links to.
 
     Raises:
         VendorFault: `PROVIDER_REJECTED` for a worker's refusal, `PROVIDER_BAD_RESPONSE` for an
@@ -53,7 +53,7 @@ def picture(output: object, access: Access, job: str) -> Flow[bytes]:
 
 
 def of_job(fault: VendorFault, job: str) -> VendorFault:
-    """A fault in asking about a job: the job is known, so trying again takes it up again."""
+    """Attach a job's id to an error in asking about it: the next try takes the job up again."""
     gone = fault.status == 404
     return VendorFault(
         ErrorCode.PROVIDER_BAD_RESPONSE if gone else fault.code,
@@ -68,7 +68,7 @@ def of_job(fault: VendorFault, job: str) -> VendorFault:
 
 
 def _fetched(output: object, access: Access, job: str) -> Flow[bytes]:
-    """The first result that is linked to, from a host that is known to keep them."""
+    """Fetch the first result that is linked to, from a host that is known to keep them."""
     found = links(output)
     url = next((url for link in found if (url := _result(link, access)) is not None), None)
     if url is None:
@@ -96,12 +96,12 @@ def _fetched(output: object, access: Access, job: str) -> Flow[bytes]:
 
 
 def _bounds(access: Access) -> dict[str, object]:
-    """The vendor's own host is public; one that the operator has set may be inside."""
+    """Let a download go to public addresses only, unless the operator has set a host of theirs."""
     return {PUBLIC_ONLY: access.url("", "images") == RESULTS}
 
 
 def _result(link: str, access: Access) -> httpx.URL | None:
-    """A link, if it may be followed: it leads below the address that the vendor keeps results at.
+    """Return a link if it may be followed: it leads below the address that results are kept at.
 
     That address is the vendor's file's, over https, unless the operator has set another one. The
     key never goes there.
@@ -123,7 +123,7 @@ def _worker_error(output: object, access: Access) -> str:
 
 
 def seed_of(output: object) -> int | None:
-    """The seed that the worker says it took."""
+    """Return the seed that the worker says it took."""
     first = output[0] if isinstance(output, list) and output else output
     seed = first.get("seed") if isinstance(first, dict) else None
     return seed if isinstance(seed, int) and not isinstance(seed, bool) else None

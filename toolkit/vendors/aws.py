@@ -70,7 +70,7 @@ _SPELLINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """What a request is made with: a Bedrock API key, or credentials to sign with."""
+    """The credentials of a request: a Bedrock API key, or a pair to sign with."""
 
     bearer: str = field(default="", repr=False)
     access_key: str = field(default="", repr=False)
@@ -109,7 +109,7 @@ def text(operation: TextRequest, access: Access) -> Flow[TextReply]:
 
 
 def parsed(secret: str) -> Keys:
-    """The credentials that a secret holds: a JSON object, or else it is an API key itself.
+    """Parse the credentials that a secret holds: a JSON object, or else it is an API key itself.
 
     >>> parsed("bedrock-api-key").region is None
     True
@@ -163,7 +163,8 @@ def _body(operation: TextRequest, access: Access, *, native: bool) -> Json:
 
 
 def name_at(model: str, base_url: str) -> str:
-    """The id by which a model is called at a host; its own, where the host does not decide that.
+    """Return the id by which a model is called at a host; its own, where the host does not decide
+    that.
 
     The default host does not: a secret may name another region.
 
@@ -175,7 +176,7 @@ def name_at(model: str, base_url: str) -> str:
 
 
 def _profile(model: str, region: str) -> str:
-    """The inference profile that a model is called by in a region, if it needs one.
+    """Return the inference profile that a model is called by in a region, if it needs one.
 
     A profile keeps the work in a part of the world, or not at all: `global` is what is left where
     a part has none.
@@ -186,7 +187,7 @@ def _profile(model: str, region: str) -> str:
 
 
 def _place(access: Access, keys: Keys) -> tuple[str, str]:
-    """The address that is called, and its region: the host's, else the secret's, else ours."""
+    """Return the address that is called, and its region: the host's, else the secret's, else ours."""
     base = access.base_urls["api"].rstrip("/")
     if base == BASE_URL and keys.region is not None:
         return base.replace(REGION, keys.region), keys.region
@@ -209,7 +210,7 @@ def _asked(access: Access, keys: Keys, fields: Json) -> Flow[Answer]:
 
 
 def _signed(url: str, content: bytes, headers: Mapping[str, str], keys: Keys) -> dict[str, str]:
-    """The headers of a signed request (Signature Version 4)."""
+    """Return the headers of a signed request (Signature Version 4)."""
     try:
         # Slow to import, and needed by those alone who sign.
         auth = import_module("botocore.auth")
@@ -227,7 +228,9 @@ def _signed(url: str, content: bytes, headers: Mapping[str, str], keys: Keys) ->
 
 
 def _region_of(url: str) -> str | None:
-    """The region that a host names: `bedrock-runtime.{region}.amazonaws.com`; none for others."""
+    """Return the region that a host names: `bedrock-runtime.{region}.amazonaws.com`; none for
+    others.
+    """
     host = httpx.URL(url).host.split(".")
     return host[1] if len(host) > 3 and host[0].startswith("bedrock") else None
 
@@ -243,7 +246,7 @@ def _failure(answer: Answer, said: Json) -> VendorFault:
 
 
 def _refusal(answer: Answer) -> str:
-    """The words by which an answer refuses what was asked; empty for any other."""
+    """Return the words by which an answer refuses what was asked; empty for any other."""
     words = answer.json().get("message") if answer.status == 400 else ""
     return words if isinstance(words, str) else ""
 
@@ -265,7 +268,7 @@ def _reply(answer: Answer, said: Json, operation: TextRequest, called: str) -> T
 
 
 def _units(usage: Json) -> dict[str, float]:
-    """The tokens that were billed, those of the cache included; none unless both are told."""
+    """Return the tokens that were billed, those of the cache included; none unless both are told."""
     given, made = number(usage.get("inputTokens")), number(usage.get("outputTokens"))
     if given is None or made is None:
         return {}

@@ -145,7 +145,7 @@ def _headers(access: Access) -> dict[str, str]:
 
 
 def _failure(answer: Answer) -> VendorFault:
-    """An error, whose `detail` may be an object, a list of objects, or a text."""
+    """Build the error for an answer, whose `detail` may be an object, a list of objects, or a text."""
     said = answer.json()
     detail = said.get("detail")
     first = detail[0] if isinstance(detail, list) and detail else detail
@@ -158,7 +158,7 @@ def _failure(answer: Answer) -> VendorFault:
 
 
 def _billed(answer: Answer, operation: SpeechRequest) -> float:
-    """The characters that were billed: what a header tells, else those that were sent."""
+    """Return the characters that were billed: by the header, else those that were sent."""
     try:
         told = number(float(answer.response.headers["character-cost"]))
     except (KeyError, ValueError):

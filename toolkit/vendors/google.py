@@ -145,7 +145,7 @@ def _reply(answer: Answer, said: Json, operation: TextRequest) -> TextReply:
 
 
 def _units(usage: Json) -> dict[str, float]:
-    """The tokens that were billed, thoughts included; none unless the prompt's are told."""
+    """Return the tokens that were billed, thoughts included; none unless the prompt's are told."""
     given, made = number(usage.get("promptTokenCount")), number(usage.get("candidatesTokenCount"))
     thoughts = number(usage.get("thoughtsTokenCount"))
     if given is None or (made is None and thoughts is None):

@@ -81,7 +81,7 @@ def _chatted(operation: TextRequest, access: Access) -> Flow[Answer]:
 
 
 def _refusal(answer: Answer) -> str:
-    """The words by which an answer refuses what was asked; empty for any other."""
+    """Return the words by which an answer refuses what was asked; empty for any other."""
     try:
         said = answer.json()
     except VendorFault:
@@ -164,7 +164,8 @@ def probe(access: Access) -> Flow[None]:
 
 
 def voice_id(operation: CloneRequest) -> str:
-    """A voice id as the vendor wants it: 8 to 256 characters, a letter first, unique to the audio.
+    """Build a voice id as the vendor wants it: 8 to 256 characters, a letter first, unique to the
+    audio.
 
     >>> voice_id(CloneRequest(name="Ada!", audio=b"x", media_type="audio/wav"))
     'Ada-2d711642b726'
@@ -175,7 +176,7 @@ def voice_id(operation: CloneRequest) -> str:
 
 
 def _uploaded(operation: CloneRequest, access: Access) -> Flow[int]:
-    """The vendor's id of the reference audio, which it now has."""
+    """Upload the reference audio, and return the vendor's id of it."""
     name = f"reference.{_SUFFIXES[operation.media_type]}"
     response = yield from send(
         httpx.Request(
@@ -202,7 +203,7 @@ def _posted(access: Access, path: str, fields: Json) -> Flow[Answer]:
 
 
 def _checked(answer: Answer, passing: int = 0) -> Json:
-    """What an answer says, unless it is one of the failures that come with status 200.
+    """Read the body of an answer, unless it is one of the failures that come with status 200.
 
     Args:
         answer: the answer.

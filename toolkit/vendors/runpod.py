@@ -174,7 +174,7 @@ def in_pod(operation: ImageRequest, access: Access, pod: str) -> Flow[ImageReply
 
 
 def _in_pod_url(access: Access, pod: str) -> str:
-    """Where a pod's worker listens: at a host of its own, or below a gateway's path."""
+    """Build the address of a pod's worker: at a host of its own, or below a gateway's path."""
     base = access.url("", "pods")
     host = base.replace("{pod}", pod) if "{pod}" in base else f"{base}/{pod}"
     return f"{host}/runsync"
@@ -243,7 +243,7 @@ def _finished(access: Access, endpoint: str, job: str, cancel: httpx.Request) ->
 
 
 def _status(access: Access, endpoint: str, job: str) -> Flow[Json]:
-    """A job as it stands, unless it has ended badly."""
+    """Read the state of a job, unless it has ended badly."""
     answer = yield from asked(access, "GET", f"/{endpoint}/status/{job}")
     said = yield from run_in_thread(answer.json)  # an image in it makes it megabytes
     status = str(said.get("status"))
@@ -261,7 +261,9 @@ def _status(access: Access, endpoint: str, job: str) -> Flow[Json]:
 
 
 def _cost(operation: ImageRequest, access: Access, done: Json) -> Cost:
-    """Public endpoints bill by the megapixel and say so; one's own by the second of its GPU."""
+    """Return the cost: public endpoints bill by the megapixel and say so; one's own by the GPU
+    second.
+    """
     if access.endpoint is not None:
         ran_ms, waited_ms = number(done.get("executionTime")), number(done.get("delayTime"))
         if ran_ms is None:

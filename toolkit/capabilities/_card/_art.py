@@ -31,9 +31,9 @@ class _Dice:
 
 
 def ornament(box: Box, radius: float, theme: Theme, seed: str) -> Group:
-    """A panel filled with shapes in the theme's art colours, chosen by a text.
+    """Draw a panel filled with shapes in the theme's art colours, chosen by a text.
 
-    Parameters:
+    Args:
         box: of the panel, in pixels.
         radius: of its corners, in pixels.
         theme: palette.
@@ -52,9 +52,9 @@ def ornament(box: Box, radius: float, theme: Theme, seed: str) -> Group:
 
 
 def rings(cx: float, cy: float, radius: float, theme: Theme) -> tuple[Shape, ...]:
-    """Circles within circles around a point, for a corner.
+    """Draw circles within circles around a point, for a corner.
 
-    Parameters:
+    Args:
         cx: centre, in pixels.
         cy: centre, in pixels.
         radius: of the outermost, in pixels.
@@ -69,9 +69,9 @@ def rings(cx: float, cy: float, radius: float, theme: Theme) -> tuple[Shape, ...
 
 
 def quotation_mark(box: Box, color: Color) -> tuple[Shape, ...]:
-    """An opening quotation mark of two drops with tails.
+    """Draw an opening quotation mark of two drops with tails.
 
-    Parameters:
+    Args:
         box: to fill, in pixels.
         color: of the mark.
     """
@@ -89,7 +89,7 @@ def quotation_mark(box: Box, color: Color) -> tuple[Shape, ...]:
 
 
 def _tiles(box: Box, theme: Theme, dice: _Dice) -> Iterator[Shape]:
-    """A grid of squares, each with a quarter disc, a half disc, a ring or a dot."""
+    """Draw a grid of squares, each with a quarter disc, a half disc, a ring or a dot."""
     side = max(min(box.w, box.h) / 3, max(box.w, box.h) / 7)
     columns, rows = math.ceil(box.w / side), math.ceil(box.h / side)
     # Centred, so that what is cut off at the edges is cut off evenly.
@@ -135,7 +135,7 @@ def _arc(
 
 
 def _bubbles(box: Box, theme: Theme, dice: _Dice) -> Iterator[Shape]:
-    """Large soft discs that lie over each other, and two thin rings."""
+    """Draw large soft discs that lie over each other, and two thin rings."""
     reach = min(box.w, box.h)
     for number in range(6):
         yield Disc(
@@ -152,7 +152,7 @@ def _bubbles(box: Box, theme: Theme, dice: _Dice) -> Iterator[Shape]:
 
 
 def _sunrise(box: Box, theme: Theme, dice: _Dice) -> Iterator[Shape]:
-    """Rings rising from a point on the lower edge, with a small disc above."""
+    """Draw rings rising from a point on the lower edge, with a small disc above."""
     left = bool(dice.below(2))
     cx, cy = box.x + box.w * (0.3 if left else 0.7), box.bottom
     reach = min(math.hypot(box.w, box.h) * 0.62, max(box.w, box.h) * 0.8)
@@ -165,7 +165,7 @@ def _sunrise(box: Box, theme: Theme, dice: _Dice) -> Iterator[Shape]:
 
 
 def _waves(box: Box, theme: Theme, dice: _Dice) -> Iterator[Shape]:
-    """Layered hills under a disc."""
+    """Draw layered hills under a disc."""
     sun = min(box.w, box.h) * 0.17
     x = box.x + box.w * dice.between(0.3, 0.7)
     yield Disc(x, box.y + box.h * 0.28, sun, theme.art[1])
@@ -182,7 +182,7 @@ def _waves(box: Box, theme: Theme, dice: _Dice) -> Iterator[Shape]:
 
 
 def _bars(box: Box, theme: Theme, dice: _Dice) -> Iterator[Shape]:
-    """Upright bars with round ends, from the middle outwards like a sound wave."""
+    """Draw upright bars with round ends, from the middle outwards like a sound wave."""
     count = max(5, min(24, round(box.w / max(box.h, 1) * 9)))
     step = box.w / (count + 1)
     for number in range(count):

@@ -13,7 +13,7 @@ _PARAGRAPH_GAP = 0.4
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How a role is set: its sizes in pixels, its leading in ems and how many lines it may take."""
+    """The setting of a role: its sizes in pixels, its leading in ems and its most lines."""
 
     bold: bool
     largest: int
@@ -58,7 +58,7 @@ class Fitted:
         return _height(self.style, self.size, len(self.rows), last)
 
     def baselines(self) -> list[float]:
-        """The baseline of every row, in pixels from the top."""
+        """Return the baseline of every row, in pixels from the top."""
         step = self.style.leading * self.size
         gap = _PARAGRAPH_GAP * step
         top = ASCENT * self.size
@@ -77,7 +77,7 @@ def fit(
 ) -> Fitted | None:
     """Set paragraphs as large as they fit, shortened with an ellipsis only at the smallest size.
 
-    Parameters:
+    Args:
         paragraphs: at least one, none empty.
         style: sizes and leading.
         width: of the box, in pixels.
@@ -174,7 +174,7 @@ class _Wrap:
         return self._fonts.width(text, self._size, self._bold, self._rtl)
 
     def run(self, text: str) -> bool:
-        """Whether the whole paragraph found room."""
+        """Fill lines with a paragraph, and tell whether all of it found room."""
         held = ""
         for piece in pieces(text):
             longer = f"{held} {piece.text}" if held and piece.spaced else held + piece.text
@@ -230,7 +230,7 @@ def _balance(
     fonts: Fonts,
     rows: int,
 ) -> _Wrapped:
-    """The narrowest setting with the same number of rows: lines of about the same length."""
+    """Find the narrowest setting with the same number of rows: lines of about the same length."""
     low, high = width / 2, width
     best = _wrap_all(paragraphs, style, size, width, height, fonts)
     while high - low > size / 2:

@@ -28,7 +28,7 @@ class Run:
 class Fonts:
     """Two chains of font files; each character is drawn by the first file that has it.
 
-    Parameters:
+    Attributes:
         regular: paths in order of preference, the first of them for ordinary text.
         bold: the same for titles and labels.
         shaping: whether Pillow can join and order letters (libraqm); without it scripts written
@@ -46,9 +46,9 @@ class Fonts:
     @classmethod
     @functools.lru_cache(maxsize=8)
     def bundled(cls, extra: tuple[Path, ...] = ()) -> "Fonts":
-        """DejaVu Sans as it comes with matplotlib, then the files given; never system fonts.
+        """Load DejaVu Sans as it comes with matplotlib, then the files given; never system fonts.
 
-        Parameters:
+        Args:
             extra: TrueType or OpenType files for characters that DejaVu Sans lacks.
 
         Raises:
@@ -66,9 +66,9 @@ class Fonts:
         return cls((regular, bold, *more), (bold, regular, *more), bool(features.check("raqm")))
 
     def missing(self, text: str, bold: bool = False) -> tuple[str, ...]:
-        """The visible characters that no file of the chain has, each once, in order.
+        """Return the visible characters that no file of the chain has, each once, in order.
 
-        Parameters:
+        Args:
             text: tidied text.
             bold: which chain to ask.
         """
@@ -81,9 +81,9 @@ class Fonts:
         return tuple(lost)
 
     def drawable(self, text: str, bold: bool = False) -> str:
-        """The text without the clusters that cannot be drawn, or U+FFFD if none can.
+        """Return the text without the clusters that cannot be drawn, or U+FFFD if none can.
 
-        Parameters:
+        Args:
             text: tidied text of one paragraph.
             bold: which chain draws it.
         """
@@ -95,9 +95,9 @@ class Fonts:
         return " ".join(part for part in kept.split(" ") if part) or REPLACEMENT
 
     def runs(self, text: str, bold: bool = False) -> tuple[Run, ...]:
-        """The line cut where another font file has to take over, in reading order.
+        """Cut a line where another font file has to take over, in reading order.
 
-        Parameters:
+        Args:
             text: drawable text of one line.
             bold: which chain draws it.
         """
@@ -119,9 +119,10 @@ class Fonts:
     def placed(
         self, text: str, size: int, bold: bool, rtl: bool
     ) -> Iterator[tuple[ImageFont.FreeTypeFont, str, float, float]]:
-        """Each run of a line with its font, the offset of its left edge and its width in pixels.
+        """Yield each run of a line with its font, the offset of its left edge and its width in
+        pixels.
 
-        Parameters:
+        Args:
             text: drawable text of one line.
             size: font size in pixels.
             bold: which chain draws it.
@@ -138,9 +139,9 @@ class Fonts:
             offset += width
 
     def width(self, text: str, size: int, bold: bool = False, rtl: bool = False) -> float:
-        """The advance width of a line in pixels.
+        """Measure the advance width of a line in pixels.
 
-        Parameters:
+        Args:
             text: drawable text of one line.
             size: font size in pixels.
             bold: which chain draws it.
@@ -153,7 +154,7 @@ class Fonts:
         return sum(part[3] for part in self.placed(text, size, bold, rtl))
 
     def direction(self, rtl: bool) -> str | None:
-        """What Pillow is told of the direction: nothing if it cannot shape."""
+        """Return the direction to give to Pillow: none if it cannot shape."""
         if not self.shaping:
             return None
         return "rtl" if rtl else "ltr"
@@ -181,9 +182,9 @@ def _bundled_folder() -> Path:
 
 @functools.lru_cache(maxsize=32)
 def coverage(path: str) -> frozenset[int]:
-    """The code points a font file has glyphs for.
+    """Return the code points a font file has glyphs for.
 
-    Parameters:
+    Args:
         path: a TrueType or OpenType file, or a collection, of which the first font counts.
 
     Raises:

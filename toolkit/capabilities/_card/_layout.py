@@ -27,9 +27,9 @@ _NAMED_GLYPHS = 20
 
 
 def compose(card: Card, fonts: Fonts) -> Scene:
-    """Decide what stands where on a card.
+    """Lay out a card as a scene.
 
-    Parameters:
+    Args:
         card: what to show.
         fonts: what measures and will draw.
 
@@ -96,7 +96,7 @@ def _check(card: Card) -> None:
 
 
 def _read(card: Card, fonts: Fonts) -> _Words:
-    """All texts as drawable paragraphs, and what could not be taken over."""
+    """Prepare all texts as drawable paragraphs, and note what could not be taken over."""
     raw = {
         "kicker": (card.kicker,),
         "title": (card.title,),

@@ -22,9 +22,9 @@ _FAULTS = (
 
 
 def open_picture(data: bytes) -> Image.Image:
-    """A picture checked, decoded, turned upright and in RGB or RGBA.
+    """Check and decode a picture, and turn it upright and into RGB or RGBA.
 
-    Parameters:
+    Args:
         data: the bytes of a PNG, JPEG or WebP file; of an animation the first frame counts.
 
     Raises:
@@ -56,9 +56,9 @@ def _plain(picture: Image.Image) -> Image.Image:
 
 
 def cut(picture: Image.Image, box: Box, ground: Color) -> Image.Image:
-    """The middle of a picture, scaled to cover a box; see-through parts show the ground.
+    """Cut out the middle of a picture, scaled to cover a box; see-through parts show the ground.
 
-    Parameters:
+    Args:
         picture: in RGB or RGBA.
         box: with whole pixels.
         ground: the colour behind.

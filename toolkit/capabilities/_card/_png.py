@@ -32,7 +32,7 @@ _LARGE = 1_000_000
 def render_png(card: Card, fonts: Fonts | None = None) -> Rendered:
     """Draw a card as a PNG file; the same card gives the same bytes.
 
-    Parameters:
+    Args:
         card: what to show.
         fonts: font files to use instead of the bundled DejaVu Sans.
 
@@ -60,9 +60,9 @@ def render_png(card: Card, fonts: Fonts | None = None) -> Rendered:
 
 
 def paint(scene: Scene, fonts: Fonts, text: bool = True) -> Image.Image:
-    """The scene as an RGB picture.
+    """Paint a scene as an RGB picture.
 
-    Parameters:
+    Args:
         scene: what stands where.
         fonts: the ones it was laid out with.
         text: False leaves the words out, to look at what lies behind them.
@@ -161,7 +161,7 @@ def _bounds(shape: Solid) -> Box:
 def _pixels(
     box: Box, origin: tuple[float, float], size: tuple[int, int]
 ) -> tuple[int, int, int, int]:
-    """The whole pixels a box touches on a canvas of that size at the origin."""
+    """Return the whole pixels a box touches on a canvas of that size at the origin."""
     left, top = math.floor(box.x - origin[0]), math.floor(box.y - origin[1])
     right, bottom = math.ceil(box.right - origin[0]), math.ceil(box.bottom - origin[1])
     return max(0, left), max(0, top), min(size[0], right), min(size[1], bottom)

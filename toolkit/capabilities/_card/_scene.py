@@ -1,4 +1,4 @@
-"""What a card is asked to show and what was laid out; shared by the layout and both painters."""
+"""The card to draw and the scene that was laid out; shared by the layout and both painters."""
 
 from dataclasses import dataclass
 
@@ -16,9 +16,9 @@ class CardError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """Everything that may stand on a card; all text is plain and only the title is required.
+    """The content of a card; all text is plain and only the title is required.
 
-    Parameters:
+    Attributes:
         title: the headline (the quotation itself in the template `quote`).
         subtitle: a line under the title (the speaker in `quote`).
         body: running text; line breaks start new paragraphs.
@@ -69,7 +69,7 @@ class Box:
         return self.y + self.h
 
     def mirrored(self, width: float) -> "Box":
-        """The same box on a canvas of that width read from the other side."""
+        """Return the same box on a canvas of that width read from the other side."""
         return Box(width - self.right, self.y, self.w, self.h)
 
 
@@ -183,7 +183,7 @@ Layer = Shape | Group | Picture
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Where everything goes: layers from back to front, then the text over all of them."""
+    """A card laid out: layers from back to front, then the text over all of them."""
 
     title: str
     width: int

@@ -18,9 +18,9 @@ _MARKER_RISE = 0.36
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Where a template wants its text and how it is set.
+    """The place where a template wants its text, and how it is set.
 
-    Parameters:
+    Attributes:
         box: all text stays inside, in pixels.
         scale: 1 for a card of 1200 by 630.
         styles: by role, already scaled.
@@ -88,7 +88,7 @@ class _Setting:
 def stack(texts: Mapping[str, tuple[Paragraph, ...]], column: Column, fonts: Fonts) -> Stack:
     """Set all texts in a column: each as large as its share of the height allows.
 
-    Parameters:
+    Args:
         texts: drawable paragraphs by role; roles without text are left out or empty.
         column: where, how large and in which colours.
         fonts: what measures and draws.
@@ -170,7 +170,7 @@ def _position(
 
 
 def _boxes(role: str, fitted: Fitted, column: Column, top: float) -> list[TextBox]:
-    """One box for a role, or one for each bullet."""
+    """Build one box for a role, or one for each bullet."""
     if role != "bullets":
         return [_box(role, fitted, column, top, range(len(fitted.rows)))]
     items: dict[int, list[int]] = {}
@@ -221,9 +221,9 @@ def _marker(box: TextBox, column: Column) -> tuple[float, float, float]:
 def styles(
     scale: float, title: tuple[int, int] = (76, 34), title_lines: int = 5
 ) -> dict[str, Style]:
-    """The usual styles by role at a scale.
+    """Build the usual styles by role at a scale.
 
-    Parameters:
+    Args:
         scale: 1 for a card of 1200 by 630.
         title: largest and smallest size of the title at scale 1, in pixels.
         title_lines: how many lines the title may take.

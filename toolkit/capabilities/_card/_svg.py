@@ -34,7 +34,7 @@ def render_svg(card: Card, fonts: Fonts | None = None) -> Rendered:
     The file refers to nothing outside it. Letters are text, so a viewer without DejaVu Sans shows
     its own sans serif, squeezed or stretched to the widths that were measured.
 
-    Parameters:
+    Args:
         card: what to show.
         fonts: font files to measure with instead of the bundled DejaVu Sans.
 

@@ -25,9 +25,9 @@ _UPRIGHT = 1.15
 
 @dataclass(frozen=True, slots=True)
 class Canvas:
-    """What a template must know of a card before its text is set.
+    """The facts that a template needs of a card before its text is set.
 
-    Parameters:
+    Attributes:
         width: in pixels.
         height: in pixels.
         theme: palette.
@@ -61,7 +61,7 @@ class Canvas:
 
     @property
     def upright(self) -> bool:
-        """Whether pictures go above the text."""
+        """True if pictures go above the text."""
         return self.width / self.height < _UPRIGHT
 
     @property
@@ -71,7 +71,7 @@ class Canvas:
         return Box(side, edge, self.width - 2 * side, self.height - 2 * edge)
 
     def place(self, box: Box) -> Box:
-        """A box meant for a card read from the left, in whole pixels on this one."""
+        """Place a box meant for a card read from the left, in whole pixels, on this one."""
         left, top = round(box.x), round(box.y)
         whole = Box(left, top, round(box.right) - left, round(box.bottom) - top)
         return whole.mirrored(self.width) if self.rtl else whole
@@ -84,7 +84,7 @@ class Canvas:
         anchor: float = 0.45,
         title_lines: int = 5,
     ) -> Column:
-        """The text column of this card in a box meant for one read from the left."""
+        """Build the text column of this card in a box meant for one read from the left."""
         largest = round(title[0] * 1.3) if self.lonely else title[0]
         return Column(
             self.place(box),
@@ -97,21 +97,21 @@ class Canvas:
         )
 
     def art(self, box: Box, radius: float) -> Layer:
-        """The picture, or an ornament, in a box meant for a card read from the left."""
+        """Build the picture, or an ornament, in a box meant for a card read from the left."""
         placed = self.place(box)
         if self.picture is None:
             return ornament(placed, radius, self.theme, self.seed)
         return Picture(placed, radius, cut(self.picture, placed, self.theme.panel))
 
     def ground(self) -> Fade:
-        """The background of the whole card."""
+        """Build the background of the whole card."""
         top, bottom = self.theme.ground
         return Fade(Box(0, 0, self.width, self.height), ((0.0, top, 1.0), (1.0, bottom, 1.0)))
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """How a card is divided, and what is drawn behind its text once that is set."""
+    """The division of a card, and the layers behind its text once that is set."""
 
     column: Callable[[Canvas], Column]
     layers: Callable[[Canvas, Stack], tuple[Layer, ...]]
@@ -192,7 +192,7 @@ def _cover_layers(canvas: Canvas, stack: Stack) -> tuple[Layer, ...]:
 
 
 def _quote_art(canvas: Canvas) -> Box:
-    """The square around the round picture, or around the visible part of the rings."""
+    """Return the square around the round picture, or around the visible part of the rings."""
     inner = canvas.inner
     side = min(canvas.width * 0.27, canvas.height * (0.27 if canvas.upright else 0.56))
     if canvas.picture is None:

@@ -39,9 +39,9 @@ class Piece:
 
 
 def tidy(text: str) -> tuple[str, ...]:
-    """The paragraphs of a text without control characters, in composed form (NFC).
+    """Return the paragraphs of a text without control characters, in composed form (NFC).
 
-    Parameters:
+    Args:
         text: any string; tabs and odd spaces become plain spaces, runs of them one.
 
     Example:
@@ -68,9 +68,9 @@ def _plain(char: str) -> str:
 
 
 def ignorable(char: str) -> bool:
-    """Whether a character shows nothing by itself, so that lacking its glyph loses nothing.
+    """Tell whether a character shows nothing by itself, so that lacking its glyph loses nothing.
 
-    Parameters:
+    Args:
         char: one character.
 
     Example:
@@ -82,11 +82,11 @@ def ignorable(char: str) -> bool:
 
 
 def clusters(text: str) -> list[str]:
-    """The text cut into what a reader sees as single characters: a base with all its marks.
+    """Cut a text into what a reader sees as single characters: a base with all its marks.
 
     Marks beyond the fourth on one base are dropped.
 
-    Parameters:
+    Args:
         text: composed text of one paragraph.
 
     Example:
@@ -122,9 +122,9 @@ def _continues(cluster: str, char: str) -> bool:
 
 
 def is_rtl(text: str, default: bool = False) -> bool:
-    """Whether the first letter with a direction runs from right to left.
+    """Tell whether the first letter with a direction runs from right to left.
 
-    Parameters:
+    Args:
         text: one paragraph.
         default: the answer for text without any such letter, for instance digits only.
 
@@ -142,9 +142,9 @@ def is_rtl(text: str, default: bool = False) -> bool:
 
 
 def pieces(text: str) -> list[Piece]:
-    """The text cut at every place where a line may end.
+    """Cut a text at every place where a line may end.
 
-    Parameters:
+    Args:
         text: one tidied paragraph.
 
     Example:

@@ -113,9 +113,9 @@ PALETTES: dict[str, Theme] = {
 
 
 def luminance(color: Color) -> float:
-    """The relative luminance of an sRGB colour as WCAG 2 defines it, 0 to 1.
+    """Return the relative luminance of an sRGB colour as WCAG 2 defines it, 0 to 1.
 
-    Parameters:
+    Args:
         color: red, green and blue, 0 to 255.
 
     Example:
@@ -128,9 +128,9 @@ def luminance(color: Color) -> float:
 
 
 def contrast(one: Color, other: Color) -> float:
-    """The WCAG 2 contrast ratio of two colours, from 1 (same) to 21 (black on white).
+    """Return the WCAG 2 contrast ratio of two colours, from 1 (same) to 21 (black on white).
 
-    Parameters:
+    Args:
         one: an sRGB colour.
         other: the colour beside it; the order does not matter.
 
@@ -143,9 +143,9 @@ def contrast(one: Color, other: Color) -> float:
 
 
 def mix(under: Color, over: Color, alpha: float) -> Color:
-    """The colour seen when one lies over another.
+    """Return the colour seen when one lies over another.
 
-    Parameters:
+    Args:
         under: the colour behind.
         over: the colour in front.
         alpha: how much of the front one shows, 0 to 1.

@@ -10,7 +10,7 @@ __all__ = ["Hit", "HttpSource", "Page", "Section", "Source", "ZimSource", "open_
 
 
 def open_source(services: Mapping[str, str], language: str) -> Source:
-    """The source that the operator's settings name: a ZIM file where there is one, else HTTP.
+    """Open the source that the operator's settings name: a ZIM file where there is one, else HTTP.
 
     >>> open_source({"encyclopedia": "https://en.wikipedia.org"}, "de").base_url
     'https://de.wikipedia.org'

@@ -20,7 +20,7 @@ _BUSY = frozenset({"maxlag", "ratelimited", "readonly"})
 
 
 def fetch(address: str, headers: Mapping[str, str]) -> Flow[httpx.Response]:
-    """GET an address, and again where waiting may help.
+    """Send a GET to an address, again where waiting may help.
 
     Returns:
         an answer of 200 or 404.
@@ -54,7 +54,7 @@ def fetch(address: str, headers: Mapping[str, str]) -> Flow[httpx.Response]:
 
 
 def _followed(url: httpx.URL, location: str, redirects: int) -> httpx.URL:
-    """Where a redirect leads, if that is the same host: no answer sends us anywhere else."""
+    """Return the target of a redirect, if it is on the same host: no answer sends us elsewhere."""
     try:
         target = url.join(location)
     except httpx.InvalidURL:
@@ -73,7 +73,7 @@ def _followed(url: httpx.URL, location: str, redirects: int) -> httpx.URL:
 
 
 def _fault(response: httpx.Response) -> VendorFault | None:
-    """What is wrong with an answer; none for 200 and 404."""
+    """Build the error for a response that failed; none for 200 and 404."""
     status = response.status_code
     after = _seconds(response.headers.get("retry-after"))
     if status in (200, 404):
@@ -110,7 +110,7 @@ def _fault(response: httpx.Response) -> VendorFault | None:
 
 
 def _api_error(response: httpx.Response) -> str | None:
-    """The error that the action API sends with HTTP 200."""
+    """Read the error that the action API sends with HTTP 200."""
     if response.request.url.path.rpartition("/")[2] != "api.php":
         return None
     try:
@@ -122,7 +122,7 @@ def _api_error(response: httpx.Response) -> str | None:
 
 
 def _seconds(value: str | None) -> float | None:
-    """A `Retry-After` in seconds from now, given as seconds or as a date."""
+    """Parse a `Retry-After` as seconds from now, given as seconds or as a date."""
     if value is None:
         return None
     if value.strip().isascii() and value.strip().isdigit():

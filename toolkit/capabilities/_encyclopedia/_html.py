@@ -82,7 +82,7 @@ def _tidy(text: str) -> str:
 
 
 def to_text(html: str) -> str:
-    """The words of a piece of HTML.
+    """Return the words of a piece of HTML.
 
     >>> to_text('Power of <span class="searchmatch">tides</span> &amp; waves<script>x()</script>')
     'Power of tides & waves'
@@ -91,7 +91,7 @@ def to_text(html: str) -> str:
 
 
 def to_sections(html: str) -> tuple[str, tuple[Section, ...]]:
-    """An article's lead and its sections.
+    """Return an article's lead and its sections.
 
     >>> to_sections("<p>Tides turn.</p><h2>Uses</h2><p>Mills.</p>")
     ('Tides turn.', (Section(title='Uses', text='Mills.'),))
@@ -101,7 +101,7 @@ def to_sections(html: str) -> tuple[str, tuple[Section, ...]]:
 
 
 def from_extract(extract: str) -> tuple[str, tuple[Section, ...]]:
-    """The lead and sections of a plain-text extract, whose headings stand in `==`.
+    """Return the lead and sections of a plain-text extract, whose headings stand in `==`.
 
     >>> from_extract("Tides turn.\\n\\n== Uses ==\\nMills.\\n=== Old ===\\nSome.")
     ('Tides turn.', (Section(title='Uses', text='Mills.\\nSome.'),))

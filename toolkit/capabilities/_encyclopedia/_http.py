@@ -22,9 +22,9 @@ PUBLIC_LICENSE = "CC BY-SA 4.0"
 
 
 def user_agent(contact: str) -> str:
-    """What a request says of itself, as the encyclopedia's policy asks.
+    """Build the User-Agent of a request, as the encyclopedia's policy asks.
 
-    Parameters:
+    Args:
         contact: the operator's email address or web page.
 
     >>> user_agent("ops@example.org").startswith("capability-toolkit/")
@@ -57,7 +57,7 @@ class HttpSource:
         return str(url).rstrip("/")
 
     def search(self, topic: str, limit: int) -> Flow[list[Hit]]:
-        """Articles for a topic, best first."""
+        """Search for articles on a topic, best first."""
         query = httpx.QueryParams({"q": topic, "limit": str(limit)})
         found = yield from self._json(f"/w/rest.php/v1/search/page?{query}")
         pages = found.get("pages") if found else None
@@ -67,7 +67,7 @@ class HttpSource:
         return [hit for hit in hits if hit.key]
 
     def page(self, hit: Hit, *, whole: bool) -> Flow[Page | None]:
-        """An article, with its sections if `whole`; none for a missing or disambiguation page."""
+        """Read an article, with its sections if `whole`; none for a missing or disambiguation page."""
         key = quote(hit.key.replace(" ", "_"), safe="")
         found = yield from self._json(f"/api/rest_v1/page/summary/{key}")
         if found is None or found.get("type") == "disambiguation":
@@ -105,7 +105,7 @@ class HttpSource:
         return from_extract(extract if isinstance(extract, str) else "")
 
     def _json(self, path: str) -> Flow[dict[str, object] | None]:
-        """A JSON object; none for 404."""
+        """Fetch a JSON object; none for 404."""
         headers = {
             "user-agent": user_agent(self.contact),
             "accept": "application/json",

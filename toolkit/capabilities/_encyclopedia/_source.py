@@ -1,4 +1,4 @@
-"""What every encyclopedia source offers, and the plain values it answers with."""
+"""The interface of every encyclopedia source, and the plain values it answers with."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -50,13 +50,13 @@ class Source(Protocol):
 
     @property
     def base_url(self) -> str:
-        """Where it is; of a ZIM file only its name."""
+        """The address of it; of a ZIM file only its name."""
         ...
 
     def search(self, topic: str, limit: int) -> Flow[list[Hit]]:
-        """Articles for a topic, best first."""
+        """Search for articles on a topic, best first."""
         ...
 
     def page(self, hit: Hit, *, whole: bool) -> Flow[Page | None]:
-        """An article, with its sections if `whole`; none for a missing or disambiguation page."""
+        """Read an article, with its sections if `whole`; none for a missing or disambiguation page."""
         ...

@@ -34,12 +34,12 @@ class ZimSource:
         return f"zim:{Path(self.path).name}"
 
     def search(self, topic: str, limit: int) -> Flow[list[Hit]]:
-        """Articles for a topic, best first."""
+        """Search for articles on a topic, best first."""
         found = yield from run_in_process(search_file, os.path.abspath(self.path), topic, limit)
         return [Hit(key, title, certain=certain) for key, title, certain in found]
 
     def page(self, hit: Hit, *, whole: bool) -> Flow[Page | None]:
-        """An article, with its sections if `whole`; none for a missing or disambiguation page."""
+        """Read an article, with its sections if `whole`; none for a missing or disambiguation page."""
         read = yield from run_in_process(read_article, os.path.abspath(self.path), hit.key)
         if read is None:
             return None
@@ -135,7 +135,7 @@ def _fact(archive: "Archive", name: str) -> str:
 
 
 def _url(origin: str, key: str, base_url: str) -> str:
-    """The article's address on the web where the file says where it was taken from."""
+    """Build the article's address on the web where the file says where it was taken from."""
     host = re.fullmatch(r"(?:https?://)?([a-z0-9-]+(?:\.[a-z0-9-]+)+)/?", origin, re.IGNORECASE)
     name = re.sub(r"^[AC]/", "", key)
     return f"https://{host[1]}/wiki/{quote(name)}" if host else f"{base_url}/{quote(key)}"
