@@ -83,7 +83,7 @@ class WarmClient(PapermillNotebookClient):
         self._preload = preload
 
     def create_kernel_manager(self) -> KernelManager:
-        """Create a manager whose kernel comes from the source; any other for what is not IPython."""
+        """Create a manager whose kernel comes from the source, or another for other languages."""
         manager: KernelManager = super().create_kernel_manager()
         if manager.kernel_spec is None or LAUNCHER not in manager.kernel_spec.argv:
             return manager
@@ -200,7 +200,7 @@ class WarmEngine(Engine):
 
 @cache
 def shared_source() -> Source:
-    """Return kernels for whoever names the engine and no source: papermill's command line and API."""
+    """Return kernels for callers that name the engine and no source, as papermill's own do."""
     source = open_source(fork=True, spares=1, renew_after=RENEW_AFTER)
     atexit.register(source.close)
     return source

@@ -170,7 +170,7 @@ def _main(source: Source, topic: str, hits: list[Hit]) -> Flow[tuple[Page | None
 
 
 def _fit(topic: str, hit: Hit, page: Page) -> float:
-    """Rate how sure it is that an article is on the topic: a search finds something for any words."""
+    """Rate how likely an article is on the topic: a search finds something for any words."""
     opening = f"{_opening(page)} {hit.excerpt}"
     share = _share(topic, opening)
     named = all(word in _folded(topic) for word in _words(page.title))

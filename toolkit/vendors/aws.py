@@ -187,7 +187,7 @@ def _profile(model: str, region: str) -> str:
 
 
 def _place(access: Access, keys: Keys) -> tuple[str, str]:
-    """Return the address that is called, and its region: the host's, else the secret's, else ours."""
+    """Return the address to call and its region: the host's, else the secret's, else ours."""
     base = access.base_urls["api"].rstrip("/")
     if base == BASE_URL and keys.region is not None:
         return base.replace(REGION, keys.region), keys.region
@@ -268,7 +268,7 @@ def _reply(answer: Answer, said: Json, operation: TextRequest, called: str) -> T
 
 
 def _units(usage: Json) -> dict[str, float]:
-    """Return the tokens that were billed, those of the cache included; none unless both are told."""
+    """Return the billed tokens, those of the cache included; none unless both are told."""
     given, made = number(usage.get("inputTokens")), number(usage.get("outputTokens"))
     if given is None or made is None:
         return {}

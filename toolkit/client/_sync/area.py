@@ -1,5 +1,5 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
-"""What every `/v1` area of the client can do: read, list, and follow what is under way."""
+"""The base of the client's resources: reading, listing, and following what is under way."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Generic, TypeVar
@@ -11,11 +11,11 @@ from toolkit.client._sync.http import Http
 from toolkit.contract.events import Event
 
 H = TypeVar("H", bound=Handle[Any])
-MOST_MET = 500  # ids to complete, of each area
+MOST_MET = 500  # ids for completion, of each resource
 
 
 class Area(Generic[H]):
-    """An area whose resources can be read and listed."""
+    """A `/v1` resource whose records can be read and listed."""
 
     handle: type[H]
 
@@ -37,7 +37,7 @@ class Area(Generic[H]):
         return self.get(id)
 
     def _ipython_key_completions_(self) -> list[str]:
-        """The ids met so far, newest last: completing asks nobody."""
+        """Return the ids seen so far, newest last: completing sends no request."""
         return list(self._met)
 
     def _posted(self, body: Mapping[str, object]) -> H:
@@ -63,16 +63,16 @@ class Area(Generic[H]):
         return self._asked("GET", id)
 
     def list(self, limit: int = 50, cursor: str | None = None) -> Collection[H]:
-        """A page of them, newest first; its `next_cursor` leads to the next."""
+        """Read a page of them, newest first; its `next_cursor` leads to the next."""
         records, following = self._http.page(
             self.handle.model, f"/{self.handle.area}", _wire.page(limit, cursor)
         )
         return Collection([self._made(record) for record in records], self.handle.area, following)
 
     def iterate(self, page: int = 50) -> Iterator[H]:
-        """All of them, newest first; a page is read when the one before is used up.
+        """Yield all of them, newest first; each page is read when the one before is used up.
 
-        Iterating over the area itself does the same.
+        Iterating over the resource itself does the same.
 
         Args:
             page: how many are read at once, 1 to 200.
@@ -90,12 +90,12 @@ class Area(Generic[H]):
 
 
 class Followed(Area[H]):
-    """An area of work that tells events and can be cancelled."""
+    """A resource of work that has events and can be cancelled."""
 
     def events(self, id: str, after: int = 0, wait_s: int = 0) -> list[Event]:  # noqa: A002
-        """The events of one, numbered above `after`."""
+        """Read the events of one, numbered above `after`."""
         return self._http.events(f"/{self.handle.area}/{id}", after, wait_s)
 
     def cancel(self, id: str) -> H:  # noqa: A002
-        """End one; what has ended stays as it is."""
+        """Cancel one; one that has ended stays as it is."""
         return self._asked("POST", id, "/cancel")

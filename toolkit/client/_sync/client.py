@@ -40,21 +40,21 @@ if TYPE_CHECKING:
 
 
 class Client:
-    """Speaks `/v1` to whatever serves it.
+    """A client that speaks `/v1` to whatever serves it.
 
     Args:
         base_url: the service's address, with or without `/v1`; `TOOLKIT_BASE_URL` by default.
         api_key: `sk_live_…`; `TOOLKIT_API_KEY` by default.
-        profile: the name of what `toolkit login` has kept, an address with its key; by default
+        profile: the name of a profile of `toolkit login`, an address with its key; by default
             `TOOLKIT_PROFILE`, then the profile `default`, where no address is named otherwise.
-        transport: what requests go over; the network by default.
+        transport: the transport of requests; the network by default.
         timeout_s: the longest one request may take, in seconds.
         cache: have runs and workflows use the results of equal jobs again, unless one says no.
-        max_wait_s: wait so long for a server that is away, such as one that is started again, in
-            seconds; `TOOLKIT_MAX_WAIT_S`, or a minute, by default. What was asked for goes on.
+        max_wait_s: wait so long for a server that is away, such as one that restarts, in
+            seconds; `TOOLKIT_MAX_WAIT_S`, or a minute, by default. Work under way goes on.
         cacert: a file of certificates, in PEM, that vouch for the server beside those that the
             machine (or `SSL_CERT_FILE`) names.
-        on_close: called once the client is closed.
+        on_close: a function that is called once the client is closed.
 
     Raises:
         ServiceError: `UNAVAILABLE` when there is no address.
@@ -80,18 +80,18 @@ class Client:
         self._http = Http(access, transport, timeout_s, cache, max_wait_s, cacert)
         self._on_close = on_close
 
-    # An area is imported when it is first spoken to: most programs need a few of them.
+    # A resource is imported when it is first used: most programs need a few of them.
 
     @cached_property
     def account(self) -> "Accounts":
-        """The account, its keys, and how an account is made."""
+        """The account and its keys."""
         from toolkit.client._sync.areas.account import Accounts
 
         return Accounts(self._http)
 
     @cached_property
     def providers(self) -> "Providers":
-        """The vendors that there are."""
+        """The vendor catalogue."""
         from toolkit.client._sync.areas.providers import Providers
 
         return Providers(self._http)
@@ -105,7 +105,7 @@ class Client:
 
     @cached_property
     def capabilities(self) -> "Capabilities":
-        """What can be asked for."""
+        """The capabilities that can be asked for."""
         from toolkit.client._sync.areas.capabilities import Capabilities
 
         return Capabilities(self._http)
@@ -119,7 +119,7 @@ class Client:
 
     @cached_property
     def jobs(self) -> "Jobs":
-        """What executes a capability."""
+        """The jobs, each of which executes a capability."""
         from toolkit.client._sync.areas.jobs import Jobs
 
         return Jobs(self._http)
@@ -140,7 +140,7 @@ class Client:
 
     @cached_property
     def plans(self) -> "Plans":
-        """What a task would do."""
+        """The plans of what a task would do."""
         from toolkit.client._sync.areas.plans import Plans
 
         return Plans(self._http)
@@ -175,7 +175,7 @@ class Client:
 
     @cached_property
     def catalog(self) -> "Catalog":
-        """What can be rented or asked for, with list prices."""
+        """The GPUs and models that can be had, with list prices."""
         from toolkit.client._sync.areas.catalog import Catalog
 
         return Catalog(self._http)
@@ -189,21 +189,21 @@ class Client:
 
     @cached_property
     def usage(self) -> "Usage":
-        """What was used, and what it cost."""
+        """The usage, and its cost."""
         from toolkit.client._sync.areas.usage import Usage
 
         return Usage(self._http)
 
     @cached_property
     def billing(self) -> "Billings":
-        """Who bills what."""
+        """The bills of each vendor."""
         from toolkit.client._sync.areas.billing import Billings
 
         return Billings(self._http)
 
     @cached_property
     def artifacts(self) -> "Artifacts":
-        """What work has made, and what was uploaded for it."""
+        """The artifacts that work has made or that were uploaded for it."""
         from toolkit.client._sync.areas.artifacts import Artifacts
 
         return Artifacts(self._http)
@@ -223,7 +223,7 @@ class Client:
         cache: bool | None = None,
         fallback_on_rejection: bool | None = None,
     ) -> "RouteView":
-        """The choice that a run would get, and why each vendor and model was kept or dropped.
+        """Return the choice a run would get, and why each vendor and model was kept or dropped.
 
         Takes what `runs.create` takes, and spends nothing.
 
@@ -247,9 +247,9 @@ class Client:
         return RouteView(self._http.data(Route, "POST", "/route", json=body))
 
     def events(self, resource_id: str, after: int = 0) -> "Iterator[Event]":
-        """The events of a run, job, workflow or task as they come, until it is over.
+        """Yield the events of a run, job, workflow or task as they come, until it is over.
 
-        None is left out and none comes twice; `after` goes on where an earlier reading ended.
+        None is left out and none is repeated; `after` continues where an earlier reading ended.
 
         Args:
             resource_id: a `run_`, `job_`, `wfl_` or `tsk_` id.
@@ -277,13 +277,13 @@ class Client:
                 yield event
                 after = event.n
             if not found or found[-1].terminal:
-                # A workflow that is retried goes on after an end; and what ended while nothing
-                # was told may still have its last event to tell.
+                # A workflow that is retried continues after a terminal event; and work that ended
+                # while there were no events may still have its last event.
                 status = (area.get(resource_id)).status
                 over = status in FINAL_STATUSES and not area.events(resource_id, after)
 
     def health(self) -> "Health":
-        """Whether the service is there, and how busy; not waited for where it is away."""
+        """Tell whether the service is there, and how busy; not waited for where it is away."""
         from toolkit.contract.health import Health
 
         return self._http.data(Health, "GET", "/health", max_wait_s=0.0)
@@ -295,10 +295,10 @@ class Client:
         *,
         max_wait_s: float | None = None,
     ) -> Any:
-        """What the service tells of something, as the JSON that it is: no record is made of it.
+        """Read a path of the service as plain JSON: no record is made of it.
 
         Args:
-            path: where it is, below `/v1`, such as `/runs`.
+            path: the path below `/v1`, such as `/runs`.
             params: the query.
             max_wait_s: wait so long for a service that is away, where that is less than usual.
 
@@ -313,7 +313,7 @@ class Client:
         return self._http.access
 
     def close(self) -> None:
-        """Let go of the service; what is under way there goes on."""
+        """Close the connections; what is under way on the service goes on."""
         self._http.close()
         if self._on_close is not None:
             self._on_close()

@@ -1,5 +1,5 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
-"""One capability being executed: what runs and jobs have in common."""
+"""The execution of one capability: the part that runs and jobs share."""
 
 from datetime import datetime
 from typing import Any, TypeVar
@@ -12,7 +12,7 @@ J = TypeVar("J", bound=Job)
 
 
 class Execution(Waitable[J]):
-    """One capability being executed."""
+    """A capability being executed."""
 
     facts = (
         "capability", "status", "status_detail", "provider", "model", "output", "artifact_id",
@@ -21,7 +21,7 @@ class Execution(Waitable[J]):
 
     @property
     def output(self) -> Any:
-        """What the capability answered; none until it is completed."""
+        """The output of the capability; none until it is completed."""
         return self.record.output
 
     @property
@@ -41,7 +41,7 @@ class Execution(Waitable[J]):
 
     @property
     def provider(self) -> str | None:
-        """Who served it, or was asked last."""
+        """The provider that served it, or was asked last."""
         return self.record.provider
 
     @property
@@ -79,17 +79,17 @@ class Execution(Waitable[J]):
 
     @property
     def latency_ms(self) -> int | None:
-        """Milliseconds that it took; none until it is over."""
+        """The milliseconds that it took; none until it is over."""
         return self.record.latency_ms
 
     @property
     def retry_count(self) -> int:
-        """Times that it was begun again."""
+        """The number of times that it was started again."""
         return self.record.retry_count
 
     @property
     def cached(self) -> bool:
-        """Whether the result of an equal job was used again."""
+        """True if the result of an equal job was used again."""
         return self.record.cached
 
     @property
@@ -124,7 +124,7 @@ class Execution(Waitable[J]):
 
     @property
     def error(self) -> ErrorInfo | None:
-        """What went wrong, if anything did."""
+        """The error, if there was any."""
         return self.record.error
 
     @property

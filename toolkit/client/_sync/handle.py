@@ -1,5 +1,5 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
-"""Handles: a resource, and what can be asked of any of them."""
+"""Handles: a resource, and the methods that any of them has."""
 
 import time
 from typing import Any, Self, TypeVar
@@ -31,7 +31,7 @@ class Handle(Shown[R]):
 
     @property
     def path(self) -> str:
-        """Where the resource is, below `/v1`."""
+        """The path of the resource, below `/v1`."""
         return f"/{self.area}/{self.id}"
 
     def refresh(self) -> Self:
@@ -57,11 +57,11 @@ class Waitable(Handle[R]):
 
     @property
     def done(self) -> bool:
-        """Whether it was over when last read."""
+        """True if it was over when last read."""
         return self.status in self.ended
 
     def events(self, after: int = 0, wait_s: int = 0) -> list[Event]:
-        """Its events numbered above `after`, holding up to `wait_s` seconds while there is none."""
+        """Read its events above `after`, holding up to `wait_s` seconds while there is none."""
         return self._http.events(self.path, after, wait_s)
 
     def wait(
@@ -102,11 +102,11 @@ class Waitable(Handle[R]):
         return self._checked() if check else self
 
     def _pauses(self, found: list[Event]) -> bool:
-        """Whether these events may end the wait without being the last of all."""
+        """Tell whether these events may end the wait without being the last of all."""
         return any(event.type.endswith(".blocked") for event in found)
 
     def _follow(self, event: Event, shown: Progress) -> None:
-        """Show what happens below this resource; most have nothing below."""
+        """Show events of what is below this resource; most have nothing below."""
 
     def _checked(self) -> Self:
         error = getattr(self.record, "error", None)
@@ -115,10 +115,10 @@ class Waitable(Handle[R]):
         return self
 
     def cancel(self) -> Self:
-        """End it; what has ended stays as it is."""
+        """Cancel it; what has ended stays as it is."""
         return self._asked("POST", "/cancel")
 
 
 def _left_s(until: float | None) -> float | None:
-    """Seconds that are left; none where there is no end."""
+    """Compute the seconds that are left; none where there is no deadline."""
     return None if until is None else max(0.0, until - time.monotonic())

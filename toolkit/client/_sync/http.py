@@ -1,5 +1,5 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
-"""Requests to `/v1`: sent, asked again where that is safe, and answered by data or an error."""
+"""HTTP of the client: requests to `/v1` are sent, and repeated where that is safe."""
 
 import time
 from collections.abc import Mapping
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from toolkit.contract.events import Event
 
 R = TypeVar("R", bound="BaseModel")
-ANSWER_S = 30.0  # for an answer to come, once the service has one
+ANSWER_S = 30.0  # for a response to arrive, once the service has it
 
 
 class Http:
-    """The one place where the client meets the wire."""
+    """The HTTP client below the client: the one place that sends requests."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Http:
         )
 
     def cache_for(self, target: str) -> bool | None:
-        """Whether results are used again; agents plan anew each time, so they have no say in it."""
+        """Return whether results are used again; agents plan anew each time, so have no say."""
         return self.cache if target == "capability" else None
 
     @property
@@ -102,7 +102,7 @@ class Http:
             time.sleep(delay_s)
 
     def _wait_s(self, most: float | None) -> float | None:
-        """How long a service that is away is waited for; none for an engine in this process."""
+        """Return how long a service that is away is waited for; none for an engine here."""
         if getattr(self._transport, "lossless", False):
             return None
         return self.max_wait_s if most is None else min(most, self.max_wait_s)
@@ -129,7 +129,7 @@ class Http:
     def events(
         self, path: str, after: int, wait_s: int, max_wait_s: float | None = None
     ) -> "list[Event]":
-        """The events of a resource numbered above `after`, held up to `wait_s` s for the first."""
+        """Read a resource's events above `after`, held up to `wait_s` seconds for the first."""
         from toolkit.contract.events import Event
 
         params = {"after": after, "wait": wait_s}
@@ -140,5 +140,5 @@ class Http:
         return found
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._client.close()

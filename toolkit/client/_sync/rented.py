@@ -1,5 +1,5 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
-"""What is kept at a GPU cloud and billed there until it is deleted."""
+"""Infrastructure: resources at a GPU cloud, billed there until they are deleted."""
 
 from datetime import datetime
 from typing import Any, TypeVar
@@ -14,7 +14,7 @@ S = TypeVar("S", bound=Infrastructure)
 
 
 class Hosted(Handle[S]):
-    """What is kept at a GPU cloud."""
+    """A resource at a GPU cloud."""
 
     @property
     def status(self) -> str:
@@ -23,7 +23,7 @@ class Hosted(Handle[S]):
 
     @property
     def error(self) -> ErrorInfo | None:
-        """What went wrong, if anything did."""
+        """The error, if there was any."""
         return self.record.error
 
     @property
@@ -44,7 +44,7 @@ class Hosted(Handle[S]):
 
 class Rented(Area[H]):
     def delete(self, id: str) -> H:  # noqa: A002
-        """Have its vendor destroy it; nothing is billed for it from then on.
+        """Delete one at its vendor; nothing is billed for it from then on.
 
         Raises:
             RequestError: `NOT_FOUND`; `CONFLICT` when it is in use, or the vendor did not do it.

@@ -1,2 +1,2 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
-"""The `/v1` areas of the client, a module each: its handle, and what the area itself can do."""
+"""The `/v1` resources of the client, a module each: its handle, and its methods."""

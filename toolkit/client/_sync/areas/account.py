@@ -21,17 +21,17 @@ class Accounts:
         return self._http.data(AccountCreated, "POST", "/account", json={"email": email})
 
     def get(self) -> CallerAccount:
-        """The caller's account, and what is known of the key that is used."""
+        """Read the caller's account, and what is known of the key that is used."""
         return self._http.data(CallerAccount, "GET", "/account")
 
     def keys(self, limit: int = 50, cursor: str | None = None) -> Collection[Shown[ApiKey]]:
-        """A page of the account's keys, newest first: never the keys themselves."""
+        """Read a page of the account's keys, newest first: never the keys themselves."""
         params = _wire.page(limit, cursor)
         keys, following = self._http.page(ApiKey, "/account/keys", params)
         return Collection([Shown(key, "Key") for key in keys], "keys", following)
 
     def key(self, id: str) -> ApiKey:  # noqa: A002
-        """What is known of a key: never the key itself."""
+        """Read what is known of a key: never the key itself."""
         return self._http.data(ApiKey, "GET", f"/account/keys/{id}")
 
     def create_key(
@@ -41,7 +41,7 @@ class Accounts:
         scopes: Sequence[str] | None = None,
         max_cost_usd_per_day: float | None = None,
     ) -> KeyCreated:
-        """Make another key; it is shown this once.
+        """Create another key; it is shown this once.
 
         Args:
             name: what it is for.
@@ -56,7 +56,7 @@ class Accounts:
         return self._http.data(KeyCreated, "POST", "/account/keys", json=body)
 
     def rotate_key(self, id: str, *, overlap_s: int | None = None) -> KeyCreated:  # noqa: A002
-        """Make a key in the place of another; it is shown this once.
+        """Replace a key by a new one, which is shown this once.
 
         Args:
             id: of the old one.

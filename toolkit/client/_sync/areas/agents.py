@@ -22,7 +22,7 @@ class Agent(Handle[agents.Agent]):
 
     @property
     def parameters(self) -> list[str]:
-        """What a run has to be given, each a text."""
+        """The parameters that a run has to be given, each a text."""
         return self.record.parameters
 
     @property
@@ -98,5 +98,5 @@ class Agents(Area[Agent]):
         return self._posted(body)
 
     def delete(self, id: str) -> Agent:  # noqa: A002
-        """Take one back; its runs stay."""
+        """Delete one; its runs stay."""
         return self._asked("DELETE", id)

@@ -16,7 +16,7 @@ SHOWN_BYTES = 4 * 1024 * 1024
 
 
 class Artifact(Handle[artifacts.Artifact]):
-    """An artifact; what is small enough is kept once read, and shows itself."""
+    """An artifact; a small one keeps its bytes once they are read, and shows itself."""
 
     kind, area, model = "Artifact", "artifacts", artifacts.Artifact
     _kept: bytes | None = None
@@ -48,11 +48,11 @@ class Artifact(Handle[artifacts.Artifact]):
 
     @property
     def metadata(self) -> JsonObject:
-        """What is known of it."""
+        """The metadata that is known of it."""
         return self.record.metadata
 
     def content(self) -> bytes:
-        """Its bytes."""
+        """Read its bytes."""
         if self._kept is not None:
             return self._kept
         data = (self._http.send("GET", f"{self.path}/content")).content
@@ -61,7 +61,7 @@ class Artifact(Handle[artifacts.Artifact]):
         return data
 
     def lineage(self) -> LineageView:
-        """The jobs and artifacts it came from."""
+        """Read the jobs and artifacts it came from."""
         return LineageView(self._http.data(artifacts.Lineage, "GET", f"{self.path}/lineage"))
 
     def delete(self) -> Self:
@@ -71,7 +71,7 @@ class Artifact(Handle[artifacts.Artifact]):
         return self
 
     def text(self) -> str:
-        """Its bytes as text."""
+        """Read its bytes as text."""
         return (self.content()).decode("utf-8")
 
     def save(self, path: str | Path) -> Path:
@@ -111,7 +111,7 @@ class Artifacts(Area[Artifact]):
         return artifact
 
     def content(self, id: str) -> bytes:  # noqa: A002
-        """The bytes of one.
+        """Read the bytes of one.
 
         Raises:
             RequestError: `NOT_FOUND`.
@@ -122,16 +122,16 @@ class Artifacts(Area[Artifact]):
         """Delete one with its bytes.
 
         Raises:
-            RequestError: `CONFLICT` while the work that it is part of goes on.
+            RequestError: `CONFLICT` while the work that it is part of is under way.
         """
         return self._asked("DELETE", id)
 
     def lineage(self, id: str) -> LineageView:  # noqa: A002
-        """The jobs and artifacts that one came from."""
+        """Read the jobs and artifacts that one came from."""
         return LineageView(self._http.data(artifacts.Lineage, "GET", f"/artifacts/{id}/lineage"))
 
     def upload(self, source: bytes | str | Path, *, filename: str = "upload") -> Artifact:
-        """Keep a file, such as reference audio; its type is told from its bytes.
+        """Upload a file, such as reference audio; its type is told from its bytes.
 
         What is named by its path is read as it is sent, so its size takes no memory.
         """

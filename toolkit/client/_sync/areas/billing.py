@@ -1,5 +1,5 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
-"""`client.billing`: what vendors bill."""
+"""`client.billing`: the bills of vendors."""
 
 from toolkit.client import _wire
 from toolkit.client._shown import BillingView
@@ -16,12 +16,12 @@ class Billings:
     def get(
         self, month: str | None = None, *, by_key: bool = False, by_account: bool = False
     ) -> BillingView:
-        """What each vendor bills for a month, as this service saw it.
+        """Read what each vendor bills for a month, as this service saw it.
 
         Args:
             month: such as `2026-11`; the present one by default.
-            by_key: tell apart what was asked for with each key.
-            by_account: tell apart whose work was done by the caller's own connections.
+            by_key: a line for each key that asked for work.
+            by_account: a line for each account whose work used the caller's own connections.
         """
         by = "key" if by_key else "account" if by_account else None
         params = _wire.without_none(month=month, group_by=by)

@@ -1,5 +1,5 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
-"""`client.capabilities`: what can be asked for."""
+"""`client.capabilities`: the capabilities that can be asked for."""
 
 from toolkit.client._collections import Collection
 from toolkit.client._sync.area import Area
@@ -69,6 +69,6 @@ class Capabilities(Area[Capability]):
         limit: int = 50,  # noqa: ARG002 - there is one page of them
         cursor: str | None = None,  # noqa: ARG002
     ) -> Collection[Capability]:
-        """Every capability, in registry order and in one page."""
+        """List every capability, in registry order and in one page."""
         records, _ = self._http.page(capabilities.Capability, "/capabilities")
         return Collection([self._made(record) for record in records], "capabilities")

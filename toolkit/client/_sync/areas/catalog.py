@@ -1,5 +1,5 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
-"""`client.catalog`: what can be rented, and what models cost."""
+"""`client.catalog`: GPUs that can be rented, and vendors' models, with list prices."""
 
 from toolkit.client._collections import Collection
 from toolkit.client._shown import Shown
@@ -8,13 +8,13 @@ from toolkit.contract.catalog import CatalogModel, Gpu
 
 
 class Catalog:
-    """`client.catalog`: what can be rented, and vendors' models, with list prices."""
+    """`client.catalog`: GPUs that can be rented, and vendors' models, with list prices."""
 
     def __init__(self, http: Http) -> None:
         self._http = http
 
     def gpus(self) -> Collection[Shown[Gpu]]:
-        """The GPUs of the cloud that is connected, by the id that a compute's `gpu_type` takes.
+        """List the GPUs of the connected cloud, by the id that a compute's `gpu_type` takes.
 
         Raises:
             RequestError: `CREDENTIALS_MISSING`.
@@ -23,6 +23,6 @@ class Catalog:
         return Collection([Shown(gpu, "GPU") for gpu in found], "GPUs")
 
     def models(self) -> Collection[Shown[CatalogModel]]:
-        """Every vendor's models with their list prices."""
+        """List every vendor's models with their list prices."""
         found, _ = self._http.page(CatalogModel, "/catalog/models")
         return Collection([Shown(model, "Model") for model in found], "models")

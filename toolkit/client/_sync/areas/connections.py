@@ -36,12 +36,12 @@ class Connection(Handle[connections.Connection]):
 
     @property
     def shared(self) -> bool:
-        """Whether it is another account's, which shares it with this one."""
+        """True if it is another account's, which shares it with this one."""
         return self.record.shared
 
     @property
     def warning(self) -> str | None:
-        """What a free test found wrong as it was made; none if nothing, or if it was read."""
+        """The fault that a free test found as it was made; none if none, or if it was read."""
         return None if self.record.warning is None else self.record.warning.message
 
 
@@ -60,7 +60,7 @@ class Connections(Area[Connection]):
     ) -> Connection:
         """Register a pointer to a secret: the *name* of a variable, never its value.
 
-        The service tests it for free; the answer's `warning` tells what it found wrong.
+        The service tests it for free; `warning` has the fault that it found.
 
         Args:
             provider: a vendor's id, such as `openai`.
@@ -100,7 +100,7 @@ class Connections(Area[Connection]):
     def unshare(self, id: str, account: str | None = None) -> Connection:  # noqa: A002
         """Share a connection no longer: with one account, or with nobody.
 
-        Work under way that has not called its vendor yet goes another way, or fails.
+        Work under way that has not called its vendor yet uses another connection, or fails.
 
         Args:
             id: of the connection.
@@ -115,10 +115,10 @@ class Connections(Area[Connection]):
         return self._made(record)
 
     def discover(self) -> Collection[Shown[Discovered]]:
-        """Which vendors' conventional variables are set in this process, and which are connected.
+        """Find the vendors' conventional variables set in this process, and those connected.
 
-        Connect those you want by `connect`. A service elsewhere reads its own environment, so what
-        is set here helps only where both are the same process.
+        Connect those you want by `connect`. A service elsewhere reads its own environment, so a
+        variable set here helps only where both are the same process.
         """
         found, _ = self._http.page(Provider, "/providers")
         rows = [_wire.discovered(provider) for provider in found]
@@ -138,7 +138,7 @@ class Connections(Area[Connection]):
         return Collection(made, "connections")
 
     def test(self, id: str) -> ConnectionTestView:  # noqa: A002
-        """Whether the pointer resolves and the vendor takes the key; costs nothing."""
+        """Tell whether the pointer resolves and the vendor takes the key; costs nothing."""
         path = f"/providers/connections/{id}/test"
         return ConnectionTestView(self._http.data(connections.ConnectionTest, "POST", path))
 
@@ -150,10 +150,10 @@ class Connections(Area[Connection]):
         return self._asked("POST", id, "/trust")
 
     def delete(self, id: str) -> Connection:  # noqa: A002
-        """Forget a connection."""
+        """Delete a connection."""
         return self._asked("DELETE", id)
 
 
 def _members(accounts: Literal["all"] | Sequence[str]) -> str | list[str]:
-    """With whom a connection is shared, as the wire has it."""
+    """Return the accounts that a connection is shared with, as the wire has them."""
     return accounts if isinstance(accounts, str) else list(accounts)

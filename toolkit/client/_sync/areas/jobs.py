@@ -51,7 +51,7 @@ class Jobs(Followed[Job]):
             input: the capability's input.
             optimize_for: `cost`, `latency`, `quality` or `balanced`.
             provider: the compute's own, or the `prv_` id of a connection to it; by default the
-                connection that rented it.
+                connection that created it.
             max_cost_usd: refuse, or stop, rather than spend more.
             deadline_s: fail rather than take longer, in seconds.
             cache: use the result of an equal job again, and keep this one's; the client's own

@@ -27,7 +27,7 @@ class Plan(Drawn, Handle[plans.Plan], HasObjective[plans.Plan]):
 
     @property
     def executable(self) -> bool:
-        """Whether it can be run as it stands."""
+        """True if it can be run as it stands."""
         return self.record.executable
 
     @property
@@ -37,7 +37,7 @@ class Plan(Drawn, Handle[plans.Plan], HasObjective[plans.Plan]):
 
     @property
     def rationale(self) -> str:
-        """Why it is as it is, in a few sentences."""
+        """The reasons for it, in a few sentences."""
         return self.record.rationale
 
     def _rows(self) -> list[plans.PlanNode]:

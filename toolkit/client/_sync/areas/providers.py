@@ -14,6 +14,6 @@ class Providers:
         self._http = http
 
     def list(self) -> Collection[Shown[Provider]]:
-        """Every vendor, and whether it is connected."""
+        """List every vendor, and whether it is connected."""
         found, _ = self._http.page(Provider, "/providers")
         return Collection([Shown(provider, "Provider") for provider in found], "providers")

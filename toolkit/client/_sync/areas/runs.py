@@ -49,7 +49,7 @@ class Runs(Followed[Run]):
             version: the version, where it is not in the name.
             target: `agent` for a run of an agent of that name.
             optimize_for: `cost`, `latency`, `quality` or `balanced`.
-            provider: who has to serve it: a provider id, or a connection's `prv_` id.
+            provider: the provider to use: a provider id, or a connection's `prv_` id.
             endpoint_id: a serverless endpoint, for images.
             compute_id: a GPU pod to use instead.
             max_cost_usd: refuse, or stop, rather than spend more.

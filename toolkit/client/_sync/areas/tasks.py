@@ -33,7 +33,7 @@ class Task(Waitable[tasks.Task], HasObjective[tasks.Task]):
 
     @property
     def final_artifact_id(self) -> str:
-        """What the task delivers; empty until its review has passed."""
+        """The artifact that the task delivers; empty until its review has passed."""
         return self.record.final_artifact_id or ""
 
     @property
@@ -83,7 +83,7 @@ class Task(Waitable[tasks.Task], HasObjective[tasks.Task]):
 
     @property
     def error(self) -> ErrorInfo | None:
-        """What went wrong, if anything did."""
+        """The error, if there was any."""
         return self.record.error
 
     @property
@@ -101,7 +101,7 @@ class Task(Waitable[tasks.Task], HasObjective[tasks.Task]):
         return super()._html() + ("" if review is None else review._html())
 
     def _follow(self, event: Event, shown: Progress) -> None:
-        """While it executes, show the workflow's nodes."""
+        """Show the workflow's nodes while the task executes."""
         workflow_id = event.data.get("workflow_id")
         if event.type != "task.executing" or not isinstance(workflow_id, str):
             return
@@ -164,7 +164,7 @@ class Tasks(Followed[Task]):
             constraints: input members that a retry sets on that node.
 
         Raises:
-            RequestError: `CONFLICT` for a task that goes on, or was retried twice.
+            RequestError: `CONFLICT` for a task that is under way, or was retried twice.
         """
         body = _wire.without_none(
             decision=decision,

@@ -1,5 +1,5 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
-"""`client.usage`: what was used."""
+"""`client.usage`: usage summaries."""
 
 from collections.abc import Sequence
 from datetime import date
@@ -23,12 +23,12 @@ class Usage:
         first: date | str | None = None,
         last: date | str | None = None,
     ) -> UsageLines:
-        """What was used, summed up: a line for each that is alike in all it is grouped by.
+        """Sum up what was used: a line for each group that is alike in all it is grouped by.
 
         Args:
             group_by: of `day`, `capability`, `provider`, `connection`, `agent` and `key`. With
-                `account` it is all that was done by the caller's own connections, by whomever.
-            first, last: the days from and up to which, by UTC; the last 30 by default.
+                `account` it is all that was done by the caller's own connections, for anybody.
+            first, last: the first and the last day, by UTC; the last 30 days by default.
 
         Raises:
             RequestError: `INVALID_REQUEST`, as for more than a year.

@@ -47,7 +47,7 @@ class WorkflowRun(Drawn, Waitable[workflows.Workflow]):
 
     @property
     def error(self) -> ErrorInfo | None:
-        """What went wrong first, if anything did."""
+        """The first error, if there was any."""
         return self.record.error
 
     @property
@@ -101,7 +101,7 @@ class WorkflowRun(Drawn, Waitable[workflows.Workflow]):
     def rerun(
         self, from_: str, overrides: Mapping[str, Mapping[str, object]] | None = None
     ) -> Self:
-        """A new workflow that runs one node again and what depends on it, and keeps the rest.
+        """Run one node again and what depends on it, in a new workflow that keeps the rest.
 
         Args:
             from_: the node to run again.
@@ -118,7 +118,7 @@ class WorkflowRun(Drawn, Waitable[workflows.Workflow]):
         return self.record.nodes
 
     def timeline(self) -> TimelineView:
-        """When each node ran, as a Gantt chart that shows itself."""
+        """Return a Gantt chart of when each node ran, which shows itself."""
         return TimelineView(self.record)
 
     def _title(self) -> str:
