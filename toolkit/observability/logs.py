@@ -29,7 +29,7 @@ _STRANGERS = frozenset({_UNKNOWN_KEY, 403, 429})
 
 
 class Logs(Unobserved):
-    """A log with a line at the end of each request and each job."""
+    """An observer that logs a line at the end of each request and each job."""
 
     def __init__(self) -> None:
         self._log = structlog.wrap_logger(

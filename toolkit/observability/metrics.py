@@ -27,7 +27,7 @@ _COMMIT = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 
 
 
 class Metrics(Unobserved):
-    """The counters, histograms and gauges of a server.
+    """An observer that keeps a server's counters, histograms and gauges.
 
     Attributes:
         registry: the registry to serve.

@@ -34,7 +34,7 @@ _TOKENS = ("input_tokens", "output_tokens")
 
 
 class Traces(Unobserved):
-    """An observer that makes a span of each event.
+    """An observer that makes spans.
 
     Whose child a job or a call is goes by ids: the nodes of a workflow share one context, in which
     no span of theirs can be the current one.
@@ -174,7 +174,7 @@ class Traces(Unobserved):
 
 
 def exported(endpoint: str | None) -> Traces:
-    """Create traces that are sent to a collector, by OTLP over HTTP.
+    """Create an observer whose traces are sent to a collector, by OTLP over HTTP.
 
     Args:
         endpoint: the collector's base URL; the standard `OTEL_EXPORTER_OTLP_…` variables, or
