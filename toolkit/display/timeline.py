@@ -34,7 +34,7 @@ class Bar:
 
 
 def bars(workflow: Workflow) -> list[Bar]:
-    """Build the bars of a workflow's nodes in the order in which they started; last what never did."""
+    """Build the bars of a workflow's nodes in the order of their start; last what never did."""
 
     def since(moment: datetime | None) -> float | None:
         return None if moment is None else (moment - workflow.created_at).total_seconds()
@@ -57,7 +57,7 @@ def bars(workflow: Workflow) -> list[Bar]:
 
 
 def _critical(nodes: dict[str, Node]) -> set[str]:
-    """Find the nodes that led to the end: what ended last, what that waited for longest, and so on."""
+    """Find the nodes that led to the end: the last to end, the one it waited for, and so on."""
 
     def ended(node: Node) -> float:
         ran = node.completed_at if node.started_at is not None else None

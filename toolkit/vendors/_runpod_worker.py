@@ -1,4 +1,4 @@
-"""Requests to RunPod's image workers and their answers, wherever they run: serverless or in a pod."""
+"""Requests to RunPod's image workers and their answers, be they serverless or in a pod."""
 
 import httpx
 
