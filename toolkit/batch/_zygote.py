@@ -26,8 +26,8 @@ import traceback
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-# What a kernel imports while it starts. The inline backend of matplotlib is left out: it would find
-# no kernel here, and not look again.
+# The modules that a kernel imports while it starts. The inline backend of matplotlib is left out:
+# it would find no kernel here, and not look again.
 STARTING = (
     "ipykernel.kernelapp",
     "ipykernel.debugger",
@@ -111,7 +111,7 @@ class Zygote:
     def _reap(self) -> None:
         for pid in tuple(self._kernels):
             if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
-                # What it started and left running; until it is reaped, its group is no other's.
+                # Kill what it left running; until it is reaped, its group id is not reused.
                 self._signal(pid, signal.SIGKILL)
                 _, status = os.waitpid(pid, 0)
                 self._kernels.discard(pid)

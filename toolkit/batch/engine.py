@@ -83,7 +83,7 @@ class WarmClient(PapermillNotebookClient):
         self._preload = preload
 
     def create_kernel_manager(self) -> KernelManager:
-        """Create a manager whose kernel comes from the source, or another for other languages."""
+        """Create a manager whose kernel is from the source, or any other if it is not IPython."""
         manager: KernelManager = super().create_kernel_manager()
         if manager.kernel_spec is None or LAUNCHER not in manager.kernel_spec.argv:
             return manager
@@ -158,7 +158,7 @@ class WarmClient(PapermillNotebookClient):
 
 
 class WarmEngine(Engine):
-    """Registered with papermill as `toolkit-warm`."""
+    """The engine that is registered with papermill as `toolkit-warm`."""
 
     @classmethod
     def execute_managed_notebook(
@@ -200,7 +200,7 @@ class WarmEngine(Engine):
 
 @cache
 def shared_source() -> Source:
-    """Return kernels for callers that name the engine and no source, as papermill's own do."""
+    """Return the source for callers that name none: papermill's command line and API."""
     source = open_source(fork=True, spares=1, renew_after=RENEW_AFTER)
     atexit.register(source.close)
     return source

@@ -30,7 +30,7 @@ from toolkit.batch.records import recorded
 from toolkit.batch.table import Outcome, replace
 from toolkit.contract.errors import ErrorCode, RequestError
 
-MARK = "toolkit_batch"  # in a notebook's metadata: whose result it is
+MARK = "toolkit_batch"  # the key in a notebook's metadata that says whose result it is
 LONGEST_SLUG = 60
 _HASH_DIGITS = 10
 _LEAST_S = 0.001  # nbclient reads zero as no limit

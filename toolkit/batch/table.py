@@ -56,7 +56,7 @@ def columns(outcomes: Sequence[Outcome]) -> dict[str, list[Any]]:
 
 
 def to_frame(outcomes: Sequence[Outcome]) -> "pd.DataFrame":
-    """Build a table of a row each. A column with gaps keeps its values (pandas makes 1 a 1.0)."""
+    """Build a table with a row each; columns with gaps keep their values (pandas makes 1 a 1.0)."""
     import pandas as pd
 
     return pd.DataFrame(

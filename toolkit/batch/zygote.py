@@ -92,7 +92,7 @@ class Zygote:
                 env=dict(env),
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
-                # A Ctrl-C is for whoever runs the batch, not for what it runs.
+                # A Ctrl-C is for the process that runs the batch, not for its kernels.
                 start_new_session=True,
             )
         self.forks = 0
@@ -197,7 +197,7 @@ class Forks:
 
     def __init__(self, *, spares: int, renew_after: int) -> None:
         usual = len(tempfile.gettempdir()) < LONGEST_SOCKET
-        # What is made there is ours alone: mkdtemp lets nobody else in.
+        # The folder is private: mkdtemp makes it for this user alone.
         short = None if usual else "/tmp"  # noqa: S108  # nosec B108
         self.folder = tempfile.mkdtemp(prefix="toolkit-", dir=short)
         self._renew_after = renew_after

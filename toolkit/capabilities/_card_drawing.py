@@ -27,7 +27,7 @@ def draw_card(
         VendorFault: `PROVIDER_REJECTED` for a card that cannot be drawn, such as with a picture
             that does not open.
     """
-    # Imported here: whoever only names this function need not have it.
+    # Imported here: a caller that only names this function does not need it.
     from toolkit.capabilities._card import Card, CardError, render_png, render_svg
 
     card = Card(

@@ -23,7 +23,7 @@ CACHE_SIZE = 32  # schemas; a workflow's nodes often share one
 _ONE = ("additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then")
 _LIST = ("allOf", "anyOf", "oneOf", "prefixItems")
 _NAMED = ("dependentSchemas", "properties")
-# Those whose schemas are held against the same value as the schema that they stand in.
+# Those whose schemas are checked against the same value as the schema that contains them.
 _SAME_PLACE = frozenset(
     {"allOf", "anyOf", "dependentSchemas", "else", "if", "not", "oneOf", "then"}
 )
@@ -251,7 +251,7 @@ def _is_anything(_value: object) -> bool:
     return True
 
 
-# What each keyword that asserts something may hold.
+# The check of each assertion keyword's own value.
 _ASSERTIONS: dict[str, Callable[[object], bool]] = {
     "const": _is_anything,
     "dependentRequired": _are_lists_of_names,

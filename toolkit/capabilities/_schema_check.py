@@ -14,10 +14,10 @@ from toolkit.capabilities._schema import JsonObject, bound_schema
 
 MAX_ANSWER = 1_000_000  # characters
 MAX_STEPS = 1_000_000  # one to four seconds of one core
-# What a check may take before it goes to a worker process: rules of the schema × characters.
+# The most work for a check outside a worker process: rules of the schema × characters.
 MAX_INLINE_STEPS = 10_000
 
-# What the keywords of a value's size end with.
+# The ends of the size keywords (`minLength`, `maxItems`, …), by type of the value.
 _SIZED: dict[type, str] = {str: "Length", list: "Items", dict: "Properties"}
 Place: TypeAlias = tuple[str, ...]
 # Where a value breaks which keyword.

@@ -20,7 +20,7 @@ LEAST_FIT = 0.3  # the share of a topic's words that a main article must at leas
 SPARE_HITS = 3  # searched for beyond max_sources, as some will be disambiguation pages
 SYNTHESIS_TOKENS = 600
 ASSUMED_MATERIAL = 6_000  # characters, for an estimate before anything was read
-# Sections that list instead of telling, in the languages whose headings are known here.
+# Headings of sections that are lists of links or notes, in the languages known here.
 _LISTS = frozenset(
     """see also|references|external links|further reading|notes|bibliography|sources|citations|
     gallery|einzelnachweise|weblinks|literatur|siehe auch|notes et références|voir aussi|
@@ -170,7 +170,7 @@ def _main(source: Source, topic: str, hits: list[Hit]) -> Flow[tuple[Page | None
 
 
 def _fit(topic: str, hit: Hit, page: Page) -> float:
-    """Rate how likely an article is on the topic: a search finds something for any words."""
+    """Rate how surely an article is on the topic: a search finds something for any words."""
     opening = f"{_opening(page)} {hit.excerpt}"
     share = _share(topic, opening)
     named = all(word in _folded(topic) for word in _words(page.title))
@@ -231,7 +231,7 @@ def _synthesis(request: TextRequest) -> Flow[tuple[str | None, str]]:
         reply = yield from operate(request)
     except (VendorFault, WorkError) as error:
         if error.code is ErrorCode.REPLAY_MISS:
-            raise  # a replay is whole, or says what it lacks
+            raise  # a replay must be complete, or fail with what it lacks
         return None, f"There is no synthesis: {error.code.name}."
     text = clean(reply.text)
     if reply.finish == "filtered" or not text:

@@ -21,7 +21,7 @@ def tells_a_key(path: str) -> bool:
     return _TELLS_A_KEY.fullmatch(path) is not None
 
 
-# What no part of an address holds: white space, what does not print, and what sets parts off.
+# Characters that no part of an address may hold: white space, unprintable ones, separators.
 _APART = r"\s\x00-\x20\x7f-\xa0\u2000-\u206f\u3000\ufeff@<>(),;:\"\[\]\\"
 _LABEL = rf"[^{_APART}.\-][^{_APART}.]*"
 _EMAIL = rf"^[^{_APART}]+@{_LABEL}(\.{_LABEL})+$"

@@ -4,7 +4,7 @@ from pydantic import Field
 
 from toolkit.contract.base import JsonObject, Record, Timestamp
 
-# What may be stored and served. A closed list: a page that a browser would run is not in it.
+# The media types that may be stored and served; none that a browser would run as a page.
 MEDIA_TYPES: dict[str, str] = {
     "application/json": "json",
     "application/octet-stream": "bin",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-# How much of what a caller sent an answer repeats: enough to find it, and no more than it may be.
+# The most characters of a caller's own text that an answer repeats, and of a whole message.
 MAX_ECHO, MAX_MESSAGE = 300, 1_000
 
 

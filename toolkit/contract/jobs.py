@@ -121,7 +121,7 @@ class Attempt(Record):
     max_tokens: int | None = None
     started_at: Timestamp
     ended_at: Timestamp | None = None
-    # Whether the account's usage tells of it: of what is read from the store, it mostly does.
+    # True once the account's usage includes it; most of those read from the store are counted.
     _counted: bool = PrivateAttr(default=False)
 
     def count(self) -> bool:
@@ -144,7 +144,7 @@ class Job(Record):
             metered, by what was expected, or not at all.
     """
 
-    # A job changes some twenty times; which of its fields were set is nobody's business.
+    # A job changes some twenty times, and nothing needs to know which of its fields were set.
     __setattr__ = object.__setattr__
 
     id: str

@@ -2,8 +2,8 @@
 
 from decimal import ROUND_HALF_EVEN, Decimal
 
-PLACES = 6  # of an amount that is large enough to be told by them
-DIGITS = 3  # of one that is not
+PLACES = 6  # for an amount that is large enough
+DIGITS = 3  # for a smaller amount
 
 
 def format_usd(amount: float | Decimal | None, *, exact: bool = False) -> str:

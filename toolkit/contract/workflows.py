@@ -9,7 +9,7 @@ from toolkit.contract.jobs import Options
 
 WorkflowStatus = Literal["queued", "running", "completed", "failed", "cancelled"]
 NodeStatus = Literal["pending", "queued", "running", "completed", "failed", "cancelled"]
-# Whatever real pipelines call their steps, but for what would command a terminal or end a line.
+# Any name that real pipelines give their steps, without control characters or line ends.
 NodeId = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")]
 
 

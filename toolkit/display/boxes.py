@@ -10,7 +10,7 @@ from toolkit.display.arrangement import MARGIN, Line, Size, arranged
 from toolkit.display.text import SYMBOLS, money, seconds, short, spending
 
 CAPTION = 22
-# What a stack of nodes is shown as: the first of these that one of them is.
+# The state of a stack of nodes is the first of these that one of its nodes is in.
 LOUDEST = ("failed", "running", "queued", "pending", "cancelled", "completed")
 PLANNED = "planned"  # the state of what was not submitted
 

@@ -83,7 +83,7 @@ def _layers(depends_on: Mapping[str, Sequence[str]]) -> tuple[Layers, list[list[
 
 
 def _depths(upstreams: Sequence[Sequence[int]]) -> list[int]:
-    """Find the longest way to each node, in edges, then move it near its dependents."""
+    """Assign each node its longest distance in edges, then move it near its dependents."""
     below: list[list[int]] = [[] for _ in upstreams]
     for node, ups in enumerate(upstreams):
         for upstream in ups:
@@ -106,7 +106,7 @@ def _depths(upstreams: Sequence[Sequence[int]]) -> list[int]:
 
 
 def _rows(layers: Layers, nodes: int) -> list[float]:
-    """Assign a row to each node and bend: near its neighbours, apart from its layer's others."""
+    """Assign a row to each node and bend: near its neighbours, apart from those of its layer."""
     rows = [0.0] * len(layers.above)
     steps = [_steps(row, nodes) for row in layers.order]
     for row, step in zip(layers.order, steps, strict=True):

@@ -9,7 +9,7 @@ from toolkit.display import html
 from toolkit.display.text import size
 
 MOST_ROWS, MOST_COLUMNS, MOST_TEXT = 20, 12, 4_000
-# JSON nests deeper than Python reads, where somebody means harm.
+# Hostile JSON may be nested deeper than Python can read.
 UNREADABLE = (ValueError, RecursionError)
 
 

@@ -8,7 +8,7 @@ from toolkit.display import schema
 from toolkit.display.text import MISSING, cell, is_empty
 
 DEEPEST = 4  # below that, what is nested stands on one line
-# What a table shows of lists that have more in each row than a line holds.
+# The columns shown of lists that have more in each row than a line holds.
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "candidates": (
         "provider", "model", "score", "estimated_cost_usd", "latency_p50_ms", "kept", "reason",
@@ -78,7 +78,7 @@ def _is_deep(value: Mapping[str, object]) -> bool:
 
 
 def _is_records(value: object) -> TypeGuard[list[Mapping[str, object]]]:
-    """Tell a list of records from other values."""
+    """Tell whether a value is a list of records."""
     return (
         isinstance(value, list) and bool(value) and all(isinstance(row, Mapping) for row in value)
     )

@@ -20,7 +20,7 @@ Schema = Mapping[str, Any]
 
 
 def is_schema(value: Mapping[str, object]) -> bool:
-    """Tell a schema of objects from other objects.
+    """Tell whether an object is a schema of objects.
 
     >>> is_schema({"type": "object", "properties": {"a": {}}}), is_schema({"type": "image"})
     (True, False)

@@ -8,7 +8,7 @@ import hashlib
 import re
 from html import escape
 
-# Fill and stroke of each state; the text says it too, and keeps a contrast above 7.
+# Fill and stroke of each state (which the text names, too); the contrast to text is above 7.
 COLOURS = {
     "planned": ("#f3f1fb", "#6b5fb5"),
     "pending": ("#f5f6f8", "#8a93a3"),

@@ -57,7 +57,7 @@ def bars(workflow: Workflow) -> list[Bar]:
 
 
 def _critical(nodes: dict[str, Node]) -> set[str]:
-    """Find the nodes that led to the end: the last one, what it waited for longest, and so on."""
+    """Find the nodes that led to the end: the last to end, the one it waited for, and so on."""
 
     def ended(node: Node) -> float:
         ran = node.completed_at if node.started_at is not None else None

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from toolkit.plugins.operations import ImageRequest, Operation, SpeechRequest, TextRequest
 
-# What stands around a schema that a vendor writes into the prompt by itself.
+# The tokens around a schema that a vendor writes into the prompt by itself.
 SCHEMA_OVERHEAD = 512
 # A stop token that is counted, and the last step of a server that looks after each few.
 OUTPUT_MARGIN = 16

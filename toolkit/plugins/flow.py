@@ -78,11 +78,11 @@ class RunInThread:
 
 
 Step: TypeAlias = httpx.Request | Pause | Submitted | RunInProcess | RunInThread | Operation[Any]
-# What is sent in depends on the step that was yielded; the helpers below give each its type.
+# The type of the value sent in depends on the step yielded; the helpers below have each one's.
 Flow: TypeAlias = Generator[Step, Any, T]
 
 
-# What a flow says of a request's bill, in the request's extensions (`send`).
+# The request extensions that say how a request is billed (`send`).
 FREE, INSTEAD = "toolkit.free", "toolkit.instead"
 
 

@@ -7,9 +7,9 @@ from typing import ClassVar, Generic, TypeVar
 
 from toolkit.plugins.tokens import expect_tokens
 
-# An answer is rarely as long as it may be: how long, nobody knows before.
+# The usual length of an answer: it is rarely as long as it may be.
 USUAL_ANSWER_TOKENS = 256
-# What stands around a message, at most vendors.
+# The tokens that most vendors put around a message.
 USUAL_OVERHEAD_TOKENS = 12
 
 R = TypeVar("R", bound="Reply")

@@ -32,7 +32,7 @@ _WEIGHTS: tuple[tuple[re.Pattern[str], float], ...] = tuple(
 )
 
 
-# Of a longer text, characters at equal distances tell of what scripts it is.
+# A longer text is sampled at equal distances for the scripts it is in.
 SAMPLE = 8_000
 
 

@@ -43,7 +43,7 @@ def body(operation: TextRequest, model: str, *, schema_in_prompt: bool = False) 
 
 
 def prompt_with_schema(operation: TextRequest) -> str:
-    """Return the prompt with the schema that its answer is to match, for models without a field for it."""
+    """Return the prompt with the schema for its answer, for models that take it no other way."""
     if operation.schema is None:
         return operation.prompt
     schema = json.dumps(operation.schema, ensure_ascii=False)

@@ -17,7 +17,7 @@ from toolkit.plugins import Access, Flow, VendorFault, send
 from toolkit.plugins.json_reader import read_json
 
 Json: TypeAlias = dict[str, Any]
-# Our code for a failure, and whether it is worth a retry where that is not what the code says.
+# The error code of a failure, and whether to retry where that differs from the code's default.
 Verdict: TypeAlias = tuple[ErrorCode, bool | None]
 
 QUOTED = 200
@@ -28,7 +28,7 @@ KEY_REFUSED: Verdict = (ErrorCode.PROVIDER_AUTH_FAILED, False)
 OUT_OF_CREDIT: Verdict = (ErrorCode.PROVIDER_RATE_LIMITED, False)
 REFUSED: Verdict = (ErrorCode.PROVIDER_REJECTED, False)
 
-# What a status means where the vendor's own body says nothing better.
+# The meaning of a status where the vendor's own body has nothing more exact.
 _BY_STATUS: dict[int, Verdict] = {
     401: KEY_REFUSED,
     402: OUT_OF_CREDIT,

@@ -86,7 +86,7 @@ class Form:
         if field == "response_format" and self.json in rungs[:-1]:
             return replace(self, json=rungs[rungs.index(self.json) + 1])
         if field in self.caps:
-            # What is left without a limit is never sent: nobody would know what it may cost.
+            # A request without any limit is never sent: its cost would be unbounded.
             left = tuple(name for name in self.caps if name != field)
             other = () if left else tuple(name for name in CAPS[1:] if name != field)
             return replace(self, caps=left or other) if left or other else None
@@ -207,7 +207,7 @@ def _named_in(words: str, form: Form) -> str:
     caps = [name for name in form.caps if re.search(rf"\b{name}\b", words)]
     if caps:
         return caps[-1]  # refused together, the older name goes
-    # A plain word, which other troubles may be told with: only as the name of a field.
+    # An ordinary word in error messages: it counts only where it is quoted as a field's name.
     return "temperature" if re.search(r"['\"`]temperature['\"`]", words) else ""
 
 

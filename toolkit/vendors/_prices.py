@@ -9,7 +9,7 @@ from typing import Any
 
 from toolkit.plugins import Model, PriceTier
 
-# What of a row says something else than the price of a unit.
+# The keys of a row that are not the price of a unit.
 _ABOUT = frozenset(
     ("above", "as_of", "batch", "default", "ends", "output_limit", "per", "profile_of", "public",
      "quality", "reasons", "source", "successor", "tiers")

@@ -24,7 +24,7 @@ from toolkit.plugins.infrastructure import (
 from toolkit.vendors._http import REFUSED, Answer, Json, bearer, inner, number
 
 DEFAULT_IMAGE = "runpod/worker-sdxl:latest"
-# What a template has that an endpoint can be made of just as well.
+# The fields of a template that an endpoint takes too.
 _OF_TEMPLATES = ("image", "args", "disk", "ports", "env", "registry")
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 S = TypeVar("S", bound=State)
@@ -59,7 +59,7 @@ def _failure(answer: Answer) -> VendorFault:
     more = [one for one in listed if isinstance(one, str)] if isinstance(listed, list) else []
     if isinstance(words, str) and more:
         words = f"{words.rstrip('.')}: {'; '.join(more)}"
-    # 409 is for what cannot be done as things stand: no outage, and the same again is refused.
+    # 409 is a conflict with the present state, not an outage: a retry would be refused, too.
     return answer.failure(words, verdict=REFUSED if answer.status == 409 else None)
 
 

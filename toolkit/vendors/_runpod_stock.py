@@ -24,7 +24,7 @@ from toolkit.vendors._http import Answer, Json, number
 from toolkit.vendors._runpod import DEFAULT_IMAGE, asked, bad, deleted, listed, segment
 
 WORKER_PORT = 8000  # where the vendor's SDK serves work in a container, and the proxy leads to
-# What the default image is started with in a pod: as the SDK spells serving work by HTTP.
+# The command of the default image in a pod: the SDK's options for serving work by HTTP.
 SERVE_WORK = (
     f"python -u /rp_handler.py --rp_serve_api --rp_api_host 0.0.0.0 --rp_api_port {WORKER_PORT}"
 )
@@ -32,7 +32,7 @@ SERVE_WORK = (
 # Where a volume appears in a pod: as on endpoints, so that an image finds it in either.
 MOUNTED_AT = "/runpod-volume"
 
-# What is not in here is new to this file, and on its way as far as anyone can tell.
+# A status that is not in here is unknown to this file, and counts as `creating`.
 _STATUSES: dict[str, PodStatus] = {
     "PROVISIONING": "creating",
     "STARTING": "creating",

@@ -1,4 +1,4 @@
-"""Requests to RunPod's image workers, serverless or in a pod, and their answers."""
+"""Requests to RunPod's image workers and their answers, be they serverless or in a pod."""
 
 import httpx
 

@@ -133,7 +133,7 @@ def _reply(answer: Answer, said: Json, operation: TextRequest) -> TextReply:
 
 
 def _units(usage: Json) -> dict[str, float]:
-    """Return the billed tokens, those of the cache included; none unless both are told."""
+    """Parse the tokens that were billed, cached ones included; none unless both are given."""
     given = [number(usage.get(name)) for name in _INPUT]
     made = number(usage.get("output_tokens"))
     if given[0] is None or made is None:

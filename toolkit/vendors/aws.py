@@ -187,7 +187,7 @@ def _profile(model: str, region: str) -> str:
 
 
 def _place(access: Access, keys: Keys) -> tuple[str, str]:
-    """Return the address to call and its region: the host's, else the secret's, else ours."""
+    """Return the address to call, and its region: the host's, else the secret's, else ours."""
     base = access.base_urls["api"].rstrip("/")
     if base == BASE_URL and keys.region is not None:
         return base.replace(REGION, keys.region), keys.region
@@ -196,7 +196,7 @@ def _place(access: Access, keys: Keys) -> tuple[str, str]:
 
 def _asked(access: Access, keys: Keys, fields: Json) -> Flow[Answer]:
     base, region = _place(access, keys)
-    # `:` stands in many model ids, and is signed and sent as %3A.
+    # Many model ids contain `:`, which is signed and sent as %3A.
     url = f"{base}/model/{in_path(_profile(access.model, region))}/converse"
     content = json.dumps(fields).encode()
     headers = {"content-type": "application/json", "accept": "application/json"}
@@ -268,7 +268,7 @@ def _reply(answer: Answer, said: Json, operation: TextRequest, called: str) -> T
 
 
 def _units(usage: Json) -> dict[str, float]:
-    """Return the billed tokens, those of the cache included; none unless both are told."""
+    """Parse the tokens that were billed, cached ones included; none unless both are given."""
     given, made = number(usage.get("inputTokens")), number(usage.get("outputTokens"))
     if given is None or made is None:
         return {}

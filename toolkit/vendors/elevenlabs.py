@@ -145,7 +145,7 @@ def _headers(access: Access) -> dict[str, str]:
 
 
 def _failure(answer: Answer) -> VendorFault:
-    """Build the error of an answer, whose `detail` may be an object, a list of them, or a text."""
+    """Build the error for an answer whose `detail` is an object, a list of objects, or a text."""
     said = answer.json()
     detail = said.get("detail")
     first = detail[0] if isinstance(detail, list) and detail else detail

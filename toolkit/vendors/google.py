@@ -30,7 +30,7 @@ from toolkit.vendors._http import (
 from toolkit.vendors._prices import models
 
 _FINISH = {"STOP": "stop", "MAX_TOKENS": "length"}
-# What ends an answer for what it says; a reason that is not known yet is no refusal.
+# Finish reasons that mean a refusal; an unknown reason does not.
 _BLOCKED = frozenset(
     ("SAFETY", "RECITATION", "PROHIBITED_CONTENT", "BLOCKLIST", "SPII", "LANGUAGE", "IMAGE_SAFETY")
 )
@@ -145,7 +145,7 @@ def _reply(answer: Answer, said: Json, operation: TextRequest) -> TextReply:
 
 
 def _units(usage: Json) -> dict[str, float]:
-    """Return the tokens that were billed, thoughts included; none unless the prompt's are told."""
+    """Parse the tokens that were billed, thoughts included; none unless the prompt's are given."""
     given, made = number(usage.get("promptTokenCount")), number(usage.get("candidatesTokenCount"))
     thoughts = number(usage.get("thoughtsTokenCount"))
     if given is None or (made is None and thoughts is None):

@@ -70,7 +70,7 @@ def _failure(answer: Answer, said: Json) -> VendorFault:
     words = error.get("message") or said.get("error") or said.get("message") or said.get("detail")
     if "insufficient_quota" in (error.get("code"), error.get("type")):
         return answer.failure(words, verdict=OUT_OF_CREDIT)
-    # What a request is refused with by a server that validates and calls that its own error.
+    # Some servers validate a request and answer 500 where it is the request that is wrong.
     refused = answer.status == 500 and bool(_VALIDATION.search(str(words)))
     return answer.failure(words, verdict=REFUSED if refused else None)
 

@@ -72,14 +72,14 @@ from toolkit.vendors._runpod_stock import (
 from toolkit.vendors._runpod_worker import RESULTS, of_job, picture, seed_of, worker_input
 
 SERVED = "served-by-the-endpoint"
-# The public endpoints that generate text: what the model of each is called on the chat wire.
+# The public endpoints that generate text, with the name of each one's model on the chat wire.
 PUBLIC_TEXT = {"qwen3-32b-awq": "Qwen/Qwen3-32B-AWQ"}
 POLICY = {"executionTimeout": 600_000}  # in milliseconds
 START_S = 300.0  # the most that a worker's start is taken to be billed
 POLL_S = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0)  # then as the last
 PATIENCE_S = 1200.0
-COLD_START_S = 60.0  # what waits longer than a worker takes to start waits for a free GPU
-# What the proxy of a pod answers while nothing in it listens yet: the work was not taken.
+COLD_START_S = 60.0  # a job that waits longer than a worker takes to start waits for a free GPU
+# Statuses of a pod's proxy while nothing in it listens yet: the work was not accepted.
 _NOT_UP = frozenset({404, 502, 503, 521, 522})
 POD_PATIENCE_S = 600.0
 LOST_POLLS = 8  # in a row, before a job counts as out of reach
@@ -268,7 +268,7 @@ def _cost(operation: ImageRequest, access: Access, done: Json) -> Cost:
         ran_ms, waited_ms = number(done.get("executionTime")), number(done.get("delayTime"))
         if ran_ms is None:
             return Cost()
-        # Nobody tells how much of the delay was a worker's start, and how much only waiting.
+        # The vendor does not say how much of the delay was a worker's start, and how much waiting.
         start_s = min((waited_ms or 0.0) / 1000, START_S)
         return Cost({"gpu_seconds": ran_ms / 1000 + start_s})
     said = number(inner(done, "output").get("cost"))

@@ -9,7 +9,7 @@ from toolkit.capabilities._card._scene import Box, CardError, Color
 
 MOST_PIXELS = 40_000_000
 _FORMATS = ("PNG", "JPEG", "WEBP")
-# What Pillow raises on data that is no picture, is cut off or claims to be enormous.
+# The errors that Pillow raises for data that is no picture, is cut off or claims to be enormous.
 _FAULTS = (
     OSError,
     SyntaxError,

@@ -11,7 +11,7 @@ from toolkit.capabilities._card._themes import Inks
 # Distances in pixels on a card of scale 1 (1200 by 630).
 _GAP_BEFORE = {"title": 16.0, "subtitle": 20.0, "body": 26.0, "bullets": 24.0}
 _GAP_FOOTER = 28.0
-# How far bullet text stands in, and where the middle of its marker lies, in ems.
+# The indent of bullet text, and the height of the middle of its marker, in ems.
 _INDENT = 1.05
 _MARKER_RISE = 0.36
 
@@ -80,7 +80,7 @@ class _Setting:
         title = self.fitted.get("title")
         if title is None or role == "title":
             return style
-        # What stands under the title stays clearly smaller than it.
+        # Text below the title stays clearly smaller than it.
         above = self.fitted["subtitle"].size if "subtitle" in self.fitted else title.size * 0.62
         return replace(style, largest=max(style.smallest, min(style.largest, int(above))))
 

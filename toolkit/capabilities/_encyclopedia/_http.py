@@ -67,7 +67,7 @@ class HttpSource:
         return [hit for hit in hits if hit.key]
 
     def page(self, hit: Hit, *, whole: bool) -> Flow[Page | None]:
-        """Read an article, with its sections if `whole`; none if missing or a disambiguation."""
+        """Read an article, with sections if `whole`; none for a missing or disambiguation page."""
         key = quote(hit.key.replace(" ", "_"), safe="")
         found = yield from self._json(f"/api/rest_v1/page/summary/{key}")
         if found is None or found.get("type") == "disambiguation":

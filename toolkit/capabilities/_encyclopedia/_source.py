@@ -58,5 +58,5 @@ class Source(Protocol):
         ...
 
     def page(self, hit: Hit, *, whole: bool) -> Flow[Page | None]:
-        """Read an article, with its sections if `whole`; none if missing or a disambiguation."""
+        """Read an article, with sections if `whole`; none for a missing or disambiguation page."""
         ...

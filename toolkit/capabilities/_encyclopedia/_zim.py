@@ -39,7 +39,7 @@ class ZimSource:
         return [Hit(key, title, certain=certain) for key, title, certain in found]
 
     def page(self, hit: Hit, *, whole: bool) -> Flow[Page | None]:
-        """Read an article, with its sections if `whole`; none if missing or a disambiguation."""
+        """Read an article, with sections if `whole`; none for a missing or disambiguation page."""
         read = yield from run_in_process(read_article, os.path.abspath(self.path), hit.key)
         if read is None:
             return None
