@@ -8,7 +8,7 @@ modules, environment, folder, handlers or builtins dies with it. Both sides spea
     {"signal": [4711, 9]}                                        {"listens": 4711}
                                                                  {"ended": [4711, -9]}
 
-That a kernel listens it tells itself. When the other side hangs up, all kernels are killed.
+A kernel itself announces that it listens. When the other side hangs up, all kernels are killed.
 """
 
 import atexit
@@ -50,7 +50,7 @@ INLINE = "module://matplotlib_inline.backend_inline"
 
 
 class Zygote:
-    """Forks kernels when told to, and tells when one has ended."""
+    """The process that forks kernels on request, and reports when one has ended."""
 
     def __init__(self, channel: socket.socket) -> None:
         self._channel = channel

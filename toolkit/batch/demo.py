@@ -1,4 +1,4 @@
-"""The demo: papermill runs the first scenario notebook in the sandbox and shows what came of it."""
+"""The demo: papermill runs the first scenario notebook in the sandbox and shows its results."""
 
 import json
 import logging

@@ -11,11 +11,11 @@ Connection = dict[str, Any]
 
 
 class NotWarmError(Exception):
-    """This kernel cannot be had warm; start it as any other."""
+    """No warm kernel is available for this request; start one as usual."""
 
 
 class ClosedError(Exception):
-    """The source was closed: whoever waits for a kernel is to give up."""
+    """The source was closed: callers that wait for a kernel have to give up."""
 
 
 class Kernel(Protocol):
@@ -44,7 +44,7 @@ class Kernel(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A kernel that somebody wants now.
+    """A request for a kernel.
 
     Attributes:
         command: what would start it cold.
@@ -80,7 +80,7 @@ class Source(Protocol):
     folder: str
 
     def start(self, wanted: Wanted) -> tuple[Kernel, Connection]:
-        """Return a kernel that nobody used before, and where it listens.
+        """Return a kernel that was never used, and where it listens.
 
         Raises:
             NotWarmError: if it can only be had cold.

@@ -11,11 +11,11 @@ LINE_EVERY_S = 5.0
 
 
 class BatchProgress:
-    """Tells on standard error what is done, what failed, and how long the rest will take.
+    """Shows on standard error what is done, what failed, and how long the rest will take.
 
     Args:
         total: how many notebooks there are to run.
-        shown: whether anything is told at all.
+        shown: whether to show anything at all.
         stream: where to; by default standard error.
     """
 
@@ -43,7 +43,7 @@ class BatchProgress:
             self._stream.flush()
 
     def add(self, outcome: Outcome) -> None:
-        """Count one that has ended; a failure is told at once."""
+        """Count one that has ended; a failure is shown at once."""
         self._done += 1
         self._failed += outcome.status == "failed"
         if not self._shown:

@@ -39,7 +39,7 @@ def run(
     renew_after: int = engine.RENEW_AFTER,
     progress: bool = True,
 ) -> "pd.DataFrame":
-    """Run a notebook once for each row of a grid, and make one table of what came of it.
+    """Run a notebook once for each row of a grid, and make one table of the results.
 
     A notebook that fails is kept with its error, and the others go on. Each runs in a kernel that
     ran nothing before. Ctrl-C stops all that runs, writes the table of what is done, and is raised.
@@ -135,7 +135,7 @@ def run_all(batch: Batch, grid: Grid, *, progress: bool = True) -> list[Outcome]
 def _run_left(
     batch: Batch, template: Template, jobs: Sequence[Job], add: Callable[[Job, Outcome], None]
 ) -> None:
-    """Run what is left and tell of each as it ends; when it is stopped, kill what runs."""
+    """Run the remaining jobs and report each as it ends; when stopped, kill those that run."""
     if not jobs:
         return
     engine.register()

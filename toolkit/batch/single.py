@@ -1,4 +1,4 @@
-"""One notebook of a batch: parameters in, run by papermill, kept whatever comes of it."""
+"""One notebook of a batch: parameterised, run by papermill, and kept even if it fails."""
 
 import copy
 import hashlib
@@ -38,7 +38,7 @@ _LEAST_S = 0.001  # nbclient reads zero as no limit
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One row of the grid with the name its notebook gets, and what tells it from any other."""
+    """One row of the grid, with the name of its notebook and its fingerprint."""
 
     parameters: Parameters
     name: str
@@ -138,7 +138,7 @@ def execute(
 def _run(
     notebook: Any, source: Source, preload: tuple[str, ...], kernel: str, timeout: float | None
 ) -> str | None:
-    """Run its cells; what went wrong, in one line."""
+    """Run the cells of a notebook; return its error in one line, if it failed."""
     try:
         papermill_engines.execute_notebook_with_engine(
             engine.NAME,

@@ -1,4 +1,4 @@
-"""Kernels made ahead of need, each for one notebook: forked, or where that cannot be, started."""
+"""A pool of kernels that are made ahead of need, each for one notebook: forked or started."""
 
 import json
 import queue
@@ -33,7 +33,7 @@ class Spare:
 
     Attributes:
         kernel: its process.
-        connection: waits until it listens, and says where.
+        connection: waits until it listens, and returns its address.
     """
 
     kernel: Kernel
@@ -110,7 +110,7 @@ def cold(wanted: Wanted, path: Path) -> Spare:
 
 
 def write_connection(path: Path, where: Connection) -> Connection:
-    """Write a connection file with a key of its own, for nobody else to read."""
+    """Write a connection file with a key of its own, which only this user can read."""
     key = secrets.token_hex(16)
     info = {**where, "signature_scheme": "hmac-sha256", "key": key}
     path.touch(0o600)

@@ -26,7 +26,7 @@ _OWN = ("JPY_", "PYDEVD_")  # variables that differ by kernel, which imports do 
 
 
 class ForkedKernel:
-    """A child of a zygote, seen from here."""
+    """A kernel that a zygote forked, as its parent process sees it."""
 
     stdin: IO[bytes] | None = None
     stdout: IO[bytes] | None = None
@@ -79,7 +79,7 @@ class ForkedKernel:
 
 
 class Zygote:
-    """The process on the other side of `toolkit.batch._zygote`, and its kernels."""
+    """The parent's side of a `toolkit.batch._zygote` process, and its kernels."""
 
     def __init__(
         self, interpreter: tuple[str, ...], env: Mapping[str, str], preload: tuple[str, ...]
@@ -190,7 +190,7 @@ class Zygote:
 
 
 class Forks:
-    """Zygotes by what they have imported; one that has died or forked often is replaced.
+    """A source of kernels from zygotes, by imports; one that died or forked often is replaced.
 
     One kernel is always forked ahead, so that it gets ready while a notebook runs.
     """

@@ -92,7 +92,7 @@ def _read(text: str) -> BoundedSchema:
 
 
 class _Reader:
-    """Writes out the references of one schema, counting what comes of it."""
+    """Expands the references of one schema, and counts the parts and rules of the result."""
 
     def __init__(self, root: JsonObject) -> None:
         self._root = root

@@ -85,7 +85,7 @@ class ResearchOutput(Record):
 
 @dataclass(frozen=True, slots=True)
 class _Findings:
-    """The main article and what is told of all that were read."""
+    """The main article, and the facts from all that were read."""
 
     main: Page
     sections: tuple[ResearchSection, ...]

@@ -7,11 +7,11 @@ DIGITS = 3  # for a smaller amount
 
 
 def format_usd(amount: float | Decimal | None, *, exact: bool = False) -> str:
-    """Write US dollars without an exponent; an unknown price is said to be unknown, never 0.
+    """Write US dollars without an exponent; an unknown price is written `unknown`, never 0.
 
     Args:
         amount: what to write; none where it is not known.
-        exact: write every digit, as where two amounts are told to differ.
+        exact: write every digit, as where two amounts are compared.
 
     >>> format_usd(None), format_usd(0), format_usd(0.5), format_usd(0.00123)
     ('unknown', '$0', '$0.5', '$0.00123')

@@ -28,8 +28,8 @@ class Box:
 
     Attributes:
         lines: what it says, the name first.
-        told: all that is known of it, for who points at it.
-        members: the nodes it stands for; more than one in a stack.
+        told: all that is known of it, for the tooltip.
+        members: the nodes it represents; more than one in a stack.
     """
 
     id: str
@@ -136,7 +136,7 @@ def _measures(node: Node) -> list[str]:
 
 
 def _stacks(nodes: Sequence[Node]) -> dict[str, list[Node]]:
-    """Stack siblings that only their name tells apart, if there are too many nodes to draw each.
+    """Stack siblings that differ in their name alone, if there are too many nodes to draw each.
 
     What has failed stays alone, to be seen.
     """

@@ -95,7 +95,7 @@ def _table(title: str, name: str, records: list[Mapping[str, object]]) -> Sectio
 
 
 def _row(record: Mapping[str, object]) -> dict[str, object]:
-    """Lay out a record as a row: whoever was not excluded was kept."""
+    """Lay out a record as a row: a candidate that was not excluded was kept."""
     row = dict(record)
     if "excluded" in row:
         row["kept"] = not row.pop("excluded")

@@ -1,4 +1,4 @@
-"""Progress while somebody waits: a display in a notebook, lines in a terminal."""
+"""Progress of awaited work: a display in a notebook, lines in a terminal."""
 
 import sys
 from collections.abc import Callable

@@ -35,7 +35,7 @@ MISSING = "missing"  # the field of what a plan or task lacks
 
 
 def money(amount: float | None) -> str:
-    """Write US dollars; an unknown price is said to be unknown, never 0.
+    """Write US dollars; an unknown price is written `unknown`, never 0.
 
     >>> money(None), money(0), money(0.00123), money(1e-07)
     ('unknown', '$0', '$0.00123', '$0.0000001')

@@ -66,7 +66,7 @@ def state_ink(state: str) -> str:
 def escape_xml(text: str) -> str:
     """Escape a text for an SVG: it is no markup there, and no place for a picture's own id.
 
-    XML has no way to write some characters at all; they become the one that stands for them.
+    Characters that XML cannot express become U+FFFD, the replacement character.
 
     >>> escape_xml("<b>$id\\x1b")
     '&lt;b&gt;&#36;id\ufffd'

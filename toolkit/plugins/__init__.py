@@ -2,9 +2,9 @@
 
 A capability is one generator: it yields *steps* (an operation such as `TextRequest` for a vendor
 that the router picks, an `httpx.Request`, a `RunInProcess` for this machine's CPU) and receives
-what came of each. A vendor is a set of such generators, one for each kind of operation it can carry
-out. Neither opens a socket, sleeps or starts a thread or a process: the engine's one driver does,
-so a flow is tested without any of them.
+the result of each. A vendor is a set of such generators, one for each kind of operation it offers.
+Neither opens a socket, sleeps or starts a thread or a process: the engine's one driver does, so a
+flow is tested without any of them.
 """
 
 from toolkit.plugins.bounds import Bound, CharacterBound, ExactBound, PixelBound, TokenBound

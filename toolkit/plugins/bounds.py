@@ -39,7 +39,7 @@ class Bound(Protocol):
         """The source that it rests on."""
 
     def units(self, operation: Any, model: Limits, /) -> Mapping[str, float] | None:
-        """Return the units, by name; none where nobody can say."""
+        """Return the units, by name; none where they are unknown."""
 
     def cap_holds(self, model: Limits, /) -> bool:
         """Tell whether the operation's own cap on the answer bounds what is billed for it."""

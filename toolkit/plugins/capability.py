@@ -99,11 +99,11 @@ class Capability:
     Attributes:
         id: such as `image.generate`; `version` is a string such as `1`.
         input_model, output_model: pydantic models; their JSON schemas are served.
-        flow: the generator that carries it out.
-        operation: the kind of vendor work it needs; vendors that offer it are its backends.
+        flow: the generator that performs it.
+        operation: the kind of vendor work it needs; vendors that offer it can serve it.
         operation_required: whether it fails without a connection, or only does less.
         default_provider: the connection id that is used when the caller has no preference.
-        takes: which fields upstream artifacts can fill.
+        takes: the fields that upstream artifacts can fill.
         yields: the media type of its artifact.
         estimate: the operation an input leads to, for the price before the call.
         keywords: words in an objective that ask for this capability (for the planner).

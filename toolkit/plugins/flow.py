@@ -1,4 +1,4 @@
-"""Sans-IO flows: generators that yield steps and receive what came of them."""
+"""Sans-IO flows: generators that yield steps and receive their results."""
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
@@ -56,7 +56,7 @@ class RunInProcess:
         object.__setattr__(self, "name", name_of(self.function))
 
     def run(self) -> object:
-        """Do the work here and now, as a test does; what cannot travel is refused all the same.
+        """Do the work in this process, as a test does; values that are not plain are refused, too.
 
         Raises:
             NotPlainError: an argument or the result is not plain.
@@ -73,7 +73,7 @@ class RunInThread:
     args: tuple[object, ...] = ()
 
     def run(self) -> object:
-        """Do the work here and now."""
+        """Do the work in this thread."""
         return self.function(*self.args)
 
 
@@ -97,7 +97,7 @@ def send(
     Args:
         request: what to send.
         free: whether it bills nothing, such as an upload or a listing.
-        instead: whether it stands for an earlier one that was refused, however that was said.
+        instead: whether it replaces an earlier one that was refused, with whatever status.
 
     >>> flow = send(httpx.Request("GET", "https://vendor.example/"))
     >>> next(flow).method
@@ -137,5 +137,5 @@ def run_in_thread(function: Callable[[Unpack[Args]], T], *args: *Args) -> Flow[T
 
 
 def operate(operation: Operation[R]) -> Flow[R]:
-    """Have a routed vendor carry out `operation` (only inside a capability's flow)."""
+    """Have a routed vendor perform `operation` (only inside a capability's flow)."""
     return cast("R", (yield operation))

@@ -74,11 +74,11 @@ class TextRequest(Operation[TextReply]):
         prompt: what the user says.
         system: instructions that stand above it.
         max_tokens: the most it may answer with.
-        cap_may_fall: whether `max_tokens` is nobody's wish, so that less may be allowed where a
+        cap_may_fall: whether `max_tokens` is only a default, so that less may be allowed where a
             budget would not cover as much.
         temperature: only sent where given, as some models refuse any.
         schema: JSON schema that the answer must match, as JSON text.
-        measured: what of it was measured, by name: routing asks again for each candidate.
+        measured: a cache of its measures, by name: routing asks again for each candidate.
     """
 
     kind = "text"

@@ -25,7 +25,7 @@ def price(model: Model, units: Mapping[str, float]) -> Decimal | None:
 
 
 def bound_usd(vendor: Vendor, model: Model | None, operation: Operation[Any]) -> Decimal | None:
-    """Calculate the most US dollars that one request can come to; none if nobody can say.
+    """Calculate the most US dollars that one request can come to; none if that is unknown.
 
     The dearest tier that the input may reach counts, and no discount does.
     """

@@ -30,10 +30,10 @@ class Model:
         prices: US dollars per one unit, by unit; a unit that is missing has an unknown price.
         tiers: what longer inputs cost instead, the shortest first.
         batch: the share of these prices that the vendor's batch API takes; none without one.
-        default: whether it is asked for when nobody named one.
+        default: whether it is used when a request names none.
         quality: its tier: 1 economy, 2 standard, 3 premium.
         output_limit: the most tokens that it can answer with, by its vendor; none if unknown.
-        reasons: whether it may spend output tokens on reasoning that nobody asked for.
+        reasons: whether it may spend output tokens on reasoning that was not asked for.
         ends: the day on which its vendor shuts it down, where that is announced.
         successor: the model that its vendor names instead.
         as_of: the day on which the prices were read, such as `2026-11-20`.
@@ -139,13 +139,13 @@ class Vendor:
         label: the specification's label, `V4`; none for third parties.
         variable: the conventional environment variable of its key.
         base_urls: default hosts by name; settings may change each.
-        operations: the flow that carries out each kind of operation.
+        operations: the flow that performs each kind of operation.
         models: what it offers, with list prices.
         bounds: the most units that an operation can be billed, by kind of operation; without one
             its models cannot be used under a budget.
-        on_endpoint: the kinds of operation that it carries out at an endpoint of the caller's,
+        on_endpoint: the kinds of operation that it performs at an endpoint of the caller's,
             which they need `provider` and `endpoint_id` for; its public models apart.
-        in_pod: the kinds of operation that it can also carry out in a pod of the caller's.
+        in_pod: the kinds of operation that it can also perform in a pod of the caller's.
         endpoint_time: the most seconds of a worker that one operation at an endpoint of the
             caller's is billed; without it, none can be used under a budget.
         telemetry_name: what OpenTelemetry calls it, where that is not its id.

@@ -103,7 +103,7 @@ class Answer:
         """Build the error for an answer that says it failed.
 
         Args:
-            said: the vendor's words; quoted unless it is the key that it speaks of.
+            said: the vendor's message; quoted unless it is about the key.
             verdict: what its own code means; the HTTP status decides where there is none.
             number: its own code; the HTTP status where there is none.
             request_id: its id of the call, where the body has it.
@@ -177,7 +177,7 @@ def _seconds(given: str) -> float | None:
 def quoted(said: object, access: Access) -> str:
     """Return at most `QUOTED` printable characters of a vendor's text, without the key.
 
-    The vendor's ids of the endpoint and the pod are taken out, too: they are nobody's to see.
+    The vendor's ids of the endpoint and the pod are removed, too: they are not for callers.
     """
     line = "".join(c if c.isprintable() else " " for c in said) if isinstance(said, str) else ""
     secret = access.secret

@@ -1,4 +1,4 @@
-"""Asking a chat server in the fullest form it takes: what it refuses by name is said otherwise."""
+"""Requests to a chat server in the fullest form it takes: a refused field takes another form."""
 
 import hashlib
 import json
@@ -95,7 +95,7 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A field that a server refused, and what to remember of it."""
+    """A field that a server refused, and the note to remember it by."""
 
     field: str
     memory: str
@@ -115,7 +115,7 @@ def negotiate(
         asked: sends a body.
 
     Returns:
-        the first answer that refuses nothing which could be said otherwise.
+        the first answer that refuses nothing which has another form.
     """
     rungs = _rungs(operation, access)
     form = _remembered(operation, access, rungs)
@@ -180,7 +180,7 @@ def _replayed(
 
 
 def _refusal(answer: Answer, form: Form) -> Refusal | None:
-    """Parse what a failing answer refuses, of what could be said otherwise."""
+    """Parse which field a failing answer refuses, of those that have another form."""
     if answer.status not in _REFUSING:
         return None
     said, fields = answer.json(), form.fields()

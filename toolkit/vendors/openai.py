@@ -34,7 +34,7 @@ def text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     """Generate text by chat completions.
 
     Newer models refuse some parameters by name, and other servers do not know all of the wire:
-    what is refused is left out, or said in other words.
+    a refused field is left out, or sent in another form.
 
     Raises:
         VendorFault: as the error table of the vendor's documents has it.
