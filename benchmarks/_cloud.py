@@ -57,7 +57,7 @@ def hosts(url: str) -> dict[str, VendorSettings]:
 
 async def connected(engine: Engine, *vendors: str) -> str:
     """The engine's own account, with connections to some vendors."""
-    account, _ = await engine.accounts.local()
+    account, _ = await engine.accounts.open_local_account()
     for vendor in await engine.providers.list(account.id):
         if vendor.id in vendors:
             pointer = ConnectionCreate(

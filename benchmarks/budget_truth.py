@@ -26,7 +26,7 @@ from toolkit.contract.runs import RunCreate
 from toolkit.contract.workflows import NodeCreate, WorkflowCreate
 from toolkit.engine import Engine, Registry
 from toolkit.plugins.bounds import count_bytes
-from toolkit.plugins.tokens import expect_tokens
+from toolkit.plugins.tokens import estimate_tokens
 from toolkit.secrets import MappingResolver
 from toolkit.settings import Settings
 
@@ -220,7 +220,7 @@ def tell_tokens(tokenizers: Mapping[str, Count], texts: Mapping[str, str]) -> bo
     told = most[worst] / (count_bytes(texts[worst]) + 256)
     median = [
         sorted(count(text) for count in tokenizers.values())[len(tokenizers) // 2]
-        / expect_tokens(text)
+        / estimate_tokens(text)
         for name, text in texts.items()
         if name in PROSE
     ]

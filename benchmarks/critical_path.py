@@ -76,7 +76,7 @@ async def main() -> int:
             floors.append(await floor(edges, seconds) / path)
             with tempfile.TemporaryDirectory() as folder:
                 async with opened(Path(folder)) as engine:
-                    account, _ = await engine.accounts.local()
+                    account, _ = await engine.accounts.open_local_account()
                     _, wall = await run(engine, account.id, graph(edges, seconds))
                     ratios.append(wall / path)
         kept &= report(

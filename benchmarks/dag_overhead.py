@@ -90,7 +90,7 @@ async def main() -> int:
             with tempfile.TemporaryDirectory() as folder:
                 least.append(await floor(edges, Path(folder)))
                 async with opened(Path(folder) / "data") as engine:
-                    account, _ = await engine.accounts.local()
+                    account, _ = await engine.accounts.open_local_account()
                     _, seconds = await run(engine, account.id, graph(edges))
                     took.append(seconds)
         per_node = [1000 * seconds / NODES for seconds in took]

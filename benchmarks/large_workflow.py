@@ -49,7 +49,7 @@ async def measure(shape: str, nodes: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         limits = {"max_nodes": nodes, "max_edges": 4 * nodes, "max_values": 50 * nodes}
         async with opened(Path(folder) / "data", **limits) as engine:
-            account, _ = await engine.accounts.local()
+            account, _ = await engine.accounts.open_local_account()
             before = peak_mb()
             _, took = await run(engine, account.id, graph(edges))
             peak = peak_mb()

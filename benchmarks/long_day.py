@@ -73,8 +73,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 import toolkit.store.prune as pruning
-pruning.UNNAMED_S = 1.0  # an hour, when time is not accelerated
-gone = pruning.prune(Path(sys.argv[1]), timedelta(seconds=float(sys.argv[2])))
+pruning.MIN_UNREFERENCED_AGE_S = 1.0  # an hour, when time is not accelerated
+gone = pruning.prune_data_dir(Path(sys.argv[1]), timedelta(seconds=float(sys.argv[2])))
 print(json.dumps(gone.rows))
 """
 # Which vendors are down in which hours.

@@ -110,7 +110,7 @@ async def measure(workflows: int) -> dict[str, float]:
     }
     with tempfile.TemporaryDirectory() as folder:
         async with opened(Path(folder) / "data") as engine:
-            account, _ = await engine.accounts.local()
+            account, _ = await engine.accounts.open_local_account()
             alone, idle = [], []
             for _ in range(ALONE):
                 idle.append(await small_run(engine, account.id))

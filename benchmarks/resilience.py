@@ -20,7 +20,7 @@ from benchmarks._cloud import connected
 from benchmarks._report import report
 from toolkit.contract.runs import RunCreate
 from toolkit.local import open_engine
-from toolkit.sandbox import Call, Fault, Faults
+from toolkit.sandbox import Fault, Faults, VendorCall
 from toolkit.settings import Settings
 
 JOBS, LIMIT, AT_ONCE = 200, 1.5, 8
@@ -39,7 +39,7 @@ def weather(seed: int) -> Faults:
     return faults
 
 
-async def storm(seed: int) -> tuple[int, list[Call]]:
+async def storm(seed: int) -> tuple[int, list[VendorCall]]:
     """Run the jobs; how many were lost, and the log of the calls they made."""
     faults = weather(seed)
     with tempfile.TemporaryDirectory() as folder:
@@ -59,7 +59,7 @@ async def storm(seed: int) -> tuple[int, list[Call]]:
     return JOBS - sum(done), faults.calls
 
 
-def most_at_once(calls: list[Call], vendor: str) -> int:
+def most_at_once(calls: list[VendorCall], vendor: str) -> int:
     """The most calls that a vendor had under way at one moment."""
     edges = [(call.at_s, 1) for call in calls if call.vendor == vendor]
     edges += [(call.at_s + call.took_ms / 1000, -1) for call in calls if call.vendor == vendor]

@@ -39,7 +39,7 @@ from toolkit.contract.runs import RunCreate
 from toolkit.engine import Engine, Registry
 from toolkit.local import open_engine
 from toolkit.settings import Settings
-from toolkit.store.prune import UNNAMED_S, Pruned, prune
+from toolkit.store.prune import MIN_UNREFERENCED_AGE_S, PruneResult, prune_data_dir
 
 JOBS = {"node": 1_000, "llm": 300, "speech": 100}
 WIDTH, AT_ONCE, ROUNDS, TIMED, MOST_AGAIN = 10, 16, 3, 400, 1.1
@@ -127,12 +127,12 @@ def least(folder: Path) -> int:
         return int(inputs.fetchone()[0] or 0) + int(made.fetchone()[0] or 0)
 
 
-def pruned(folder: Path) -> Pruned:
+def pruned(folder: Path) -> PruneResult:
     """Prune all that has ended, as if an hour had passed."""
-    long_ago = time.time() - 2 * UNNAMED_S
+    long_ago = time.time() - 2 * MIN_UNREFERENCED_AGE_S
     for path in (folder / "artifacts").glob("*/*"):
         os.utime(path, (long_ago, long_ago))
-    return prune(folder, timedelta(0))
+    return prune_data_dir(folder, timedelta(0))
 
 
 async def grown(kind: str, count: int, empty: int) -> bool:

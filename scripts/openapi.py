@@ -7,7 +7,7 @@ import json
 import sys
 from pathlib import Path
 
-from toolkit.server.app import document
+from toolkit.server.app import build_openapi
 
 ROOT = Path(__file__).parent.parent
 KEPT = ROOT / "docs" / "openapi.json"
@@ -17,7 +17,7 @@ SERVED = ROOT / "toolkit" / "server" / "openapi.json"
 
 def main() -> int:
     """Write or check the documents."""
-    made = document()
+    made = build_openapi()
     wanted = {
         KEPT: json.dumps(made, indent=1, ensure_ascii=False) + "\n",
         # In lines, so that a change shows; without spaces, as it is sent.

@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from toolkit.contract.workflows import Node, Workflow
-from toolkit.display.boxes import cost_of
-from toolkit.display.svg import workflow_svg
-from toolkit.display.timeline import timeline_svg
+from toolkit.display.boxes import format_workflow_cost
+from toolkit.display.svg import draw_workflow_svg
+from toolkit.display.timeline import draw_timeline_svg
 
 PICTURES = Path(__file__).parent.parent / "docs" / "pictures"
 START = datetime(2026, 11, 20, 8, tzinfo=UTC)
@@ -54,8 +54,8 @@ def main() -> int:
     """Write the pictures, or check them."""
     flow = workflow()
     drawn = {
-        "workflow.svg": workflow_svg(flow.name, flow.nodes, cost=cost_of(flow)),
-        "timeline.svg": timeline_svg(flow),
+        "workflow.svg": draw_workflow_svg(flow.name, flow.nodes, cost=format_workflow_cost(flow)),
+        "timeline.svg": draw_timeline_svg(flow),
     }
     stale = []
     PICTURES.mkdir(exist_ok=True)

@@ -18,18 +18,22 @@ from typer.main import get_command
 
 from toolkit.cli import app as command_line
 from toolkit.cli.errors import EXIT_CODES
-from toolkit.cli.options import Where
+from toolkit.cli.options import TargetOptions
 from toolkit.client import Client, _sync
-from toolkit.contract.errors import ErrorCode, error_for
+from toolkit.contract.errors import ErrorCode, get_error_class
 from toolkit.server import areas, auth
-from toolkit.server.app import document
+from toolkit.server.app import build_openapi
 from toolkit.settings import Settings, Timeouts, VendorSettings
 
 PAGES = Path(__file__).parent.parent / "docs" / "reference"
 MARKER = "<!-- From here on: scripts/reference.py. -->\n"
 SCOPES = {
     get_args(kind)[1].dependency: name
-    for name, kind in (("read", auth.Reader), ("write", auth.Writer), ("admin", auth.Admin))
+    for name, kind in (
+        ("read", auth.ReadCaller),
+        ("write", auth.WriteCaller),
+        ("admin", auth.AdminCaller),
+    )
 }
 
 
@@ -79,7 +83,7 @@ def http() -> Iterator[str]:
     scopes = scopes_of_routes()
     operations = [
         (method, path, operation)
-        for path, described in document()["paths"].items()
+        for path, described in build_openapi()["paths"].items()
         for method, operation in described.items()
     ]
     keyed = [set(o["responses"]) for _, _, o in operations if o.get("security")]
@@ -106,7 +110,8 @@ def errors() -> Iterator[str]:
     for code in ErrorCode:
         status = code.http_status or "on the record of work"
         again = "yes" if code.retryable else "no"
-        yield f"| `{code.name}` | {status} | `{error_for(code).__name__}` | {again} | {code.hint} |"
+        raised = get_error_class(code).__name__
+        yield f"| `{code.name}` | {status} | `{raised}` | {again} | {code.hint} |"
 
 
 def attributes_of(text: str) -> dict[str, str]:
@@ -157,7 +162,7 @@ def type_of(annotation: Any) -> str:
 
 def models() -> Iterator[str]:
     """The models of bodies and answers, in the order of the alphabet."""
-    for name, schema in sorted(document()["components"]["schemas"].items()):
+    for name, schema in sorted(build_openapi()["components"]["schemas"].items()):
         if name.startswith(("Envelope_", "Page")) or "properties" not in schema:
             continue
         whole = inspect.cleandoc(schema.get("description", ""))
@@ -271,7 +276,9 @@ def described(name: str, command: Any) -> Iterator[str]:
         for each, inner in below.items():
             yield from described(f"{name} {each}", inner)
         return
-    shared = {option.name for option in fields(Where)} if command_is_shared(command) else set()
+    shared = (
+        {option.name for option in fields(TargetOptions)} if command_is_shared(command) else set()
+    )
     own = [p for p in command.params if p.name not in shared and p.name != "help"]
     arguments = [spelled(p) for p in own if p.param_type_name == "argument"]
     where = "" if shared else " (*here*)"
@@ -283,10 +290,10 @@ def described(name: str, command: Any) -> Iterator[str]:
 
 def command_is_shared(command: Any) -> bool:
     """Whether a command speaks to a service, with the options that all of those have."""
-    return {option.name for option in fields(Where)} <= {p.name for p in command.params}
+    return {option.name for option in fields(TargetOptions)} <= {p.name for p in command.params}
 
 
-def text(help: str | None) -> str:  # noqa: A002 - as typer has it
+def text(help: str | None) -> str:
     """A help text on one line."""
     return " ".join((help or "").split())
 
@@ -302,7 +309,7 @@ def cli() -> Iterator[str]:
     yield "\n## Where, and how it is shown\n"
     example = root.commands["health"]
     for parameter in example.params:
-        if parameter.name in {option.name for option in fields(Where)}:
+        if parameter.name in {option.name for option in fields(TargetOptions)}:
             yield f"- `{spelled(parameter)}`: {parameter.help}"
     yield "\nCommands marked *here* ask nothing of a service, and have options of their own only.\n"
     yield "## Commands of their own\n"

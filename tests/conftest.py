@@ -148,7 +148,7 @@ class Server:
         port: int = 0,
     ) -> None:
         from toolkit.server import create_app
-        from toolkit.server.lines import PROTOCOL
+        from toolkit.server.lines import HTTP_PROTOCOL
 
         self.thread = EngineThread(settings, registry, faults)
         listener = socket.socket()
@@ -161,7 +161,7 @@ class Server:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         config = uvicorn.Config(
             create_app(self.thread.engine),
-            http=PROTOCOL,
+            http=HTTP_PROTOCOL,
             log_level="warning",
             lifespan="off",
             ws="none",

@@ -36,10 +36,12 @@ class KeptWorker:
         """Whether it can be asked."""
         return not self._is_back and self._worker.is_alive
 
-    def ask(self, module: str, name: str, args: Sequence[object], timeout_s: float) -> Any:
+    def call_function(
+        self, module: str, name: str, args: Sequence[object], timeout_s: float
+    ) -> Any:
         """Have a function called."""
         self._is_busy = True
-        answer = self._worker.ask(module, name, args, timeout_s)
+        answer = self._worker.call_function(module, name, args, timeout_s)
         self._is_busy = False
         return answer
 

@@ -112,14 +112,14 @@ def test_no_secret_comes_out_anywhere(
             connection = client.connections.create(provider, "environment", name)
             tested = client.connections.test(connection.id)
             seen += [repr(connection), repr(tested), str(tested.to_dict())]
-            seen.append(connection._html() + tested._html())
+            seen.append(connection._render_html() + tested._render_html())
             capability, given = ASKED[provider]
             run = client.runs.create(capability, given, provider=provider)
             try:
                 run.wait(progress="lines")
             except ToolkitError as error:
                 seen += traceback.format_exception(error)
-            seen += [repr(run), str(run.refresh().to_dict()), run._html()]
+            seen += [repr(run), str(run.refresh().to_dict()), run._render_html()]
             seen += [event.model_dump_json() for event in run.events()]
             assert run.status == "failed"
         seen.append(client.connections.discover().to_frame().to_string())

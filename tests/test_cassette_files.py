@@ -19,7 +19,7 @@ from tests.test_canaries import TAIL, VARIABLES
 from tests.test_cassettes import cut_off, exchanges
 from tests.vendors.conftest import PNG
 from toolkit import Client, ServiceError, WorkError, Workflow
-from toolkit.cassettes import Cassette, Mode, file
+from toolkit.cassettes import Cassette, CassetteMode, file
 from toolkit.cassettes.matching import RequestKey
 from toolkit.settings import Settings
 
@@ -288,12 +288,12 @@ ODD = [
 def test_every_byte_of_an_answer_comes_back(body: bytes) -> None:
     """Given any body, when it was written and read, then it is the same to the byte."""
     key = RequestKey("POST", "https://a.example/x", body.decode("latin-1"))
-    kept = file.Exchange(key, 200, {"content-type": "text/plain"}, body)
-    assert file.parsed(file.HEAD + "\n" + file.as_yaml(kept), Path("x")) == [kept]
+    kept = file.RecordedExchange(key, 200, {"content-type": "text/plain"}, body)
+    assert file.parse_exchanges(file.FILE_HEADER + "\n" + file.as_yaml(kept), Path("x")) == [kept]
 
 
 @pytest.mark.parametrize("mode", ["record", "auto", "replay"])
-def test_a_directory_is_no_cassette(tmp_path: Path, mode: Mode) -> None:
+def test_a_directory_is_no_cassette(tmp_path: Path, mode: CassetteMode) -> None:
     """Given a directory where the file should be, then the error says so in one line."""
     with pytest.raises(ServiceError, match="is a directory: name a file"):
         Cassette.open(tmp_path, mode)

@@ -15,7 +15,7 @@ from tests.store.disks import small_disk
 from toolkit import Client, RequestError, Workflow
 from toolkit.cli import app
 from toolkit.contract.errors import ErrorCode, ServiceError
-from toolkit.engine.roots import Roots
+from toolkit.engine.roots import LeaseManager
 from toolkit.sandbox import Faults
 from toolkit.settings import Settings
 
@@ -55,7 +55,7 @@ def left(monkeypatch: pytest.MonkeyPatch) -> Callable[[Settings, str], str]:
         with monkeypatch.context() as patch, client:
             if not settings.sandbox and not client.connections.list():
                 client.connections.connect("openai")
-            patch.setattr(Roots, "start", lambda self, lease: None)
+            patch.setattr(LeaseManager, "start", lambda self, lease: None)
             if what == "run":
                 return client.runs.create("llm.generate", ASK).id
             if what == "task":

@@ -102,7 +102,7 @@ def test_the_reading_finds_what_it_looks_for(text: str) -> None:
         "yaml.load(text, Loader=yaml.SafeLoader)",
         "import_module('botocore.auth')",
         "import_module(f'{__name__}.{name}')",
-        "import_module(_HOMES[name])",
+        "import_module(_EXPORTS[name])",
         "import json",
     ],
 )

@@ -22,7 +22,7 @@ from tests.ports import free_port
 from tests.waiting import PATIENCE_S
 from tests.warm import warm_toolkit
 from toolkit.settings import Settings
-from toolkit.store.schema import HEAD, read_revision
+from toolkit.store.schema import HEAD_REVISION, read_revision
 
 PAGE_FILE = ROOT / "docs" / "self-hosting.md"
 PAGE = PAGE_FILE.read_text(encoding="utf-8")
@@ -125,7 +125,7 @@ def test_a_stranger_follows_the_guide(
     ended_well = re.findall("^status +✓ completed", answers, re.M)
     assert len(ended_well) == 2, "the task went through a restart and a restore"
     with closing(sqlite3.connect(tmp_path / "srv" / "toolkit" / "state.db")) as upgraded:
-        assert read_revision(upgraded) == HEAD
+        assert read_revision(upgraded) == HEAD_REVISION
     assert "The account of this key is disabled" in said
     assert "Traceback" not in said + answers
     made = [file.read_text().strip() for file in (tmp_path / "here").glob("*.key")]

@@ -17,8 +17,8 @@ import pytest
 from tests.waiting import Watch
 from toolkit.contract.errors import RequestError
 from toolkit.local import open_engine
-from toolkit.observability import Watching, watching
-from toolkit.server.serve import bind, serve
+from toolkit.observability import ObservabilityOptions, observe_server
+from toolkit.server.serve import bind_socket, serve
 from toolkit.settings import Settings
 
 
@@ -40,7 +40,7 @@ async def test_answers_are_sent_at_once(tmp_path: Path) -> None:
     """
     engine = await open_engine(Settings(data_dir=tmp_path / "data", sandbox=True))
     ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    listener = bind("127.0.0.1", 0)
+    listener = bind_socket("127.0.0.1", 0)
     serving = asyncio.create_task(serve(engine, "127.0.0.1", listener, on_ready=ready.set_result))
     took = []
     async with httpx.AsyncClient(base_url=await ready, trust_env=False) as client:
@@ -109,7 +109,7 @@ def test_traces_without_the_extra_are_refused_in_words(monkeypatch: pytest.Monke
     monkeypatch.setitem(sys.modules, "toolkit.observability.traces", None)
 
     async def watch() -> None:
-        async with watching(Watching(otel_endpoint="http://127.0.0.1:1")):
+        async with observe_server(ObservabilityOptions(otel_endpoint="http://127.0.0.1:1")):
             pass
 
     with pytest.raises(RequestError, match=r"capability-toolkit\[otel\]"):

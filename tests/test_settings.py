@@ -35,16 +35,16 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
 def test_the_nearest_wins(settings: Settings) -> None:
     """Given all three, then code wins over variables, and those over the file."""
     assert (settings.max_edges, settings.max_nodes, settings.timeout_s) == (9, 8, 30.0)
-    assert settings.calls_at_once("openai") == 2
-    assert settings.calls_at_once("minimax") == 3
-    assert settings.calls_at_once("runpod") == settings.max_concurrent_calls
+    assert settings.get_max_concurrent_calls("openai") == 2
+    assert settings.get_max_concurrent_calls("minimax") == 3
+    assert settings.get_max_concurrent_calls("runpod") == settings.max_concurrent_calls
     assert settings.vendors["openai"].models["text"] == {"economy": "small", "premium": "large"}
 
 
 def test_deadlines_are_the_vendors_then_the_capabilitys(settings: Settings) -> None:
     """Given deadlines for a vendor and a capability, then each counts where it is given."""
-    everyones = settings.timeouts_of("minimax", "llm.generate")
+    everyones = settings.resolve_timeouts("minimax", "llm.generate")
     assert (everyones.connect_s, everyones.total_s) == (5.0, 30.0)
-    assert settings.timeouts_of("runpod", "image.generate").total_s == 600.0
-    both = settings.timeouts_of("openai", "image.generate")
+    assert settings.resolve_timeouts("runpod", "image.generate").total_s == 600.0
+    both = settings.resolve_timeouts("openai", "image.generate")
     assert (both.connect_s, both.total_s) == (1.0, 90.0)

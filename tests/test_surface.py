@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from scripts import reference
 from toolkit.cli import app
 from toolkit.client import AsyncClient, Client, Workflow
-from toolkit.server.app import document
+from toolkit.server.app import build_openapi
 
 ROOT = Path(__file__).parent.parent
 ID = "run_x"
@@ -122,7 +122,7 @@ def operations() -> dict[str, tuple[str, str]]:
     """Method and path of every operation, by its id."""
     return {
         operation["operationId"]: (method.upper(), path)
-        for path, described in document()["paths"].items()
+        for path, described in build_openapi()["paths"].items()
         for method, operation in described.items()
     }
 
@@ -131,8 +131,8 @@ class Service:
     """Answers every operation with an example of its own schema, and notes which they were."""
 
     def __init__(self) -> None:
-        paths = document()["paths"]
-        self.schemas = document()["components"]["schemas"]
+        paths = build_openapi()["paths"]
+        self.schemas = build_openapi()["components"]["schemas"]
         self.routes = [
             (re.compile(re.sub(r"\{\w+\}", "[^/]+", path)), method.upper(), path, operation)
             # The fewer parameters a path has, the more exactly it is meant.
@@ -309,7 +309,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Asked:
 
         with pytest.MonkeyPatch.context() as patch:
             patch.chdir(folder)
-            patch.setattr("toolkit.cli.options.connected", connected)
+            patch.setattr("toolkit.cli.options.open_client", connected)
             line = [*name.split(), *LINES.get(name, [ID] * len(needed))]
             done = CliRunner().invoke(app, line, catch_exceptions=False)
         assert done.exit_code == 0 or name == "connections test", done.output

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     __version__: str
 
 # The module of each public name: importing `toolkit` alone imports none of them (PEP 562).
-_HOMES = {
+_EXPORTS = {
     "AsyncClient": "toolkit.local",
     "Client": "toolkit.local",
     "ErrorCode": "toolkit.contract.errors",
@@ -48,12 +48,12 @@ def __getattr__(name: str) -> object:
     from importlib import import_module
 
     if name == "__version__":
-        from toolkit.contract.version import installed_version
+        from toolkit.contract.version import read_installed_version
 
-        return installed_version()
-    if name not in _HOMES:
+        return read_installed_version()
+    if name not in _EXPORTS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(_HOMES[name]), name)
+    value: object = getattr(import_module(_EXPORTS[name]), name)
     globals()[name] = value
     return value
 

@@ -10,33 +10,33 @@ from typing import Any
 from toolkit.contract.errors import ErrorCode, RequestError
 
 
-def parsed(fields: Sequence[str], path: Path | None = None) -> dict[str, Any]:
+def parse_fields(fields: Sequence[str], path: Path | None = None) -> dict[str, Any]:
     """Parse a capability's input from a file and, overriding it, the fields of a line.
 
     `name=value` is text, `name:=value` is JSON.
 
-    >>> parsed(["topic=Tea", "width:=600"])
+    >>> parse_fields(["topic=Tea", "width:=600"])
     {'topic': 'Tea', 'width': 600}
 
     Raises:
         RequestError: `INVALID_REQUEST` for what is no field or no object.
     """
-    given = {} if path is None else document(path)
+    given = {} if path is None else load_document(path)
     for field in fields:
         name, equals, value = field.partition("=")
         if not equals:
-            raise _refused(f"`{field}` is not name=value.")
+            raise _make_input_error(f"`{field}` is not name=value.")
         if not name.endswith(":"):
             given[name] = value
             continue
         try:
             given[name[:-1]] = json.loads(value)
         except ValueError:
-            raise _refused(f"The value of `{name[:-1]}` is not JSON.") from None
+            raise _make_input_error(f"The value of `{name[:-1]}` is not JSON.") from None
     return given
 
 
-def document(path: Path) -> dict[str, Any]:
+def load_document(path: Path) -> dict[str, Any]:
     """Load the object in a JSON or YAML file; `-` is stdin.
 
     Raises:
@@ -45,14 +45,14 @@ def document(path: Path) -> dict[str, Any]:
     try:
         text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise _refused(f"{path} cannot be read: {error}.") from None
-    return document_of(text, str(path))
+        raise _make_input_error(f"{path} cannot be read: {error}.") from None
+    return parse_document(text, str(path))
 
 
-def document_of(text: str, where: str) -> dict[str, Any]:
+def parse_document(text: str, where: str) -> dict[str, Any]:
     """Parse the object that a text in JSON or YAML holds.
 
-    >>> document_of("name: card\\nnodes: []", "the cell")
+    >>> parse_document("name: card\\nnodes: []", "the cell")
     {'name': 'card', 'nodes': []}
 
     Raises:
@@ -68,19 +68,19 @@ def document_of(text: str, where: str) -> dict[str, Any]:
         try:
             found = yaml.safe_load(text)
         except yaml.YAMLError as error:
-            raise _refused(
+            raise _make_input_error(
                 f"{where} is neither JSON nor YAML: {' '.join(str(error).split())}."
             ) from None
     if not isinstance(found, dict):
-        raise _refused(f"{where} holds no object.")
+        raise _make_input_error(f"{where} holds no object.")
     try:
         _check_json(found, where, "", [])
     except RecursionError:
-        raise _refused(f"{where} is nested too deeply.") from None
+        raise _make_input_error(f"{where} is nested too deeply.") from None
     return found
 
 
-def workflow_of(body: dict[str, Any], where: str) -> dict[str, Any]:
+def check_workflow_ids(body: dict[str, Any], where: str) -> dict[str, Any]:
     """Check a workflow body that may come from YAML: its nodes' ids have to be texts.
 
     Raises:
@@ -108,24 +108,24 @@ def _check_json(value: object, where: str, path: str, above: list[int]) -> None:
     if isinstance(value, float) and isfinite(value):
         return
     if id(value) in above:
-        raise _refused(f"{where} holds itself, at `{path}`: write it out.")
+        raise _make_input_error(f"{where} holds itself, at `{path}`: write it out.")
     if isinstance(value, list):
         for number, each in enumerate(value):
             _check_json(each, where, f"{path}.{number}".strip("."), [*above, id(value)])
     elif isinstance(value, dict):
         for name, each in value.items():
             if not isinstance(name, str):
-                raise _refused(
+                raise _make_input_error(
                     f"{where} has the name {name} that is not read as text, at `{path}`: put it"
                     " between quotes."
                 )
             _check_json(each, where, f"{path}.{name}".strip("."), [*above, id(value)])
     else:
         kind = type(value).__name__
-        raise _refused(
+        raise _make_input_error(
             f"{where} has a {kind} at `{path}`, which JSON has not: put it between quotes."
         )
 
 
-def _refused(message: str) -> RequestError:
+def _make_input_error(message: str) -> RequestError:
     return RequestError(ErrorCode.INVALID_REQUEST, message)

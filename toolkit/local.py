@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import httpx
 
 from toolkit import client as clients
-from toolkit.cassettes import Mode
+from toolkit.cassettes import CassetteMode
 from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.engine import Engine, Registry
@@ -35,12 +35,12 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 GRACE_S = 1.0  # for vendor calls under way when an engine is closed
-CLOSING_S = 5.0  # the longest that closing one takes beyond that
+CLOSE_TIMEOUT_S = 5.0  # the longest that closing one takes beyond that
 LOCAL_URL = "http://engine.invalid"  # never leaves the process (RFC 6761 keeps the name free)
 
 
 @dataclass(frozen=True, slots=True)
-class OpenedFor:
+class OpenOptions:
     """Options for opening a data directory, beside new work.
 
     Attributes:
@@ -65,8 +65,8 @@ class EngineThread:
         registry: Registry | None = None,
         faults: "Faults | None" = None,
         cassette: str | Path | None = None,
-        mode: Mode = "replay",
-        opened_for: OpenedFor = OpenedFor(),
+        mode: CassetteMode = "replay",
+        opened_for: OpenOptions = OpenOptions(),
     ) -> None:
         self._closed = False
         self._process = os.getpid()
@@ -81,7 +81,7 @@ class EngineThread:
             self._thread.join(timeout=2)
             raise
         self.app = httpx.ASGITransport(app, raise_app_exceptions=False)
-        _OPEN.add(self)
+        _OPEN_ENGINES.add(self)
 
     @staticmethod
     async def _open(
@@ -89,8 +89,8 @@ class EngineThread:
         registry: Registry | None,
         faults: "Faults | None",
         cassette: str | Path | None,
-        mode: Mode,
-        opened_for: OpenedFor,
+        mode: CassetteMode,
+        opened_for: OpenOptions,
     ) -> tuple[Engine, "FastAPI"]:
         """Open the engine, and make its app on the thread that will run both."""
         engine = await open_engine(
@@ -121,13 +121,13 @@ class EngineThread:
         Raises:
             ServiceError: `UNAVAILABLE` when the engine is closed, or in a forked process.
         """
-        trouble = self._trouble()
+        trouble = self._explain_closed()
         if trouble is not None:
             work.close()
             raise ServiceError(ErrorCode.UNAVAILABLE, trouble)
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
-    def _trouble(self) -> str | None:
+    def _explain_closed(self) -> str | None:
         """Explain why the engine cannot be used; none where it can."""
         if self._process != os.getpid():
             return "This client is of the process that forked this one: open another one here."
@@ -144,24 +144,24 @@ class EngineThread:
 
     def close(self, grace_s: float = GRACE_S) -> None:
         """Stop the engine; unfinished work goes on when it is opened again."""
-        if self._trouble() is not None:
+        if self._explain_closed() is not None:
             return
         if threading.current_thread() is self._thread:
             # A garbage collector may run on any thread, and this one cannot wait for itself.
             threading.Thread(target=self.close, args=(grace_s,), daemon=True).start()
             return
-        self._end(self._begin_to_close(grace_s), grace_s)
+        self._finish_close(self._begin_close(grace_s), grace_s)
 
-    def _begin_to_close(self, grace_s: float) -> "Future[None]":
+    def _begin_close(self, grace_s: float) -> "Future[None]":
         closing = self.submit(self.engine.close(grace_s))
         self._closed = True
-        _OPEN.discard(self)
+        _OPEN_ENGINES.discard(self)
         return closing
 
-    def _end(self, closing: "Future[None]", grace_s: float) -> None:
+    def _finish_close(self, closing: "Future[None]", grace_s: float) -> None:
         """Wait until the engine is closed, and end its thread."""
         try:
-            closing.result(grace_s + CLOSING_S)
+            closing.result(grace_s + CLOSE_TIMEOUT_S)
         finally:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(timeout=2)
@@ -173,7 +173,7 @@ class EngineThread:
         return response
 
 
-_OPEN: set[EngineThread] = set()  # the engines of this process
+_OPEN_ENGINES: set[EngineThread] = set()  # the engines of this process
 
 
 def _close_all() -> None:
@@ -184,10 +184,10 @@ def _close_all() -> None:
     """
     try:
         _wait_for_threads()
-        grace_s = GRACE_S if _threads_start() else 0.0
-        closing = [(each, each._begin_to_close(grace_s)) for each in list(_OPEN)]
+        grace_s = GRACE_S if _can_start_threads() else 0.0
+        closing = [(each, each._begin_close(grace_s)) for each in list(_OPEN_ENGINES)]
         for each, future in closing:
-            each._end(future, grace_s)
+            each._finish_close(future, grace_s)
     except (Exception, KeyboardInterrupt) as error:
         log.debug("an engine is left as it is: %s", error)
 
@@ -196,7 +196,7 @@ def _wait_for_threads() -> None:
     """Wait for a script's threads to end, as the interpreter does; they need the engines."""
     # Threads of executors end at their shutdown, which is after this.
     idle = {*getattr(executors, "_threads_queues", ()), threading.current_thread()}
-    while _OPEN:
+    while _OPEN_ENGINES:
         busy = [t for t in threading.enumerate() if not t.daemon and t not in idle]
         busy = [thread for thread in busy if thread is not threading.main_thread()]
         if not busy:
@@ -204,7 +204,7 @@ def _wait_for_threads() -> None:
         busy[0].join()
 
 
-def _threads_start() -> bool:
+def _can_start_threads() -> bool:
     """Tell whether a thread can still start; Python 3.12.0 and 3.12.1 refuse it at exit."""
     try:
         threading.Thread(target=bool, daemon=True).start()
@@ -217,7 +217,7 @@ def _threads_start() -> bool:
 # registered here run before, the last one first. The name is private, and there since 3.9.
 getattr(threading, "_register_atexit", atexit.register)(_close_all)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_OPEN.clear)  # their threads stay with the parent
+    os.register_at_fork(after_in_child=_OPEN_ENGINES.clear)  # their threads stay with the parent
 
 
 class LoopTransport(httpx.BaseTransport):
@@ -230,9 +230,11 @@ class LoopTransport(httpx.BaseTransport):
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Have the app respond, and wait for it."""
-        if not _is_handed_on(request):
+        if not _is_streamed(request):
             request.read()
-        return _detached(self._thread.call(self._thread.answer(_copied(request))), request)
+        return _detach_response(
+            self._thread.call(self._thread.answer(_copy_request(request))), request
+        )
 
 
 class AsyncLoopTransport(httpx.AsyncBaseTransport):
@@ -245,13 +247,13 @@ class AsyncLoopTransport(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Have the app respond on its own loop."""
-        if not _is_handed_on(request):
+        if not _is_streamed(request):
             await request.aread()
-        future = self._thread.submit(self._thread.answer(_copied(request)))
-        return _detached(await asyncio.wrap_future(future), request)
+        future = self._thread.submit(self._thread.answer(_copy_request(request)))
+        return _detach_response(await asyncio.wrap_future(future), request)
 
 
-class _HandedOn(httpx.AsyncByteStream):
+class _StreamedBody(httpx.AsyncByteStream):
     """A body that is read as the engine takes it, such as a file's."""
 
     def __init__(self, stream: httpx.SyncByteStream) -> None:
@@ -264,38 +266,38 @@ class _HandedOn(httpx.AsyncByteStream):
             yield piece
 
 
-def _is_handed_on(request: httpx.Request) -> bool:
+def _is_streamed(request: httpx.Request) -> bool:
     """Tell whether a body is streamed; one that is in memory anyway is not."""
     stream = request.stream
     return isinstance(stream, httpx.SyncByteStream) and not isinstance(stream, httpx.ByteStream)
 
 
-def _copied(request: httpx.Request) -> httpx.Request:
+def _copy_request(request: httpx.Request) -> httpx.Request:
     """Copy a request, with a body that another loop can read."""
-    if isinstance(request.stream, httpx.SyncByteStream) and _is_handed_on(request):
-        stream = _HandedOn(request.stream)
+    if isinstance(request.stream, httpx.SyncByteStream) and _is_streamed(request):
+        stream = _StreamedBody(request.stream)
         return httpx.Request(request.method, request.url, headers=request.headers, stream=stream)
     return httpx.Request(
         request.method, request.url, headers=request.headers, content=request.content
     )
 
 
-def _detached(response: httpx.Response, request: httpx.Request) -> httpx.Response:
+def _detach_response(response: httpx.Response, request: httpx.Request) -> httpx.Response:
     """Return the response with its body read, free of the loop it came from."""
     return httpx.Response(
         response.status_code, headers=response.headers, content=response.content, request=request
     )
 
 
-def _opened(
+def _start_engine(
     data_dir: str | Path | None,
     sandbox: bool,
     settings: Settings | None,
     registry: Registry | None,
     faults: "Faults | None",
     cassette: str | Path | None,
-    mode: Mode,
-    opened_for: OpenedFor,
+    mode: CassetteMode,
+    opened_for: OpenOptions,
 ) -> tuple[EngineThread, str]:
     """Start an engine thread and sign its owner in; in the sandbox every vendor is connected."""
     settings = settings or Settings()
@@ -304,7 +306,7 @@ def _opened(
         update["data_dir"] = Path(data_dir)
     settings = settings.model_copy(update=update)
     thread = EngineThread(settings, registry, faults, cassette, mode, opened_for)
-    if thread.engine.is_held and opened_for == OpenedFor():
+    if thread.engine.is_held and opened_for == OpenOptions():
         log.warning(
             "%s is a copy of another data directory: what was left lying in it is not taken up;"
             " take_up=True goes on with it.",
@@ -319,8 +321,8 @@ def _opened(
 
 async def _sign_in(engine: Engine) -> str:
     if engine.is_read_only:
-        return engine.accounts.look()
-    account, key = await engine.accounts.local()
+        return engine.accounts.make_read_only_key()
+    account, key = await engine.accounts.open_local_account()
     if engine.settings.sandbox:
         for provider in await engine.providers.list(account.id):
             if not provider.connected:
@@ -333,10 +335,10 @@ async def _sign_in(engine: Engine) -> str:
     return key
 
 
-class _Embedded:
+class _EmbeddedClient:
     """A client with an engine of its own."""
 
-    _place = ""
+    _description = ""
     _thread: EngineThread | None = None
 
     @property
@@ -344,7 +346,7 @@ class _Embedded:
         """True if the directory is a copy, so that work left in it is not resumed."""
         return self._thread is not None and self._thread.engine.is_held
 
-    def take_up(self, id: str) -> None:  # noqa: A002 - the contract's word
+    def take_up(self, id: str) -> None:
         """Resume one run, workflow or task that another process left unfinished.
 
         Nothing is done where it is being worked on, or where the directory is a copy.
@@ -353,27 +355,31 @@ class _Embedded:
             self._thread.call(self._thread.engine.take_up(id))
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self._place}>" if self._place else super().__repr__()
+        return (
+            f"<{type(self).__name__} {self._description}>"
+            if self._description
+            else super().__repr__()
+        )
 
 
 C = TypeVar("C", bound="Client | AsyncClient")
 
 
-def _joined(client: C, thread: EngineThread) -> C:
+def _attach_engine(client: C, thread: EngineThread) -> C:
     """Attach an engine to the client that owns it."""
     client._thread = thread
-    for name in thread.engine.capabilities.names():
-        client.capabilities._meet(name)  # so that completion knows them before any was read
+    for name in thread.engine.capabilities.list_ids():
+        client.capabilities._remember_id(name)  # so that completion knows them before any was read
     folder = thread.engine.settings.data_dir
     client._http.access = replace(client.access, data_dir=folder)
     world = "in the sandbox" if thread.engine.settings.sandbox else "embedded"
-    client._place = f"{world}, data in {folder}"
+    client._description = f"{world}, data in {folder}"
     # A cell that is run again drops its client, which closes the engine.
     weakref.finalize(client, thread.close).atexit = False
     return client
 
 
-class Client(_Embedded, clients.Client):
+class Client(_EmbeddedClient, clients.Client):
     """The client for notebooks and scripts; see `Client.local` for the engine in this process."""
 
     @classmethod
@@ -387,7 +393,7 @@ class Client(_Embedded, clients.Client):
         faults: "Faults | None" = None,
         cache: bool | None = None,
         cassette: str | Path | None = None,
-        mode: Mode = "replay",
+        mode: CassetteMode = "replay",
         take_up: bool | None = None,
         read_only: bool = False,
     ) -> Self:
@@ -417,8 +423,8 @@ class Client(_Embedded, clients.Client):
         ...     client.capabilities.get("llm.generate").title
         'Generate text'
         """
-        opened_for = OpenedFor(take_up, read_only)
-        thread, key = _opened(
+        opened_for = OpenOptions(take_up, read_only)
+        thread, key = _start_engine(
             data_dir, sandbox, settings, registry, faults, cassette, mode, opened_for
         )
         client = cls(
@@ -428,10 +434,10 @@ class Client(_Embedded, clients.Client):
             cache=cache,
             on_close=thread.close,
         )
-        return _joined(client, thread)
+        return _attach_engine(client, thread)
 
 
-class AsyncClient(_Embedded, clients.AsyncClient):
+class AsyncClient(_EmbeddedClient, clients.AsyncClient):
     """`Client`, to `await`."""
 
     @classmethod
@@ -445,13 +451,13 @@ class AsyncClient(_Embedded, clients.AsyncClient):
         faults: "Faults | None" = None,
         cache: bool | None = None,
         cassette: str | Path | None = None,
-        mode: Mode = "replay",
+        mode: CassetteMode = "replay",
         take_up: bool | None = None,
         read_only: bool = False,
     ) -> Self:
         """Open the embedded engine; arguments and errors as in `Client.local`."""
-        opened_for = OpenedFor(take_up, read_only)
-        thread, key = _opened(
+        opened_for = OpenOptions(take_up, read_only)
+        thread, key = _start_engine(
             data_dir, sandbox, settings, registry, faults, cassette, mode, opened_for
         )
         client = cls(
@@ -461,4 +467,4 @@ class AsyncClient(_Embedded, clients.AsyncClient):
             cache=cache,
             on_close=thread.close,
         )
-        return _joined(client, thread)
+        return _attach_engine(client, thread)

@@ -7,26 +7,26 @@ from typing import TYPE_CHECKING
 
 import httpx
 
-from toolkit.cassettes import PLACEHOLDER, Cassette, CassetteTransport, Mode
+from toolkit.cassettes import PLACEHOLDER, Cassette, CassetteMode, CassetteTransport
 from toolkit.engine import Engine, Registry
 from toolkit.engine.driver import Driver
 from toolkit.engine.executor import WorkerPool
-from toolkit.engine.network import Network
-from toolkit.engine.reach import Reach
-from toolkit.engine.survey import survey
+from toolkit.engine.network import NetworkTransport
+from toolkit.engine.reach import ProviderContext
+from toolkit.engine.survey import find_drift
 from toolkit.engine.telemetry import Observer
 from toolkit.secrets import (
     ChainResolver,
     EnvironmentResolver,
     MappingResolver,
     PlaceholderResolver,
+    ReportingResolver,
     SecretResolver,
     SecretsManagerResolver,
-    TellingResolver,
 )
 from toolkit.settings import SANDBOX_URL, Settings, VendorSettings
 from toolkit.store import Row
-from toolkit.store.doctor import Finding
+from toolkit.store.doctor import DataDirIssue
 
 if TYPE_CHECKING:
     from toolkit.sandbox import Faults
@@ -39,7 +39,7 @@ async def open_engine(
     allow_env: frozenset[str] | None = None,
     faults: "Faults | None" = None,
     cassette: str | Path | None = None,
-    mode: Mode = "replay",
+    mode: CassetteMode = "replay",
     observer: Observer | None = None,
     take_up: bool | None = None,
     read_only: bool = False,
@@ -73,10 +73,10 @@ async def open_engine(
     if settings.sandbox:
         from toolkit import sandbox
 
-        settings = _sandboxed(settings, registry, sandbox.VENDOR_PATHS)
+        settings = _apply_sandbox(settings, registry, sandbox.VENDOR_PATHS)
         resolver = MappingResolver(sandbox.SANDBOX_KEYS)
         if tape is None or tape.mode != "replay":
-            transport = _Mounted(httpx.ASGITransport(sandbox.create_app(faults=faults)))
+            transport = _SandboxTransport(httpx.ASGITransport(sandbox.create_app(faults=faults)))
     else:
         owned = allow_env is None
         resolver = ChainResolver(
@@ -84,8 +84,8 @@ async def open_engine(
             SecretsManagerResolver(None if owned else settings.allow_secrets),
         )
     if tape is not None:
-        transport = _taped(tape, transport)
-        resolver = _told(tape, resolver)
+        transport = _make_cassette_transport(tape, transport)
+        resolver = _make_recording_resolver(tape, resolver)
     return await Engine.open(
         settings,
         transport=transport,
@@ -99,7 +99,7 @@ async def open_engine(
     )
 
 
-async def look(settings: Settings, kept: Mapping[str, Sequence[Row]]) -> list[Finding]:
+async def check_drift(settings: Settings, kept: Mapping[str, Sequence[Row]]) -> list[DataDirIssue]:
     """Compare what the connected GPU clouds have with what a data directory knows of them.
 
     Only the clouds' conventional variables and those that the operator allows are resolved: an
@@ -111,42 +111,44 @@ async def look(settings: Settings, kept: Mapping[str, Sequence[Row]]) -> list[Fi
     """
     registry = Registry.load()
     usual = {v.variable for v in registry.vendors.values() if v.infrastructure}
-    driver = Driver(Network, WorkerPool.of(settings), settings.reply_limit_bytes)
+    driver = Driver(NetworkTransport, WorkerPool.of(settings), settings.reply_limit_bytes)
     resolver = ChainResolver(
         EnvironmentResolver(settings.allow_env | usual),
         SecretsManagerResolver(settings.allow_secrets),
     )
-    reach = Reach(settings=settings, registry=registry, driver=driver, resolver=resolver)
+    reach = ProviderContext(settings=settings, registry=registry, driver=driver, resolver=resolver)
     try:
-        return await survey(reach, kept)
+        return await find_drift(reach, kept)
     finally:
         await driver.aclose()
 
 
-def _taped(tape: Cassette, inner: httpx.AsyncBaseTransport | None) -> CassetteTransport:
+def _make_cassette_transport(
+    tape: Cassette, inner: httpx.AsyncBaseTransport | None
+) -> CassetteTransport:
     """Make the cassette's transport, over the network's; in a replay, over none."""
     if tape.mode == "replay":
         return CassetteTransport(tape, None)
-    return CassetteTransport(tape, inner or Network())
+    return CassetteTransport(tape, inner or NetworkTransport())
 
 
-def _told(tape: Cassette, resolver: SecretResolver) -> SecretResolver:
+def _make_recording_resolver(tape: Cassette, resolver: SecretResolver) -> SecretResolver:
     """Make a resolver that needs no secrets to replay, and keeps recorded ones out of the file."""
     if tape.mode == "replay":
         return PlaceholderResolver(PLACEHOLDER)
     missing = PLACEHOLDER if tape.mode == "auto" else None
-    return TellingResolver(resolver, tape.learn, missing)
+    return ReportingResolver(resolver, tape.add_secret, missing)
 
 
-def _sandboxed(settings: Settings, registry: Registry, mounted: Mapping[str, str]) -> Settings:
+def _apply_sandbox(settings: Settings, registry: Registry, mounted: Mapping[str, str]) -> Settings:
     """Return the settings with every service on the sandbox, but for those set by hand."""
-    update: dict[str, object] = {"vendors": _simulated(settings, registry, mounted)}
+    update: dict[str, object] = {"vendors": _point_vendors_at_sandbox(settings, registry, mounted)}
     if "encyclopedia_url" not in settings.model_fields_set:
         update["encyclopedia_url"] = SANDBOX_URL + mounted["encyclopedia"]
     return settings.model_copy(update=update)
 
 
-def _simulated(
+def _point_vendors_at_sandbox(
     settings: Settings, registry: Registry, mounted: Mapping[str, str]
 ) -> dict[str, VendorSettings]:
     """Return vendor settings with each host on the sandbox; hosts set by hand stay."""
@@ -162,7 +164,7 @@ def _simulated(
     return vendors
 
 
-class _Mounted(httpx.AsyncBaseTransport):
+class _SandboxTransport(httpx.AsyncBaseTransport):
     """A transport to the sandbox app in this process, and to the network for all else."""
 
     def __init__(self, sandbox: httpx.AsyncBaseTransport) -> None:
@@ -173,7 +175,7 @@ class _Mounted(httpx.AsyncBaseTransport):
         if request.url.host == httpx.URL(SANDBOX_URL).host:
             return await self._sandbox.handle_async_request(request)
         if self._network is None:
-            self._network = Network()
+            self._network = NetworkTransport()
         return await self._network.handle_async_request(request)
 
     async def aclose(self) -> None:

@@ -23,13 +23,13 @@ SANDBOX_URL = "http://sandbox.invalid"  # never leaves the process (RFC 6761 kee
 _ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:\d{1,5})?|https?://\[[0-9a-f:]+\](:\d{1,5})?")
 
 
-def _exact(text: str) -> str:
+def _check_origin(text: str) -> str:
     if not _ORIGIN.fullmatch(text):
         raise ValueError("is not one exact origin such as https://dashboard.example.org")
     return text
 
 
-def _is_network(text: str) -> str:
+def _check_network(text: str) -> str:
     try:
         ipaddress.ip_network(text, strict=False)
     except ValueError:
@@ -37,8 +37,8 @@ def _is_network(text: str) -> str:
     return text
 
 
-Network = Annotated[str, AfterValidator(_is_network)]
-Origin = Annotated[str, AfterValidator(_exact)]
+TrustedNetwork = Annotated[str, AfterValidator(_check_network)]
+CorsOrigin = Annotated[str, AfterValidator(_check_origin)]
 
 
 class Timeouts(BaseModel):
@@ -57,14 +57,14 @@ class Timeouts(BaseModel):
     total_s: float | None = Field(default=None, gt=0)
 
 
-def _no_truth(value: object) -> object:
+def _reject_bool(value: object) -> object:
     if isinstance(value, bool):
         raise ValueError("is no price: give US dollars, 0 for what costs nothing")
     return value
 
 
 PerMillion = Annotated[
-    Decimal, BeforeValidator(_no_truth), Field(ge=0, le=1_000_000, allow_inf_nan=False)
+    Decimal, BeforeValidator(_reject_bool), Field(ge=0, le=1_000_000, allow_inf_nan=False)
 ]
 ModelName = Annotated[str, Field(min_length=1, max_length=200)]
 EVERY_MODEL = "*"
@@ -104,7 +104,7 @@ class VendorSettings(BaseModel):
     timeouts: Timeouts = Timeouts()
     max_concurrent_calls: int | None = Field(default=None, ge=1)
 
-    def prices_of(self, model: str) -> TokenPrices | None:
+    def find_prices(self, model: str) -> TokenPrices | None:
         """Find the operator's prices of a text model; none where list prices hold."""
         return self.prices.get(model) or self.prices.get(EVERY_MODEL)
 
@@ -180,11 +180,11 @@ class Settings(BaseSettings):
 
     closed_signup: bool = Field(default=False, description="accounts are the operator's to make")
     signups_per_hour: int = Field(default=10, ge=1, description="from one address")
-    trust_proxy: frozenset[Network] = Field(
+    trust_proxy: frozenset[TrustedNetwork] = Field(
         default=frozenset(),
         description="addresses or networks of proxies that are believed whom they speak for",
     )
-    cors_origins: frozenset[Origin] = Field(
+    cors_origins: frozenset[CorsOrigin] = Field(
         default=frozenset(), description="web pages that a browser lets ask, such as a dashboard"
     )
 
@@ -252,7 +252,7 @@ class Settings(BaseSettings):
             raise SettingsError(
                 ErrorCode.INVALID_REQUEST,
                 "The settings (`toolkit.toml`, TOOLKIT_ variables) cannot be used.",
-                details=_faults(error),
+                details=_list_faults(error),
             ) from None
         except tomllib.TOMLDecodeError as error:
             raise SettingsError(
@@ -275,12 +275,12 @@ class Settings(BaseSettings):
         """Tell whether an embedded engine is configured: its folder was set, or the sandbox."""
         return self.sandbox or "data_dir" in self.model_fields_set
 
-    def calls_at_once(self, vendor_id: str) -> int:
+    def get_max_concurrent_calls(self, vendor_id: str) -> int:
         """Return the number of calls a connection to a vendor may have under way."""
         own = self.vendors.get(vendor_id)
         return (own.max_concurrent_calls if own else None) or self.max_concurrent_calls
 
-    def timeouts_of(self, vendor_id: str, capability_id: str = "") -> Timeouts:
+    def resolve_timeouts(self, vendor_id: str, capability_id: str = "") -> Timeouts:
         """Resolve the timeouts of a call: the vendor's, else the capability's, else all."""
         everyones = Timeouts(
             connect_s=self.connect_timeout_s,
@@ -295,7 +295,7 @@ class Settings(BaseSettings):
         return everyones.model_copy(update=update)
 
 
-def _faults(error: ValidationError) -> list[Detail]:
+def _list_faults(error: ValidationError) -> list[Detail]:
     """List every fault, without the value: it may be a secret in the wrong place."""
     return [
         Detail(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from toolkit.store.doctor import Finding
+    from toolkit.store.doctor import DataDirIssue
 
 DataDir = Annotated[Path, typer.Option(help="Where everything is kept.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
@@ -32,11 +32,11 @@ def doctor(
     """
     from toolkit.store import doctor as examiner
 
-    done = examiner.repair(data_dir) if repair else []
-    found = examiner.examine(data_dir, deep=deep)
+    done = examiner.repair_data_dir(data_dir) if repair else []
+    found = examiner.check_data_dir(data_dir, deep=deep)
     prices = _review_prices()
     if vendors:
-        found += _at_vendors(data_dir)
+        found += _check_vendor_drift(data_dir)
     serious = any(finding.serious for finding in found)
     if as_json:
         findings = [asdict(finding) for finding in found]
@@ -67,25 +67,25 @@ def _review_prices() -> list[str]:
     return list(review_prices(vendors, Settings(), now().date()))
 
 
-def _at_vendors(data_dir: Path) -> "list[Finding]":
+def _check_vendor_drift(data_dir: Path) -> "list[DataDirIssue]":
     """List the differences between GPU clouds and the data directory."""
     import asyncio
 
     from toolkit.contract.errors import ServiceError
-    from toolkit.opening import look
+    from toolkit.opening import check_drift
     from toolkit.settings import Settings
-    from toolkit.store.doctor import Finding, rented
+    from toolkit.store.doctor import DataDirIssue, read_managed_resources
 
     settings = Settings(data_dir=data_dir)
     if settings.sandbox:
         told = "The sandbox's cloud ends with its process: nothing is at vendors."
-        return [Finding(told, serious=False)]
+        return [DataDirIssue(told, serious=False)]
     try:
-        kept = rented(data_dir)
+        kept = read_managed_resources(data_dir)
     except ServiceError as error:
         told = f"What is at vendors could not be compared: {error.message}"
-        return [Finding(told, serious=False)]
-    return asyncio.run(look(settings, kept))
+        return [DataDirIssue(told, serious=False)]
+    return asyncio.run(check_drift(settings, kept))
 
 
 def backup(
@@ -97,7 +97,7 @@ def backup(
 
     To restore one, open it, or put it in the place of the other.
     """
-    from toolkit.store.backup import backup as copy
+    from toolkit.store.backup import create_backup as copy
 
     made = copy(data_dir, target)
     if as_json:
@@ -119,7 +119,7 @@ def prune(
     as_json: AsJson = False,
 ) -> None:
     """Take out work that ended long ago, with its events, artifacts and bytes."""
-    from toolkit.store.prune import prune as take_out
+    from toolkit.store.prune import prune_data_dir as take_out
 
     age = _AGE.fullmatch(older_than)
     if age is None:
@@ -191,14 +191,14 @@ def create_account(
         typer.echo(f"✓ {account.id} {account.email}\n{account.api_key}")
 
 
-def known_accounts(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+def complete_accounts(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     """Complete the addresses of a directory's accounts."""
     import sqlite3
 
-    from toolkit.store.glance import newest_ids
+    from toolkit.store.glance import list_newest_ids
 
     try:
-        known = newest_ids(Path(ctx.params.get("data_dir") or ".toolkit"), "accounts", 50)
+        known = list_newest_ids(Path(ctx.params.get("data_dir") or ".toolkit"), "accounts", 50)
     except sqlite3.Error:  # no error may disturb typing
         return []
     return [(email, said) for email, said in known if email.startswith(incomplete)]
@@ -206,7 +206,7 @@ def known_accounts(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]
 
 def limit_account(
     account: Annotated[
-        str, typer.Argument(help="Its address or id.", autocompletion=known_accounts)
+        str, typer.Argument(help="Its address or id.", autocompletion=complete_accounts)
     ],
     max_cost_usd_per_day: Annotated[
         float | None, typer.Option(min=0, help="What all its work may cost in a day, by UTC.")
@@ -232,7 +232,7 @@ def limit_account(
         settings = Settings(data_dir=data_dir)
         store = await Store.open(settings.data_dir, durability=settings.durability)
         try:
-            return await Accounts(store, settings).limit(account, max_cost_usd_per_day)
+            return await Accounts(store, settings).set_daily_limit(account, max_cost_usd_per_day)
         finally:
             await store.close()
 

@@ -13,7 +13,7 @@ from papermill.execute import execute_notebook
 from tests.batch.conftest import Write
 from toolkit import batch
 from toolkit.batch import engine, kernels
-from toolkit.batch.imports import preloads
+from toolkit.batch.imports import find_preloads
 
 ROOT = Path(__file__).parents[2]
 RECORD = "import os, sys, time\nfrom toolkit.batch import record\n"
@@ -25,7 +25,7 @@ def test_papermill_finds_the_engine_by_its_entry_point() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     (entry,) = project["entry-points"]["papermill.engine"].items()
     module, _, name = entry[1].partition(":")
-    assert entry[0] == engine.NAME
+    assert entry[0] == engine.ENGINE_NAME
     found = getattr(import_module(module), name)
     assert found.execute_notebook == engine.WarmEngine.execute_notebook
 
@@ -46,14 +46,18 @@ def test_papermill_runs_with_it(
     notebook: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given papermill's own API, when it names the engine, then it is run, saved and raised."""
-    source = kernels.open_source(fork=True, spares=1, renew_after=engine.RENEW_AFTER)
-    monkeypatch.setattr(engine, "shared_source", lambda: source)
-    engine.register()
+    source = kernels.open_kernel_source(fork=True, spares=1, renew_after=engine.RENEW_AFTER)
+    monkeypatch.setattr(engine, "get_shared_source", lambda: source)
+    engine.register_engine()
     path = notebook("x = 1", "print('found', x)\nassert x < 3")
     out = tmp_path / "out.ipynb"
     try:
         for value in (2, 3):
-            given = {"parameters": {"x": value}, "engine_name": engine.NAME, "progress_bar": False}
+            given = {
+                "parameters": {"x": value},
+                "engine_name": engine.ENGINE_NAME,
+                "progress_bar": False,
+            }
             if value == 3:
                 with pytest.raises(PapermillExecutionError, match="AssertionError"):
                     execute_notebook(str(path), str(out), **given)
@@ -75,7 +79,7 @@ def test_what_it_imports_is_imported_before() -> None:
         {"cell_type": "code", "source": source, "metadata": {}},
         {"cell_type": "code", "source": "this is not python", "metadata": {}},
     ]
-    assert preloads({"cells": cells}) == (
+    assert find_preloads({"cells": cells}) == (
         *("numpy", "matplotlib:pyplot", "toolkit.local:Client", "papermill.iorw"),
     )
 

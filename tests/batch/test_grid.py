@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from toolkit.batch.grid import defaults, rows_of
+from toolkit.batch.grid import load_rows, read_defaults
 from toolkit.contract.errors import RequestError
 
 KNOWN = {"alpha": 0.1, "steps": 10, "city": "Rome", "tags": [], "deep": None}
@@ -24,7 +24,7 @@ def test_parameters_are_what_the_tagged_cell_assigns() -> None:
         cell("a = 1\nb: str | None = None  # help\nc: float\nd = open\n%time\n", "parameters"),
         cell("not python at all", "parameters"),
     ]
-    assert defaults({"cells": cells}) == {"a": 1, "b": None, "c": None, "d": None}
+    assert read_defaults({"cells": cells}) == {"a": 1, "b": None, "c": None, "d": None}
 
 
 def test_a_csv_keeps_types(tmp_path: Path) -> None:
@@ -33,7 +33,7 @@ def test_a_csv_keeps_types(tmp_path: Path) -> None:
     path.write_text(
         '\ufeffalpha,steps,city,tags,deep\n0.5,3,007,"[1, 2]",True\n1e3,,Bonn,,plain words\n'
     )
-    assert rows_of(path, KNOWN) == [
+    assert load_rows(path, KNOWN) == [
         {"alpha": 0.5, "steps": 3, "city": "007", "tags": [1, 2], "deep": True},
         {"alpha": 1000.0, "city": "Bonn", "deep": "plain words"},
     ]
@@ -43,13 +43,13 @@ def test_a_mapping_is_combined_and_a_list_is_not(tmp_path: Path) -> None:
     """Given YAML, then lists in a mapping are combined, each with each; rows are taken as given."""
     path = tmp_path / "grid.yaml"
     path.write_text("alpha: [1, 2.5]\ncity: [Rome, Bonn]\nsteps: 7\n")
-    assert rows_of(path, KNOWN) == [
+    assert load_rows(path, KNOWN) == [
         {"alpha": alpha, "city": city, "steps": 7}
         for alpha in (1, 2.5)
         for city in ("Rome", "Bonn")
     ]
     path.write_text("- {alpha: 1, tags: [a, b]}\n- {steps: 2}\n")
-    assert rows_of(path, KNOWN) == [{"alpha": 1, "tags": ["a", "b"]}, {"steps": 2}]
+    assert load_rows(path, KNOWN) == [{"alpha": 1, "tags": ["a", "b"]}, {"steps": 2}]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_grid_is_refused(tmp_path: Path, name: str, text: str, says: str) -> N
     """Given a grid that cannot be used, then the sentence says where and why, never the value."""
     (tmp_path / name).write_text(text)
     with pytest.raises(RequestError) as refused:
-        rows_of(tmp_path / name, KNOWN)
+        load_rows(tmp_path / name, KNOWN)
     assert says in refused.value.message
     assert "sk-abc" not in str(refused.value)
 
@@ -79,15 +79,15 @@ def test_a_grid_is_refused(tmp_path: Path, name: str, text: str, says: str) -> N
 def test_a_file_that_is_not_there() -> None:
     """Given no such grid, then it is refused by its name."""
     with pytest.raises(RequestError, match=r"nowhere\.csv cannot be read"):
-        rows_of("nowhere.csv", KNOWN)
+        load_rows("nowhere.csv", KNOWN)
 
 
 def test_a_long_path_is_no_key(tmp_path: Path) -> None:
     """Given a long path whose folder is there, then it is taken; without its folder it is not."""
     folder = tmp_path / ("long" * 12)
     folder.mkdir()
-    assert rows_of([{"city": str(folder / "file")}], KNOWN)
+    assert load_rows([{"city": str(folder / "file")}], KNOWN)
     with pytest.raises(RequestError, match="looks like a key"):
-        rows_of([{"city": "x" * 30 + "/" + "y" * 30}], KNOWN)
+        load_rows([{"city": "x" * 30 + "/" + "y" * 30}], KNOWN)
     with pytest.raises(RequestError, match="is a date"):
-        rows_of([{"city": date(2026, 1, 1)}], KNOWN)
+        load_rows([{"city": date(2026, 1, 1)}], KNOWN)

@@ -19,7 +19,7 @@ from tests.batch.conftest import Write, write_notebook
 from tests.waiting import PATIENCE_S
 from toolkit import batch
 from toolkit.batch.progress import BatchProgress
-from toolkit.batch.table import Outcome
+from toolkit.batch.table import RowOutcome
 from toolkit.cli import app
 from toolkit.contract.errors import RequestError
 
@@ -236,8 +236,8 @@ def test_ctrl_c_keeps_what_is_done(tmp_path: Path, notebook: Write) -> None:
 def test_progress_is_lines_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     """Given no terminal, then failures and the end are lines, on standard error alone."""
     with BatchProgress(2) as bar:
-        bar.add(Outcome({}, "a.ipynb", "failed", "It broke"))
-        bar.add(Outcome({}, "b.ipynb", "completed"))
+        bar.add(RowOutcome({}, "a.ipynb", "failed", "It broke"))
+        bar.add(RowOutcome({}, "b.ipynb", "completed"))
     shown = capsys.readouterr()
     assert shown.out == ""
     assert shown.err.splitlines() == ["a.ipynb: It broke", "2/2, 1 failed, 0 s"]
@@ -255,7 +255,7 @@ def test_progress_is_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> Non
     clock = iter(range(0, 1000, 100))
     monkeypatch.setattr("toolkit.batch.progress.time.monotonic", lambda: next(clock))
     with BatchProgress(2, stream=Terminal()) as bar:  # type: ignore[arg-type]
-        bar.add(Outcome({}, "a.ipynb", "completed"))
+        bar.add(RowOutcome({}, "a.ipynb", "completed"))
     assert "[████████████            ] 1/2, " in written[-2]
     assert written[-2].endswith(" left")
     assert written[-1] == "\n"

@@ -10,14 +10,14 @@ from PIL import Image
 
 from tests.capabilities.conftest import ARTIFACT, Drive, picture
 from toolkit.capabilities._card import TEMPLATES, THEMES
-from toolkit.capabilities._card_drawing import BODY_CHARACTERS, body_text
+from toolkit.capabilities._card_drawing import MAX_BODY_CHARACTERS, prepare_body
 from toolkit.capabilities.composition_layout import (
     CAPABILITY,
-    Template,
-    Theme,
+    TemplateName,
+    ThemeName,
 )
 from toolkit.contract.errors import ErrorCode
-from toolkit.plugins import Blob, Upstream, VendorFault
+from toolkit.plugins import Blob, ProviderError, Upstream
 
 FACTS = {
     "title": "Tidal power",
@@ -39,13 +39,13 @@ def json_node(value: object) -> Upstream:
 def filled(*upstream: Upstream) -> str:
     """The body that the card gets when upstream alone fills it, as the engine joins it."""
     joined = "\n\n".join(text for item in upstream if (text := item.text))[:20_000]
-    return body_text(joined, [(item.blob.media_type, item.blob.data) for item in upstream])
+    return prepare_body(joined, [(item.blob.media_type, item.blob.data) for item in upstream])
 
 
 def test_names_match_the_card() -> None:
     """Given the templates and themes a card has, the input names exactly those."""
-    assert set(get_args(Template)) == set(TEMPLATES)
-    assert set(get_args(Theme)) == set(THEMES)
+    assert set(get_args(TemplateName)) == set(TEMPLATES)
+    assert set(get_args(ThemeName)) == set(THEMES)
 
 
 def test_png(drive: Drive) -> None:
@@ -86,7 +86,7 @@ def test_picture(drive: Drive) -> None:
 def test_broken_picture(drive: Drive) -> None:
     """Given a picture that does not open, the job fails and says so."""
     blobs = {"image": Blob(b"no picture", "image/png")}
-    with pytest.raises(VendorFault, match="not drawn") as caught:
+    with pytest.raises(ProviderError, match="not drawn") as caught:
         drive(CAPABILITY, {"title": "Tides", "image": ARTIFACT}, blobs=blobs)
     assert caught.value.code is ErrorCode.PROVIDER_REJECTED
 
@@ -94,14 +94,14 @@ def test_broken_picture(drive: Drive) -> None:
 @pytest.mark.parametrize("title", ["\x00", "\u200b"])
 def test_title_of_nothing(drive: Drive, title: str) -> None:
     """Given a title of which nothing can be drawn, the job fails and says so."""
-    with pytest.raises(VendorFault, match="not drawn"):
+    with pytest.raises(ProviderError, match="not drawn"):
         drive(CAPABILITY, {"title": title})
 
 
 def test_own_body_is_kept() -> None:
     """Given the caller's own body beside an upstream one, it is kept as it is."""
     own = "# Mine. " * 90
-    assert body_text(own, [("text/plain", b"Theirs.")]) == own.strip()
+    assert prepare_body(own, [("text/plain", b"Theirs.")]) == own.strip()
 
 
 @pytest.mark.parametrize(
@@ -126,5 +126,5 @@ def test_upstream_body(upstream: tuple[Upstream, ...], body: str) -> None:
 def test_long_upstream_body(length: int) -> None:
     """Given a long text from upstream, the card gets its first whole sentences."""
     body = filled(text_node("Tides turn twice a day. " * (length // 24)))
-    assert BODY_CHARACTERS - 30 < len(body) <= BODY_CHARACTERS
+    assert MAX_BODY_CHARACTERS - 30 < len(body) <= MAX_BODY_CHARACTERS
     assert body.endswith("day.")

@@ -7,10 +7,10 @@ import pytest
 
 from tests.capabilities.conftest import Drive
 from toolkit.capabilities._encyclopedia._html import to_sections, to_text
-from toolkit.capabilities._encyclopedia._source import Section
+from toolkit.capabilities._encyclopedia._source import ArticleSection
 from toolkit.capabilities.research_gather import CAPABILITY
 from toolkit.contract.errors import ErrorCode
-from toolkit.plugins import VendorFault
+from toolkit.plugins import ProviderError
 
 ARTICLE = """<html><head><title>x</title><style>p{}</style></head><body><h1>Tidal power</h1>
 <div class="hatnote">Not to be confused</div><p>Tidal power is power<br/>taken from
@@ -24,7 +24,7 @@ def test_article() -> None:
     """Given an article's HTML, its words come in sections without scripts, tables and notes."""
     assert to_sections(ARTICLE) == (
         "Tidal power is power\ntaken from tides.",
-        (Section("Uses", "Tide mills ground grain.\nOne\nTwo"),),
+        (ArticleSection("Uses", "Tide mills ground grain.\nOne\nTwo"),),
     )
 
 
@@ -54,7 +54,7 @@ def test_deep_html_is_read() -> None:
 def test_zim_without_libzim(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> None:
     """Given a ZIM file and no libzim, the job fails and names the extra to install."""
     monkeypatch.setitem(sys.modules, "libzim.reader", None)
-    with pytest.raises(VendorFault, match=r"capability-toolkit\[zim\]") as caught:
+    with pytest.raises(ProviderError, match=r"capability-toolkit\[zim\]") as caught:
         drive(CAPABILITY, {"topic": "Tides"}, services={"zim": "/nowhere/x.zim"})
     assert (caught.value.code, caught.value.retryable) == (ErrorCode.PROVIDER_UNAVAILABLE, False)
 
@@ -114,7 +114,7 @@ def test_zim(drive: Drive, zim: Path, topic: str) -> None:
 @pytest.mark.parametrize("topic", ["Mercury", "volcanoes"])
 def test_zim_has_nothing(drive: Drive, zim: Path, topic: str) -> None:
     """Given a ZIM file with only a disambiguation page or nothing, that is said."""
-    with pytest.raises(VendorFault, match="nothing on"):
+    with pytest.raises(ProviderError, match="nothing on"):
         drive(CAPABILITY, {"topic": topic}, services={"zim": str(zim)}, has_operation=False)
 
 
@@ -123,6 +123,6 @@ def test_broken_zim(drive: Drive, tmp_path: Path) -> None:
     pytest.importorskip("libzim.reader", reason="the extra `zim` is not installed")
     broken = tmp_path / "broken.zim"
     broken.write_bytes(b"not a zim file" * 99)
-    with pytest.raises(VendorFault, match=r"`broken\.zim` cannot be opened") as caught:
+    with pytest.raises(ProviderError, match=r"`broken\.zim` cannot be opened") as caught:
         drive(CAPABILITY, {"topic": "Tides"}, services={"zim": str(broken)})
     assert str(tmp_path) not in caught.value.message

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from tests.capabilities.conftest import Drive
 from toolkit.capabilities.llm_generate import CAPABILITY
 from toolkit.contract.errors import ErrorCode
-from toolkit.plugins import TextReply, VendorFault
+from toolkit.plugins import ProviderError, TextReply
 
 SCHEMA = {
     "type": "object",
@@ -68,7 +68,7 @@ def test_material_is_fenced(drive: Drive) -> None:
 def test_no_answer(drive: Drive, answer: TextReply, code: ErrorCode, retryable: bool) -> None:
     """Given a refusal or an empty answer, the job fails with a code that says which."""
     drive.replies = [answer]
-    with pytest.raises(VendorFault) as caught:
+    with pytest.raises(ProviderError) as caught:
         drive(CAPABILITY, {"objective": "Write"})
     assert (caught.value.code, caught.value.retryable) == (code, retryable)
 
@@ -104,7 +104,7 @@ def test_json_answer(drive: Drive) -> None:
 def test_wrong_json(drive: Drive, text: str, finish: str, said: str) -> None:
     """Given an answer off its schema, the job fails, says where, and repeats nothing of it."""
     drive.replies = [reply(text, finish)]
-    with pytest.raises(VendorFault, match=said) as caught:
+    with pytest.raises(ProviderError, match=said) as caught:
         drive(CAPABILITY, {"objective": "Count", "output_schema": SCHEMA})
     assert caught.value.code is ErrorCode.INVALID_OUTPUT
     assert "Tides" not in caught.value.message

@@ -17,9 +17,9 @@ from toolkit.plugins import (
     CloneRequest,
     ImageReply,
     ImageRequest,
+    ProviderError,
     SpeechReply,
     SpeechRequest,
-    VendorFault,
 )
 
 
@@ -46,7 +46,7 @@ def test_speech(drive: Drive, told: int | None, duration: int) -> None:
 def test_no_speech(drive: Drive, audio: bytes) -> None:
     """Given bytes that are no MP3, the job fails instead of yielding them."""
     drive.replies = [SpeechReply(model="voices", audio=audio, duration_ms=900)]
-    with pytest.raises(VendorFault) as caught:
+    with pytest.raises(ProviderError) as caught:
         drive(speech_generate.CAPABILITY, {"text": "Tides turn."})
     assert caught.value.code is ErrorCode.INVALID_OUTPUT
 
@@ -92,7 +92,7 @@ BOMB = (  # the header of a PNG of 60,000 × 60,000 pixels
 def test_no_image(drive: Drive, data: bytes) -> None:
     """Given bytes that are no image of an allowed type and size, the job fails."""
     drive.replies = [ImageReply(model="painter", image=data, media_type="image/png")]
-    with pytest.raises(VendorFault) as caught:
+    with pytest.raises(ProviderError) as caught:
         drive(image_generate.CAPABILITY, {"prompt": "a tide mill"})
     assert caught.value.code is ErrorCode.INVALID_OUTPUT
 
@@ -159,7 +159,7 @@ def test_clone(drive: Drive, audio: bytes, media_type: str, duration: int | None
 )
 def test_refused_reference_audio(drive: Drive, audio: bytes, said: str) -> None:
     """Given audio that no provider takes, it is refused before anything is sent or spent."""
-    with pytest.raises(VendorFault, match=said) as caught:
+    with pytest.raises(ProviderError, match=said) as caught:
         drive(
             voice_clone.CAPABILITY,
             {"reference_audio": ARTIFACT, "name": "Narrator"},

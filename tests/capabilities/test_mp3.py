@@ -6,7 +6,7 @@ import lameenc
 import pytest
 
 from tests.capabilities.conftest import mp3
-from toolkit.capabilities._mp3 import duration_ms
+from toolkit.capabilities._mp3 import measure_duration_ms
 
 
 def encoded(seconds: float, rate: int, channels: int = 1, vbr: bool = False) -> bytes:
@@ -27,36 +27,36 @@ def encoded(seconds: float, rate: int, channels: int = 1, vbr: bool = False) -> 
 @pytest.mark.parametrize("rate", [8_000, 16_000, 22_050, 32_000, 44_100, 48_000])
 def test_encoded_audio(rate: int) -> None:
     """Given what an encoder made, its length is right within three frames of padding."""
-    assert duration_ms(encoded(1.0, rate)) == pytest.approx(1000, abs=3 * 1152_000 / rate)
+    assert measure_duration_ms(encoded(1.0, rate)) == pytest.approx(1000, abs=3 * 1152_000 / rate)
 
 
 def test_stereo_and_variable_bitrate() -> None:
     """Given stereo frames of varying size, each counts for as long as it plays."""
-    assert duration_ms(encoded(1.0, 44_100, 2, vbr=True)) == pytest.approx(1000, abs=80)
+    assert measure_duration_ms(encoded(1.0, 44_100, 2, vbr=True)) == pytest.approx(1000, abs=80)
 
 
 def test_tags_and_junk_are_skipped() -> None:
     """Given tags before and after and junk between frames, only the frames count."""
     audio = mp3(1.0)
-    plain = duration_ms(audio)
+    plain = measure_duration_ms(audio)
     id3 = b"ID3\x04\x00\x00\x00\x00\x01\x00" + b"\xff\xfb\x90\xc4" * 32
-    assert duration_ms(id3 + audio + b"TAG" + bytes(125)) == plain
+    assert measure_duration_ms(id3 + audio + b"TAG" + bytes(125)) == plain
     half = 417 * (len(audio) // 834)
-    assert duration_ms(audio[:half] + b"\xffjunk\xff\xfb" + audio[half:]) == plain
-    assert duration_ms(b"RUBBISH" * 9 + audio) == plain
+    assert measure_duration_ms(audio[:half] + b"\xffjunk\xff\xfb" + audio[half:]) == plain
+    assert measure_duration_ms(b"RUBBISH" * 9 + audio) == plain
 
 
 def test_index_frame_plays_as_nothing() -> None:
     """Given a Xing header first, it is not counted; a frame cut off at the end is not either."""
     audio = mp3(1.0)
     index = bytes([0xFF, 0xFB, 0x90, 0xC4]) + bytes(17) + b"Xing" + bytes(392)
-    assert duration_ms(index + audio) == duration_ms(audio)
-    assert duration_ms(audio + audio[:300]) == duration_ms(audio)
+    assert measure_duration_ms(index + audio) == measure_duration_ms(audio)
+    assert measure_duration_ms(audio + audio[:300]) == measure_duration_ms(audio)
 
 
 def test_free_format_says_nothing() -> None:
     """Given free-format frames, the duration is unknown."""
-    assert duration_ms(bytes([0xFF, 0xFB, 0x00, 0xC4]) + bytes(500)) is None
+    assert measure_duration_ms(bytes([0xFF, 0xFB, 0x00, 0xC4]) + bytes(500)) is None
 
 
 @pytest.mark.parametrize(
@@ -75,4 +75,4 @@ def test_free_format_says_nothing() -> None:
 def test_no_mp3(data: bytes) -> None:
     """Given bytes that hold no layer III frames, that is said."""
     with pytest.raises(ValueError, match="no MPEG"):
-        duration_ms(data)
+        measure_duration_ms(data)

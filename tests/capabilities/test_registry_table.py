@@ -77,7 +77,7 @@ def test_strings_are_bounded(capability: Capability) -> None:
 @each
 def test_takes_name_fields(capability: Capability) -> None:
     """Given what upstream may fill, each is a field of the input."""
-    assert set(capability.takes) <= set(capability.input_model.model_fields)
+    assert set(capability.accepts) <= set(capability.input_model.model_fields)
     assert capability.keywords
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.capabilities.conftest import Drive
 from toolkit.capabilities.research_gather import CAPABILITY
 from toolkit.contract.errors import ErrorCode, WorkError
-from toolkit.plugins import Result, TextReply, VendorFault
+from toolkit.plugins import ProviderError, Result, TextReply
 
 PUBLIC = {"encyclopedia": "https://en.wikipedia.org"}
 TIDAL = {
@@ -138,7 +138,7 @@ def test_user_agent(drive: Drive) -> None:
 def test_language_chooses_the_host(drive: Drive, base: str, language: str, host: str) -> None:
     """Given a language, the public host follows it and any other base URL stays as it is."""
     drive.handler = lambda request: httpx.Response(200, json={"pages": []})
-    with pytest.raises(VendorFault):
+    with pytest.raises(ProviderError):
         gather(drive, {"encyclopedia": base}, language=language)
     assert str(drive.requests[0].url).startswith(host)
 
@@ -155,7 +155,7 @@ def test_disambiguation_and_missing_pages_are_skipped(drive: Drive) -> None:
 def test_nothing_found(drive: Drive) -> None:
     """Given no article, or only ones on other things, the job fails and says so."""
     drive.handler = Encyclopedia({})
-    with pytest.raises(VendorFault, match="nothing on `Tidal power`") as caught:
+    with pytest.raises(ProviderError, match="nothing on `Tidal power`") as caught:
         gather(drive)
     assert (caught.value.code, caught.value.retryable) == (ErrorCode.PROVIDER_REJECTED, False)
 
@@ -174,7 +174,7 @@ def test_articles_that_may_not_be_meant(topic: str, warned: bool | None) -> None
     bread = {"title": "Bread", "type": "standard", "extract": "Bread is baked from flour."}
     drive = Drive(handler=Encyclopedia({"Bread": bread}, extract="No more.", excerpt="a loaf"))
     if warned is None:
-        with pytest.raises(VendorFault, match="nothing on"):
+        with pytest.raises(ProviderError, match="nothing on"):
             gather(drive, topic=topic)
         return
     output = gather(drive, topic=topic).output
@@ -218,7 +218,7 @@ def test_redirect_on_the_same_host(drive: Drive) -> None:
 def test_redirects_elsewhere_are_not_followed(drive: Drive, location: str) -> None:
     """Given a redirect to another host, port or without end, nothing is asked for there."""
     drive.handler = lambda request: httpx.Response(301, headers={"location": location})
-    with pytest.raises(VendorFault) as caught:
+    with pytest.raises(ProviderError) as caught:
         gather(drive)
     assert caught.value.code is ErrorCode.PROVIDER_BAD_RESPONSE
     assert {request.url.host for request in drive.requests} == {"en.wikipedia.org"}
@@ -287,7 +287,7 @@ def test_action_api_refuses(drive: Drive, response: httpx.Response, code: str) -
     """Given another error of the action API, or no JSON from it, the job fails at once."""
     plain = Encyclopedia({"Tidal power": TIDAL})
     drive.handler = lambda request: response if request.url.path == "/w/api.php" else plain(request)
-    with pytest.raises(VendorFault) as caught:
+    with pytest.raises(ProviderError) as caught:
         gather(drive)
     assert (caught.value.code.name, drive.pauses) == (code, [])
 
@@ -307,7 +307,7 @@ def test_action_api_refuses(drive: Drive, response: httpx.Response, code: str) -
 def test_gives_up(response: Callable[[], httpx.Response], code: str, asked: int) -> None:
     """Given an answer that waiting does not mend, the job fails with its code."""
     drive = failing(99, response)
-    with pytest.raises(VendorFault) as caught:
+    with pytest.raises(ProviderError) as caught:
         gather(drive)
     assert (caught.value.code.name, len(drive.requests)) == (code, asked)
 
@@ -319,7 +319,7 @@ def test_lost_connection_is_tried_again(drive: Drive) -> None:
     def handler(request: httpx.Request) -> httpx.Response:
         if not lost:
             lost.append(request)
-            raise VendorFault(ErrorCode.PROVIDER_TIMEOUT, "no answer in time")
+            raise ProviderError(ErrorCode.PROVIDER_TIMEOUT, "no answer in time")
         return plain(request)
 
     drive.handler = handler
@@ -338,7 +338,7 @@ def test_odd_search_answers(drive: Drive, pages: object) -> None:
         if request.url.path.startswith("/w/rest.php")
         else plain(request)
     )
-    with pytest.raises(VendorFault, match="nothing on"):
+    with pytest.raises(ProviderError, match="nothing on"):
         gather(drive)
 
 
@@ -358,7 +358,7 @@ def test_synthesis(drive: Drive) -> None:
 @pytest.mark.parametrize(
     ("reply", "said"),
     [
-        (VendorFault(ErrorCode.PROVIDER_UNAVAILABLE, "down"), "PROVIDER_UNAVAILABLE"),
+        (ProviderError(ErrorCode.PROVIDER_UNAVAILABLE, "down"), "PROVIDER_UNAVAILABLE"),
         (WorkError(ErrorCode.BUDGET_EXCEEDED), "BUDGET_EXCEEDED"),
         (TextReply(model="m", text=""), "did not answer"),
         (TextReply(model="m", text="x", finish="filtered"), "did not answer"),

@@ -10,8 +10,8 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 
 from toolkit.capabilities import _schema_check
-from toolkit.capabilities._schema import bound_schema
-from toolkit.capabilities._schema_check import fault, is_cheap, read_answer
+from toolkit.capabilities._schema import read_bounded_schema
+from toolkit.capabilities._schema_check import find_fault, is_cheap, read_answer
 
 SCALARS = st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from([0.0, 0.5, 1.0, 2.0])
 NAMES = st.sampled_from(["a", "b", "c", ""])
@@ -68,7 +68,7 @@ SCHEMAS = st.recursive(
 def test_a_check_comes_to_what_the_standard_says(schema: dict[str, Any], value: Any) -> None:
     """Given any schema and value, the verdict is that of the reference implementation."""
     expected = Draft202012Validator(schema).is_valid(value)
-    assert (fault(value, schema) is None) == expected
+    assert (find_fault(value, schema) is None) == expected
 
 
 ODD = st.sampled_from([None, True, 0, -1, 1.5, 2.0, "x", "object", [], ["a"], ["a", "a"], [1], {}])
@@ -83,9 +83,9 @@ def test_a_keyword_holds_what_the_standard_says(keyword: str, rule: Any) -> None
         Draft202012Validator.check_schema(schema)
     except SchemaError:
         with pytest.raises(ValueError, match=rf"no JSON schema at `properties\.a\.{keyword}|a `"):
-            bound_schema(schema)
+            read_bounded_schema(schema)
     else:
-        bound_schema(schema)
+        read_bounded_schema(schema)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_a_keyword_holds_what_the_standard_says(keyword: str, rule: Any) -> None
 def test_refused_schemas(schema: dict[str, Any], said: str) -> None:
     """Given a schema over a bound or one that is none, it is refused with the reason."""
     with pytest.raises(ValueError, match=said):
-        bound_schema(schema)
+        read_bounded_schema(schema)
 
 
 def _unique_everywhere(levels: int) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def test_a_runaway_check_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Given what would compare many large things for long, the check ends and says why."""
     monkeypatch.setattr(_schema_check, "MAX_STEPS", 100_000)
     items = [{"a": number, "b": [number, str(number)]} for number in range(500)]
-    wrong = fault([items], _unique_everywhere(2))
+    wrong = find_fault([items], _unique_everywhere(2))
     assert wrong == "holding it to the schema takes more than 100000 steps"
 
 
@@ -131,11 +131,11 @@ def test_a_check_takes_no_longer_than_its_bound(monkeypatch: pytest.MonkeyPatch)
     """Given any check, its steps are at most its rules times the characters of the answer."""
     taken: list[int] = []
 
-    class Counted(_schema_check._Check):
+    class Counted(_schema_check._SchemaCheck):
         def _count(self, steps: int) -> None:
             taken.append(steps)
 
-    monkeypatch.setattr(_schema_check, "_Check", Counted)
+    monkeypatch.setattr(_schema_check, "_SchemaCheck", Counted)
     answers = [
         "[" + ",".join("[1,1]" for _ in range(20)) + "]",
         "[" * 30 + "]" * 30,
@@ -151,9 +151,9 @@ def test_a_check_takes_no_longer_than_its_bound(monkeypatch: pytest.MonkeyPatch)
     for text in answers:
         for schema in schemas:
             taken.clear()
-            fault(json.loads(text), schema)
+            find_fault(json.loads(text), schema)
             # The values that the schema lists are looked at once, whatever the answer is.
-            rules = bound_schema(schema).rules
+            rules = read_bounded_schema(schema).rules
             assert sum(taken) <= rules * len(text) + 2 * rules
 
 
@@ -184,14 +184,14 @@ def test_refused_answers(text: str, said: str) -> None:
 
 def test_decimal_fractions_are_multiples_as_their_digits_say() -> None:
     """Given 0.3, it is a multiple of 0.1, and of nothing else that binary fractions make of it."""
-    assert fault(0.3, {"multipleOf": 0.1}) is None
-    assert fault(0.35, {"multipleOf": 0.1}) == "`.` breaks the rule `multipleOf`"
-    assert fault(10**400, {"multipleOf": 0.5}) is None
+    assert find_fault(0.3, {"multipleOf": 0.1}) is None
+    assert find_fault(0.35, {"multipleOf": 0.1}) == "`.` breaks the rule `multipleOf`"
+    assert find_fault(10**400, {"multipleOf": 0.5}) is None
 
 
 def test_references_are_written_out() -> None:
     """Given references, what they lead to is checked, beside what stands next to them."""
     schema = {"$defs": {"n": {"minimum": 2}}, "items": {"$ref": "#/$defs/n", "maximum": 3}}
-    assert fault([2, 3], schema) is None
-    assert fault([1], schema) == "`0` breaks the rule `minimum`"
-    assert fault([4], schema) == "`0` breaks the rule `maximum`"
+    assert find_fault([2, 3], schema) is None
+    assert find_fault([1], schema) == "`0` breaks the rule `minimum`"
+    assert find_fault([4], schema) == "`0` breaks the rule `maximum`"

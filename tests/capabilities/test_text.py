@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolkit.capabilities._text import clean, fenced, shorten, without_markup
+from toolkit.capabilities._text import clean, fence_text, shorten, strip_markup
 
 
 @pytest.mark.parametrize(
@@ -32,15 +32,15 @@ def test_clean() -> None:
 
 def test_without_markup() -> None:
     """Given Markdown, its marks are dropped and a lone asterisk or underscore is not."""
-    assert without_markup("# Tides\n- **High** `water`\n2 * 3 snake_case") == (
+    assert strip_markup("# Tides\n- **High** `water`\n2 * 3 snake_case") == (
         "Tides\nHigh water\n2 * 3 snake_case"
     )
 
 
 def test_fence_cannot_be_closed_from_inside() -> None:
     """Given text that closes another text's fence, its own fence stays shut."""
-    _, inner = fenced("first")
-    rule, block = fenced(inner)
+    _, inner = fence_text("first")
+    rule, block = fence_text(inner)
     tag = block.splitlines()[0]
     assert block.count(tag) == 1
     assert block.endswith("</" + tag[1:])

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from tests.conftest import Server
 from toolkit import RequestError, ServiceError, WorkError, cli, upkeep
 from toolkit.cli import app, main
-from toolkit.cli.errors import EXIT_CODES, exit_code
+from toolkit.cli.errors import EXIT_CODES, find_exit_code
 from toolkit.contract.errors import ErrorCode
 
 CARD = ["composition.layout", "title=Tea", "width:=300", "height:=200", "--sandbox", "-q"]
@@ -65,7 +65,7 @@ def test_an_exit_code_tells_why(
     says: str,
 ) -> None:
     """Given a command that cannot be done, then the code says whose turn it is, and stderr why."""
-    monkeypatch.setattr("toolkit.client._wire.backoff_s", lambda attempt, error: 0.0)
+    monkeypatch.setattr("toolkit.client._wire.compute_backoff_s", lambda attempt, error: 0.0)
     assert ended(monkeypatch, *line) == code
     shown = capsys.readouterr()
     assert shown.out == ""
@@ -83,7 +83,7 @@ def test_commands_end_by_the_codes_of_the_table() -> None:
                 found |= {each.value for each in call.args if isinstance(each, ast.Constant)}
     assert found == {1}
     kinds = (RequestError, ServiceError, WorkError)
-    found |= {exit_code(kind(ErrorCode.INTERNAL)) for kind in kinds}
+    found |= {find_exit_code(kind(ErrorCode.INTERNAL)) for kind in kinds}
     assert found | {0, 2, 130} == set(EXIT_CODES)  # those are typer's own
 
 
@@ -146,15 +146,15 @@ def test_a_shell_is_offered_what_there_is(words: str, offered: list[str]) -> Non
 
 def test_what_vendors_say_commands_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     """Given a text with control characters, then they are shown and not sent, in every form."""
-    from toolkit.cli.output import Shell
+    from toolkit.cli.output import ClientOutput
     from toolkit.contract.health import Health
 
     record = Health(version="\x1b[2J\x9b2J[bold]")
     for as_json in (False, True):
-        shell = Shell(None, as_json)  # type: ignore[arg-type]
-        shell.show(record)
-        shell.table([record], ["version"])
-    shell.note(record.version)
+        shell = ClientOutput(None, as_json)  # type: ignore[arg-type]
+        shell.print_record(record)
+        shell.print_table([record], ["version"])
+    shell.print_note(record.version)
     shown = capsys.readouterr()
     assert "\x1b" not in shown.out + shown.err
     assert "\x9b" not in shown.out + shown.err

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from tests.conftest import Server
 from toolkit import Client
 from toolkit.cli import app
-from toolkit.cli.errors import report
+from toolkit.cli.errors import report_error
 from toolkit.contract.errors import RequestError
 
 
@@ -52,7 +52,7 @@ def test_the_first_run_on_a_sandbox_server(
     def toolkit(*line: str) -> str:
         shown = CliRunner().invoke(app, list(line), env=environment)
         if isinstance(shown.exception, RequestError):
-            report(shown.exception, as_json=False)
+            report_error(shown.exception, as_json=False)
             return capsys.readouterr().err
         assert shown.exit_code == 0, shown.output
         return shown.stderr

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from tests.conftest import Server
 from toolkit import Client, RequestError, ServiceError, ToolkitError
 from toolkit.cli import app
-from toolkit.cli.errors import report
+from toolkit.cli.errors import report_error
 from toolkit.settings import Settings
 
 Login = Callable[..., Result]
@@ -380,5 +380,5 @@ def test_an_error_is_json_where_results_are(
     """Given `--json`, then a profile's error is the contract's."""
     done = toolkit("whoami", "--profile", "nobody", "--json")
     assert isinstance(done.exception, ToolkitError)
-    report(done.exception, as_json=True)
+    report_error(done.exception, as_json=True)
     assert json.loads(capsys.readouterr().err)["error"]["code"] == "NOT_FOUND"

@@ -137,7 +137,7 @@ def test_a_prompt_of_the_keyring_blocks_no_command(
     answered = threading.Event()
     monkeypatch.setattr(memory, "_check", answered.wait)
     if way_out == "time":
-        for name in ("NOTICE_S", "PATIENCE_S"):
+        for name in ("NOTICE_S", "MAX_WAIT_S"):
             monkeypatch.setattr(f"toolkit.profiles.keyring_store.{name}", 0.01)
     else:
         monkeypatch.setenv(way_out, "1")

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from tests.contract.test_node_ids import IDS
 from toolkit.cli import app
-from toolkit.notebook.export import python_code
+from toolkit.notebook.export import render_python
 
 BODY = {
     "name": "files",
@@ -35,7 +35,7 @@ def test_each_node_has_a_file_of_its_own(tmp_path: Path) -> None:
 
 def test_each_node_has_a_variable_of_its_own() -> None:
     """Given nodes of any ids, when exported as Python, then it is Python that names each."""
-    tree = ast.parse(python_code({**BODY, "nodes": BODY["nodes"]}))
+    tree = ast.parse(render_python({**BODY, "nodes": BODY["nodes"]}))
     bound = [
         target.id
         for line in tree.body

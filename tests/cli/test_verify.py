@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.engine.own_server import FACTS, OwnServer
-from toolkit.cassettes.file import Exchange, read
+from toolkit.cassettes.file import RecordedExchange, read_exchanges
 from toolkit.cassettes.matching import RequestKey
 from toolkit.cli import app
 from toolkit.vendors import load_vendors
@@ -92,7 +92,7 @@ def test_a_voice_is_cloned_where_a_file_is_named(tmp_path: Path) -> None:
     }
     assert all("on top of --max-cost" in " ".join(c["notes"]) for c in asked.values())
     assert report["paid_usd"] <= 0.2
-    kept = {exchange.key.url for exchange in read(tmp_path / "kept.yaml")}
+    kept = {exchange.key.url for exchange in read_exchanges(tmp_path / "kept.yaml")}
     for path in ("/v1/voice_clone", "/v1/voices/add"):
         assert any(url.endswith(path) for url in kept), kept
     skipped = json.loads(invoke("--sandbox", "--json").stdout)["checks"]
@@ -135,7 +135,7 @@ def test_another_server_is_compared_and_its_answers_kept(own: OwnServer, tmp_pat
     kept = (tmp_path / "kept.yaml").read_text(encoding="utf-8")
     assert "chat.completion" in kept
     assert PLANTED not in kept + done.output
-    assert len(read(tmp_path / "kept.yaml")) == 1
+    assert len(read_exchanges(tmp_path / "kept.yaml")) == 1
 
 
 def test_nothing_connected_says_what_to_do_next(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,11 +146,11 @@ def test_nothing_connected_says_what_to_do_next(monkeypatch: pytest.MonkeyPatch)
     assert "toolkit connections discover --connect openai" in done.stdout
 
 
-def exchange(body: object) -> list[Exchange]:
+def exchange(body: object) -> list[RecordedExchange]:
     """One answer, as a cassette has it."""
     key = RequestKey("POST", "https://vendor.example/v1", "")
     headers = {"content-type": "application/json"}
-    return [Exchange(key, 200, headers, httpx.Response(200, json=body).content)]
+    return [RecordedExchange(key, 200, headers, httpx.Response(200, json=body).content)]
 
 
 USUAL: dict[str, Any] = {

@@ -68,7 +68,7 @@ def failure(status: int, code: str, **headers: str) -> httpx.Response:
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Back-off takes no time here."""
-    monkeypatch.setattr(_wire, "backoff_s", lambda *_: 0.0)
+    monkeypatch.setattr(_wire, "compute_backoff_s", lambda *_: 0.0)
 
 
 def test_the_key_is_sent_and_never_shown() -> None:

@@ -126,7 +126,7 @@ def dropping(drops: int, answer: bytes) -> Iterator[tuple[str, list[bytes]]]:
 
 @pytest.fixture
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolkit.client._wire.backoff_s", lambda attempt, error: 0.0)
+    monkeypatch.setattr("toolkit.client._wire.compute_backoff_s", lambda attempt, error: 0.0)
 
 
 def answered(data: dict[str, object]) -> bytes:

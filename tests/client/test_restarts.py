@@ -18,7 +18,7 @@ from tests.conftest import Server
 from tests.waiting import PATIENCE_S
 from toolkit import Client
 from toolkit.cli import app
-from toolkit.cli.errors import exit_code
+from toolkit.cli.errors import find_exit_code
 from toolkit.contract.errors import ErrorCode, RequestError, ServiceError
 from toolkit.contract.health import Health
 from toolkit.sandbox import Fault, Faults
@@ -173,7 +173,7 @@ def test_a_server_that_stays_away(restarts: Restarts) -> None:
         restarts.stop()
         with pytest.raises(ServiceError) as away:
             run.wait(progress=False)
-        assert (away.value.is_away, exit_code(away.value)) == (True, 4)
+        assert (away.value.is_away, find_exit_code(away.value)) == (True, 4)
         with pytest.raises(ServiceError):
             patient.health()  # at once
         with pytest.raises(ServiceError):

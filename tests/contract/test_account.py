@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from toolkit.client import Client
-from toolkit.contract.account import LONGEST_OVERLAP_S, OVERLAP_S
+from toolkit.contract.account import DEFAULT_OVERLAP_S, MAX_OVERLAP_S
 from toolkit.contract.base import now
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.engine import keys
@@ -50,9 +50,9 @@ def test_a_rotated_key_is_good_for_a_while(bare: Client, monkeypatch: pytest.Mon
     assert refusal(bare, made.api_key) is None
     assert refusal(bare, new.api_key) is None
     old = bare.account.key(made.id)
-    assert old.expires_at == new.created_at + timedelta(seconds=OVERLAP_S)
+    assert old.expires_at == new.created_at + timedelta(seconds=DEFAULT_OVERLAP_S)
     assert (old.rotated_to, old.revoked_at) == (new.id, None)
-    monkeypatch.setattr(keys, "now", lambda: now() + timedelta(seconds=OVERLAP_S))
+    monkeypatch.setattr(keys, "now", lambda: now() + timedelta(seconds=DEFAULT_OVERLAP_S))
     assert refusal(bare, made.api_key) is ErrorCode.UNAUTHENTICATED
     assert refusal(bare, new.api_key) is None
 
@@ -91,7 +91,7 @@ def test_keys_are_told_once(bare: Client) -> None:
         text = record.model_dump_json()
         assert made.api_key not in text
         assert new.api_key not in text
-        assert keys.digest_of(made.api_key) not in text
+        assert keys.hash_key(made.api_key) not in text
     assert shown[1].last4 == new.api_key[-4:]
     assert shown[1].prefix == "sk_live_"
 
@@ -110,7 +110,7 @@ def test_what_cannot_be_rotated(bare: Client) -> None:
             bare.account.rotate_key(key_id)
         assert refused.value.code is code
     with pytest.raises(RequestError) as refused:
-        bare.account.rotate_key(first.id, overlap_s=LONGEST_OVERLAP_S + 1)
+        bare.account.rotate_key(first.id, overlap_s=MAX_OVERLAP_S + 1)
     assert refused.value.code is ErrorCode.INVALID_REQUEST
 
 

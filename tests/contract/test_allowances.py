@@ -145,15 +145,15 @@ async def test_several_processes_and_a_crash_keep_to_it(settings: Settings) -> N
     await asyncio.sleep(0.03)
     await die(engines.pop())
     async with asyncio.timeout(PATIENCE_S):
-        while {row["status"] for row in await engines[0]._core.store.find("jobs")} & {
+        while {row["status"] for row in await engines[0]._core.store.find_rows("jobs")} & {
             "queued",
             "running",
         }:
             await asyncio.sleep(0.05)
-    rows = await engines[0]._core.store.find("jobs")
+    rows = await engines[0]._core.store.find_rows("jobs")
     jobs = [Job.model_validate_json(str(row["doc"])) for row in rows]
     spent = sum(job.cost_incurred_usd for job in jobs)
-    (row,) = await engines[0]._core.store.find("spending")
+    (row,) = await engines[0]._core.store.find_rows("spending")
     assert 0 < round(spent, 9) <= int(row["nano"]) / 1e9 <= limit
     assert sum(job.status == "completed" for job in jobs) >= 3
     assert {job.error.code for job in jobs if job.error} == {"BUDGET_EXCEEDED"}

@@ -8,8 +8,8 @@ import pytest
 from tests.conftest import Server
 from tests.contract.conftest import POINTERS, signed_up
 from toolkit import Client, Workflow
-from toolkit.cli.areas.workflows import NODES
-from toolkit.cli.output import Shell
+from toolkit.cli.areas.workflows import NODE_COLUMNS
+from toolkit.cli.output import ClientOutput
 from toolkit.contract.money import format_usd
 from toolkit.notebook import TaskReview, WorkflowGraph
 from toolkit.sandbox import Fault, Faults
@@ -90,8 +90,8 @@ def test_a_workflow_costs_the_same_through_every_door(
     # As text.
     assert f" {shown}>" in repr(done)
     assert shown in stormy.workflows.list()._repr_html_()
-    Shell(stormy).show(stormy.workflows.get(done.id), "nodes", NODES)
-    Shell(stormy).table(stormy.workflows.list(), ("id", "cost_usd"))
+    ClientOutput(stormy).print_record(stormy.workflows.get(done.id), "nodes", NODE_COLUMNS)
+    ClientOutput(stormy).print_table(stormy.workflows.list(), ("id", "cost_usd"))
     assert capsys.readouterr().out.count(shown) == 2
     graph = WorkflowGraph(stormy.workflows.get(done.id))
     assert shown in graph.headline.value
@@ -120,11 +120,11 @@ def test_a_task_costs_what_its_workflows_do(
     assert task.cost_incurred_usd > task.cost_usd > 0
     shown = format_usd(task.cost_usd)
     assert f" {shown}>" in repr(task)
-    assert shown in task._html()
+    assert shown in task._render_html()
     assert task.to_frame()["cost_usd"].item() == stormy.tasks.list().cost_usd == task.cost_usd
     assert task.events()[-1].data["cost_usd"] == task.cost_usd
-    Shell(stormy).show(task)
-    Shell(stormy).table(stormy.tasks.list(), ("id", "cost_usd"))
+    ClientOutput(stormy).print_record(task)
+    ClientOutput(stormy).print_table(stormy.tasks.list(), ("id", "cost_usd"))
     assert capsys.readouterr().out.count(shown) == 2
     review = TaskReview(task)
     assert shown in review.headline.value
@@ -146,7 +146,7 @@ def test_what_was_never_called_costs_nothing(stormy: Client, faults: Faults) -> 
         assert run.status == "failed"
         assert (run.cost_usd, run.cost_incurred_usd) == (0, 0)
         assert run.record.cost_source == "metered"
-        assert "unknown" not in run._html()
+        assert "unknown" not in run._render_html()
         assert repr(run).endswith("$0>")
         assert {attempt.cost_usd for attempt in run.attempts} == {0}
     wf = Workflow("never")

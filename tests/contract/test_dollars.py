@@ -42,11 +42,11 @@ def test_prices_are_shown_in_plain_digits(client: Client) -> None:
     rows = [one.to_dict() for one in models]
     for shown in (
         models._repr_html_(),
-        *(one._html() for one in models),
-        pieces.table(rows, ["provider", "model", "prices_usd"]),
+        *(one._render_html() for one in models),
+        pieces.render_table(rows, ["provider", "model", "prices_usd"]),
     ):
         assert not EXPONENT.search(re.sub(r"<[^>]*>", " ", shown))
-    assert "$" in models[0]._html()
+    assert "$" in models[0]._render_html()
 
 
 def test_a_bill_of_next_to_nothing_says_so(client: Client) -> None:

@@ -12,7 +12,7 @@ from toolkit import Client, RequestError, Workflow
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.sandbox import Fault, Faults
 from toolkit.settings import Settings
-from toolkit.store.batch import Batch
+from toolkit.store.batch import MergedChanges
 
 
 @pytest.fixture
@@ -162,14 +162,14 @@ def test_a_retry_that_cannot_be_written_can_be_asked_for_again(
     flow = failed(stormy, faults)
     faults.clear()
     store = stormy._http._client._transport._thread.engine._core.store  # type: ignore[attr-defined]
-    written = store._writer._transaction
+    written = store._writer._run_transaction
 
-    def fails(leases: object, batch: Batch) -> None:
+    def fails(leases: object, batch: MergedChanges) -> None:
         if "workflows" in batch.updates:
             raise sqlite3.OperationalError("disk I/O error")
         written(leases, batch)
 
-    monkeypatch.setattr(store._writer, "_transaction", fails)
+    monkeypatch.setattr(store._writer, "_run_transaction", fails)
     with pytest.raises(ServiceError):
         stormy.workflows.retry(flow.id)
     monkeypatch.undo()

@@ -6,8 +6,8 @@ import pytest
 from PIL import Image
 
 from toolkit import Client, RequestError, WorkError
-from toolkit.cli.output import Shell
-from toolkit.display.text import event_line
+from toolkit.cli.output import ClientOutput
+from toolkit.display.text import format_event
 from toolkit.notebook import TaskReview, WorkflowGraph
 
 
@@ -89,11 +89,11 @@ def test_what_is_missing_is_told_capability_by_capability(
     told = "speech.generate needs a connection to minimax or elevenlabs"
     assert (task.cost_usd, task.cost_incurred_usd) == (0, 0)
     for one in (plan, task):
-        Shell(bare).show(one)
+        ClientOutput(bare).print_record(one)
         assert told in capsys.readouterr().out
     graph, review = WorkflowGraph(task), TaskReview(task)
     for shown in (
-        plan._html(), task._html(), event_line(task.events()[-1]),
+        plan._render_html(), task._render_html(), format_event(task.events()[-1]),
         graph.headline.value, review.headline.value,
     ):  # fmt: skip
         assert told in shown

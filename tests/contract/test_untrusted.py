@@ -109,7 +109,7 @@ def test_what_is_shown_of_it_is_text(client: Client, faults: Faults) -> None:
     run = client.runs.create("llm.generate", {"objective": ORDER}, provider="minimax").wait()
     assert run.output["text"] == ORDER
     artifact = client.artifacts.get(run.artifact_id)
-    shown = [run._html(), client.runs.list()._repr_html_()]
+    shown = [run._render_html(), client.runs.list()._repr_html_()]
     shown.append(artifact._repr_mimebundle_().get("text/html", ""))
     for html in shown:
         assert not re.search(r"<(script|img|b>model)", html)

@@ -173,8 +173,8 @@ def _calls(calls: Sequence[Record], jobs: Any, ledger: Ledger, found: Findings) 
         seen[call["digest"]].append(call["n"])
         digest = call["digest"]
         # Some vendors have an id of their own, or one in the body, which is the same each time.
-        by_request[cloud.fresh("request", digest)[:32]] = digest
-        by_request[cloud.fresh("anthropic", digest)[:24]] = digest
+        by_request[cloud.compute_fresh_digest("request", digest)[:32]] = digest
+        by_request[cloud.compute_fresh_digest("anthropic", digest)[:24]] = digest
         by_request |= {digest[:32]: digest, digest[:22]: digest}
         if call["billed"] and call["status"] == 200:
             billed[call["digest"]].append(call["n"])

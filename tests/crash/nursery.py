@@ -24,11 +24,11 @@ def preload() -> None:
     import toolkit.sandbox._app
     import toolkit.server.serve  # noqa: F401
     from toolkit.engine import Registry
-    from toolkit.server.app import area_routes
+    from toolkit.server.app import collect_routes
     from toolkit.store import schema  # noqa: F401
 
     Registry.load()
-    area_routes()
+    collect_routes()
 
 
 def traceable() -> None:

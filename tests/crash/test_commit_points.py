@@ -12,7 +12,7 @@ import pytest
 
 from tests.crash.conftest import Bench
 from tests.crash.outside import asked
-from toolkit.store.crashpoints import VARIABLE, planted
+from toolkit.store.crashpoints import CRASH_VARIABLE, find_crash_point
 
 ALL = asked("TOOLKIT_CRASH_ALL") is not None
 SIDES = ("before", "after")
@@ -27,7 +27,7 @@ def survives(bench: Bench, durability: str, points: list[str], totals: Counter[s
     """
     data_dir, ledger = bench.copied("-".join((durability, *points))), bench.ledger()
     for i, point in enumerate(points):
-        env = {VARIABLE: point, "TOOLKIT_DURABILITY": durability}
+        env = {CRASH_VARIABLE: point, "TOOLKIT_DURABILITY": durability}
         server = bench.nursery.serve(data_dir, **env)
         outlived = bench.work(server, ledger) if i == 0 else bench.resumed(server, ledger)
         if outlived:
@@ -89,16 +89,16 @@ def test_a_crash_point_that_does_not_exist_is_refused(
     asked_for: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given a name that is no crash point, when a store opens, then it says so."""
-    monkeypatch.setenv(VARIABLE, asked_for)
+    monkeypatch.setenv(CRASH_VARIABLE, asked_for)
     with pytest.raises(ValueError, match="commit:before:17"):
-        planted("commit")
+        find_crash_point("commit")
 
 
 def test_crash_points_are_off_unless_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Given no variable, or one about other writes, then there is nothing to call."""
-    assert planted("commit") is None
-    monkeypatch.setenv(VARIABLE, "blob:before:1")
-    assert planted("commit") is None
-    crash = planted("blob")
+    assert find_crash_point("commit") is None
+    monkeypatch.setenv(CRASH_VARIABLE, "blob:before:1")
+    assert find_crash_point("commit") is None
+    crash = find_crash_point("blob")
     assert crash is not None
     crash("after")

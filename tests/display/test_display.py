@@ -9,13 +9,13 @@ import pytest
 from toolkit.contract.events import Event
 from toolkit.contract.workflows import Node
 from toolkit.display.arrangement import MARGIN
-from toolkit.display.boxes import ROOMY
-from toolkit.display.graph import layered
-from toolkit.display.html import facts, table
-from toolkit.display.mermaid import workflow_mermaid
-from toolkit.display.progress import Progress
-from toolkit.display.svg import workflow_svg
-from toolkit.display.text import event_line
+from toolkit.display.boxes import ROOMY_SIZE
+from toolkit.display.graph import lay_out_graph
+from toolkit.display.html import render_facts, render_table
+from toolkit.display.mermaid import format_workflow_mermaid
+from toolkit.display.progress import EventProgress
+from toolkit.display.svg import draw_workflow_svg
+from toolkit.display.text import format_event
 
 NASTY = '<script>alert("x")</script>'
 AT = "2026-11-20T08:00:00.000Z"
@@ -35,20 +35,20 @@ def random_dag(seed: int) -> dict[str, list[str]]:
 def test_no_edge_hides_behind_a_node(seed: int) -> None:
     """Given any graph, then every place on an edge's way is its own, and edges lead rightwards."""
     edges = random_dag(seed)
-    layout = layered(edges)
+    layout = lay_out_graph(edges)
     taken = set(layout.places.values())
     assert len(taken) == len(edges)
     for (upstream, node), route in layout.routes.items():
         assert (route[0], route[-1]) == (layout.places[upstream], layout.places[node])
         assert [x for x, _ in route] == list(range(route[0][0], route[-1][0] + 1))
         assert not taken & set(route[1:-1])
-    assert layered(edges) == layout
+    assert lay_out_graph(edges) == layout
 
 
 def test_a_cycle_has_no_layout() -> None:
     """Given a cycle, then it is refused rather than drawn wrong."""
     with pytest.raises(ValueError, match="cycle"):
-        layered({"a": ["b"], "b": ["a"]})
+        lay_out_graph({"a": ["b"], "b": ["a"]})
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -60,8 +60,8 @@ def test_the_picture_is_stable_well_formed_and_told_in_words(seed: int) -> None:
         Node(id=name, capability="x@1", depends_on=ups, status=states[i % 5])  # type: ignore[arg-type]
         for i, (name, ups) in enumerate(edges.items())
     ]
-    svg = workflow_svg("w", nodes)
-    assert svg == workflow_svg("w", nodes)
+    svg = draw_workflow_svg("w", nodes)
+    assert svg == draw_workflow_svg("w", nodes)
     root = ElementTree.fromstring(svg)
     assert root.get("role") == "img"
     for node in nodes:
@@ -71,18 +71,18 @@ def test_the_picture_is_stable_well_formed_and_told_in_words(seed: int) -> None:
     assert (page.get("width"), page.get("height")) == (root.get("width"), root.get("height"))
     assert len(boxes) == len(nodes)
     for box in boxes:
-        assert MARGIN <= float(box.get("x", -1)) <= width - MARGIN - ROOMY.width
-        assert MARGIN <= float(box.get("y", -1)) <= height - MARGIN - ROOMY.height
+        assert MARGIN <= float(box.get("x", -1)) <= width - MARGIN - ROOMY_SIZE.width
+        assert MARGIN <= float(box.get("y", -1)) <= height - MARGIN - ROOMY_SIZE.height
 
 
 def test_text_from_outside_is_never_markup() -> None:
     """Given a name that is markup, then no picture, table or chart has it raw."""
     node = Node(id="a", capability=NASTY)
     shown = [
-        workflow_svg(NASTY, [node]),
-        table([{"name": NASTY, NASTY: 1}], ["name", NASTY], NASTY),
-        facts(NASTY, {NASTY: NASTY}),
-        workflow_mermaid([node]),
+        draw_workflow_svg(NASTY, [node]),
+        render_table([{"name": NASTY, NASTY: 1}], ["name", NASTY], NASTY),
+        render_facts(NASTY, {NASTY: NASTY}),
+        format_workflow_mermaid([node]),
     ]
     assert all("<script" not in text for text in shown)
 
@@ -96,7 +96,7 @@ def event(kind: str, **data: object) -> Event:
 
 def test_a_line_of_progress_says_what_happened() -> None:
     """Given an event, then its line has node, state, provider, time, cost and error."""
-    line = event_line(
+    line = format_event(
         event(
             "node.failed",
             node_id="card",
@@ -113,7 +113,7 @@ def test_a_line_of_progress_says_what_happened() -> None:
 def test_lines_are_printed_once_each() -> None:
     """Given the same state twice, then it is told once; False tells nothing."""
     told, silent = io.StringIO(), io.StringIO()
-    for progress in (Progress("lines", told), Progress(False, silent)):
+    for progress in (EventProgress("lines", told), EventProgress(False, silent)):
         for _ in range(2):
             progress.add(event("node.running", node_id="a"))
         progress.add(event("node.completed", node_id="a"))

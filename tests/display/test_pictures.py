@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolkit.contract.workflows import Node, Workflow
-from toolkit.display.arrangement import Line, Point
-from toolkit.display.boxes import FOLDED, MOST_ROOMY, Box, picture
-from toolkit.display.drawings import timeline_figure, workflow_figure
-from toolkit.display.mermaid import workflow_mermaid
-from toolkit.display.svg import workflow_svg
-from toolkit.display.timeline import timeline_svg
+from toolkit.display.arrangement import EdgeLine, Point
+from toolkit.display.boxes import MAX_ROOMY_BOXES, MIN_STACK_SIZE, NodeBox, lay_out_workflow
+from toolkit.display.drawings import draw_timeline_figure, draw_workflow_figure
+from toolkit.display.mermaid import format_workflow_mermaid
+from toolkit.display.svg import draw_workflow_svg
+from toolkit.display.timeline import draw_timeline_svg
 
 AT = "2026-11-20T08:00:00.000Z"
 STATES = ("pending", "queued", "running", "completed", "failed", "cancelled")
@@ -27,15 +27,16 @@ NASTY = "<script>$x</script>\"'&$id"
 STABLE = """
 import hashlib
 from toolkit.contract.workflows import Node, Workflow
-from toolkit.display.svg import workflow_svg
-from toolkit.display.timeline import timeline_svg
+from toolkit.display.svg import draw_workflow_svg
+from toolkit.display.timeline import draw_timeline_svg
 nodes = [
     Node(id=f"n{i}", capability="x@1", status="completed", cost_usd=i / 7,
          depends_on=[f"n{j}" for j in {i // 2, i // 3, i - 7} if 0 <= j < i])
     for i in range(90)
 ]
 flow = Workflow(id="wfl_1", name="w", nodes=nodes, created_at="2026-11-20T08:00:00.000Z")
-print(hashlib.sha256((workflow_svg("w", nodes) + timeline_svg(flow)).encode()).hexdigest())
+drawn = draw_workflow_svg("w", nodes) + draw_timeline_svg(flow)
+print(hashlib.sha256(drawn.encode()).hexdigest())
 """
 
 
@@ -55,7 +56,7 @@ def graphs(draw: st.DrawFn) -> list[Node]:
     return nodes
 
 
-def points(line: Line) -> Iterator[Point]:
+def points(line: EdgeLine) -> Iterator[Point]:
     """Places along an edge, close to each other."""
     x, y = line.start
     for step in line.steps:
@@ -74,9 +75,9 @@ def points(line: Line) -> Iterator[Point]:
 @given(graphs())
 def test_no_edge_passes_a_foreign_box(nodes: list[Node]) -> None:
     """Given any workflow, then no point of an edge lies in a box that is not an end of it."""
-    drawn = picture("w", nodes)
+    drawn = lay_out_workflow("w", nodes)
     size = drawn.size
-    columns: dict[float, list[Box]] = defaultdict(list)
+    columns: dict[float, list[NodeBox]] = defaultdict(list)
     for box in drawn.boxes:
         columns[box.left].append(box)
     for line in drawn.lines:
@@ -93,14 +94,14 @@ def test_no_edge_passes_a_foreign_box(nodes: list[Node]) -> None:
 @given(graphs())
 def test_each_node_has_one_box_and_boxes_stand_apart(nodes: list[Node]) -> None:
     """Given any workflow, then each node is in one box, and no two boxes touch."""
-    drawn = picture("w", nodes)
+    drawn = lay_out_workflow("w", nodes)
     assert sorted(m for box in drawn.boxes for m in box.members) == sorted(n.id for n in nodes)
     size = drawn.size
     for i, one in enumerate(drawn.boxes):
         for other in drawn.boxes[:i]:
             across, down = abs(one.left - other.left), abs(one.top - other.top)
             assert across > size.width or down > size.height
-    assert all(len(box.members) == 1 for box in drawn.boxes) or len(nodes) > MOST_ROOMY
+    assert all(len(box.members) == 1 for box in drawn.boxes) or len(nodes) > MAX_ROOMY_BOXES
 
 
 def test_pictures_are_the_same_to_the_byte_everywhere() -> None:
@@ -127,7 +128,7 @@ def test_text_from_outside_is_only_text(count: int) -> None:
         for i in range(count)
     ]
     flow = Workflow.model_validate({"id": "wfl_1", "name": NASTY, "nodes": nodes, "created_at": AT})
-    for svg in (workflow_svg(NASTY, nodes), timeline_svg(flow)):
+    for svg in (draw_workflow_svg(NASTY, nodes), draw_timeline_svg(flow)):
         root = ElementTree.fromstring(svg)
         assert {element.tag.partition("}")[2] for element in root.iter()} <= {
             "svg", "title", "style", "rect", "defs", "marker", "path", "text", "g"
@@ -136,15 +137,15 @@ def test_text_from_outside_is_only_text(count: int) -> None:
         assert root.get("id", "") not in "".join(
             element.text or "" for element in root.iter("text")
         )
-    assert "<script" not in workflow_mermaid(nodes)
+    assert "<script" not in format_workflow_mermaid(nodes)
     if count == 3:
-        assert workflow_figure(NASTY, nodes)._repr_png_()  # type: ignore[attr-defined]
-        assert timeline_figure(flow)._repr_png_()  # type: ignore[attr-defined]
+        assert draw_workflow_figure(NASTY, nodes)._repr_png_()  # type: ignore[attr-defined]
+        assert draw_timeline_figure(flow)._repr_png_()  # type: ignore[attr-defined]
 
 
 def test_pictures_in_one_page_do_not_share_ids() -> None:
     """Given two different pictures, then they have no id in common."""
-    one, other = (workflow_svg("w", [Node(id=name, capability="x@1")]) for name in "ab")
+    one, other = (draw_workflow_svg("w", [Node(id=name, capability="x@1")]) for name in "ab")
     ids = [set(re.findall(r'\bid="([^"]+)"', svg)) for svg in (one, other)]
     assert all(ids)
     assert not ids[0] & ids[1]
@@ -158,10 +159,13 @@ def test_many_equal_siblings_are_one_stack_and_failures_stand_out() -> None:
     ]
     middle[7] = middle[7].model_copy(update={"status": "failed"})
     ends = Node(id="end", capability="x@1", depends_on=[node.id for node in middle])
-    drawn = picture("fan", [Node(id="src", capability="x@1"), *middle, ends])
+    drawn = lay_out_workflow("fan", [Node(id="src", capability="x@1"), *middle, ends])
     stack, failed = (
         next(box for box in drawn.boxes if test(box))
-        for test in (lambda box: len(box.members) >= FOLDED, lambda box: box.state == "failed")
+        for test in (
+            lambda box: len(box.members) >= MIN_STACK_SIZE,
+            lambda box: box.state == "failed",
+        )
     )
     assert len(drawn.boxes) == 4
     assert stack.lines[0] == "w0 and 296 more"

@@ -5,9 +5,9 @@ from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
 from toolkit.engine import Engine, Registry
-from toolkit.opening import _Mounted, _sandboxed
+from toolkit.opening import _apply_sandbox, _SandboxTransport
 from toolkit.sandbox import SANDBOX_KEYS, VENDOR_PATHS
-from toolkit.sandbox.runpod import Account
+from toolkit.sandbox.runpod import RunPodAccount
 from toolkit.secrets import MappingResolver
 from toolkit.settings import Settings
 
@@ -16,8 +16,8 @@ async def opened_on(cloud: ASGIApp, settings: Settings) -> Engine:
     """An engine on a cloud that others are on, too."""
     registry = Registry.load()
     return await Engine.open(
-        _sandboxed(settings, registry, VENDOR_PATHS),
-        transport=_Mounted(httpx.ASGITransport(cloud)),
+        _apply_sandbox(settings, registry, VENDOR_PATHS),
+        transport=_SandboxTransport(httpx.ASGITransport(cloud)),
         resolver=MappingResolver(SANDBOX_KEYS),
         registry=registry,
     )
@@ -25,5 +25,5 @@ async def opened_on(cloud: ASGIApp, settings: Settings) -> Engine:
 
 def names(cloud: Starlette) -> dict[str, list[str]]:
     """What there is at the GPU cloud: the names of each kind that has any."""
-    items = cloud.state.sandbox.shelf(Account).items
+    items = cloud.state.sandbox.get_records(RunPodAccount).items
     return {kind: [str(one["name"]) for one in of.values()] for kind, of in items.items() if of}

@@ -9,15 +9,17 @@ from toolkit.engine import Engine
 
 async def die(engine: Engine) -> None:
     """Have an engine stop as `kill -9` stops it: what it has not written stays unwritten."""
-    store, roots = engine._core.store, engine._roots
+    store, roots = engine._core.store, engine._leases
 
     def nothing_more(*_: object) -> None:
         raise sqlite3.OperationalError("this process is dead")
 
-    store._writer._transaction = nothing_more  # type: ignore[method-assign]
+    store._writer._run_transaction = nothing_more  # type: ignore[method-assign]
     engine.drain()
     roots._heartbeat.close()
-    kept = [task for task in (roots._keeper, engine._sweeper, engine._settling) if task is not None]
+    kept = [
+        task for task in (roots._keeper, engine._sweeper, engine._reconciling) if task is not None
+    ]
     tasks = [*roots._running.values(), *kept]
     for task in tasks:
         task.cancel()
@@ -26,8 +28,10 @@ async def die(engine: Engine) -> None:
         await engine._core.driver.aclose()
     with contextlib.suppress(Exception):
         await store._writer.drain()
-    if store._changing:  # threads that have a connection, which nobody would close after them
-        await asyncio.wait(store._changing)
+    if (
+        store._running_changes
+    ):  # threads that have a connection, which nobody would close after them
+        await asyncio.wait(store._running_changes)
     store._checkpoints.close()
     store._write_connection.close()
     store._read_connection.close()

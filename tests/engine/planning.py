@@ -14,9 +14,9 @@ from toolkit.plugins import (
     CloneRequest,
     Flow,
     ImageRequest,
+    InputBinding,
     Result,
     SpeechRequest,
-    Take,
     TextRequest,
 )
 
@@ -144,13 +144,13 @@ def capability(
     words = tuple(word.strip() for word in keywords.split(",") if word.strip())
     return Capability(
         id=name, title=name, description=name, input_model=given, output_model=made, flow=_flow,
-        yields=yields, keywords=words, **more,
+        produces=yields, keywords=words, **more,
     )  # fmt: skip
 
 
-TEXT = Take(("text/*", "application/json"), "text")
-IMAGE = Take(("image/*",), "artifact")
-AUDIO = Take(("audio/*",), "artifact")
+TEXT = InputBinding(("text/*", "application/json"), "text")
+IMAGE = InputBinding(("image/*",), "artifact")
+AUDIO = InputBinding(("audio/*",), "artifact")
 FACTS = capability(
     "research.gather", Topic, Digest, "application/json", "research, facts, about, history of",
     operation=TextRequest, operation_required=False,
@@ -158,15 +158,16 @@ FACTS = capability(
 )  # fmt: skip
 LLM = capability(
     "llm.generate", Brief, Written, "text/plain", "text, summary, teaser, headline, write, explain",
-    operation=TextRequest, default_provider="minimax", takes={"context": TEXT},
+    operation=TextRequest, default_provider="minimax", accepts={"context": TEXT},
 )  # fmt: skip
 COPY = capability(
     "text.generate", Brief, Written, "text/plain", "copy, summary, teaser", operation=TextRequest,
-    default_provider="minimax", takes={"context": TEXT}, alias_of="llm.generate",
+    default_provider="minimax", accepts={"context": TEXT}, alias_of="llm.generate",
 )  # fmt: skip
 SPEECH = capability(
     "speech.generate", Speech, Spoken, "audio/mpeg", "spoken, narration, audio, mp3, podcast",
-    operation=SpeechRequest, default_provider="minimax", takes={"text": Take(("text/*",), "text")},
+    operation=SpeechRequest, default_provider="minimax",
+    accepts={"text": InputBinding(("text/*",), "text")},
 )  # fmt: skip
 DRAWING = capability(
     "image.generate", Prompt, Shown, "image/png", "image, illustration, photo, picture",
@@ -174,18 +175,18 @@ DRAWING = capability(
 )  # fmt: skip
 CARD = capability(
     "composition.layout", Layout, LaidOut, "image/png", "card, social card, poster",
-    takes={"body": TEXT, "image": IMAGE},
+    accepts={"body": TEXT, "image": IMAGE},
 )  # fmt: skip
 CLONE = capability(
     "voice.clone", Reference, Written, "application/json", "clone, my voice",
-    operation=CloneRequest, default_provider="minimax", takes={"reference_audio": AUDIO},
+    operation=CloneRequest, default_provider="minimax", accepts={"reference_audio": AUDIO},
 )  # fmt: skip
 CAPTION = capability(
-    "caption.make", Picture, Written, "text/plain", "caption, alt text", takes={"picture": IMAGE}
+    "caption.make", Picture, Written, "text/plain", "caption, alt text", accepts={"picture": IMAGE}
 )
 TRANSLATE = capability(
     "text.translate", Passage, Written, "text/plain", "translation, translate",
-    takes={"passage": Take(("text/*",), "text")},
+    accepts={"passage": InputBinding(("text/*",), "text")},
 )  # fmt: skip
 BUILT_IN = (DRAWING, FACTS, CARD, LLM, COPY, SPEECH, CLONE)
 EVERY = (*BUILT_IN, CAPTION, TRANSLATE)

@@ -41,7 +41,7 @@ async def test_work_under_way_is_attached_to_by_who_asked_for_it(settings: Setti
     """Given work at a vendor and a newer key, when taken up, then the older one is asked for it."""
     cloud = Cloud()
     engine = await opened_on(cloud, settings)
-    account, _ = await engine.accounts.local()
+    account, _ = await engine.accounts.open_local_account()
     first = await connect(engine, account.id, "RUNPOD_API_KEY")
     body = {"name": "image.generate", "input": {"prompt": "a tidal mill"}}
     run = await engine.runs.create(account.id, RunCreate.model_validate(body))

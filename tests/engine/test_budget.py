@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.waiting import PATIENCE_S
-from toolkit.engine.budget import Budget, NoRoomError, reserve, spending
+from toolkit.engine.budget import Budget, InsufficientBudgetError, make_budget, reserve
 
 CENTS = st.integers(min_value=0, max_value=40).map(lambda n: Decimal(n) / 100)
 
@@ -24,13 +24,13 @@ def test_concurrent_calls_never_pass_the_limit(
     budget = Budget(limit)
 
     async def call(amount: Decimal, percent: int, turns: int) -> None:
-        if not budget.could_fit(amount):
-            with pytest.raises(NoRoomError):
+        if not budget.could_reserve(amount):
+            with pytest.raises(InsufficientBudgetError):
                 await reserve([budget], amount)
             return
         try:
             held = await reserve([budget], amount)
-        except NoRoomError:  # what was left was spent while it waited
+        except InsufficientBudgetError:  # what was left was spent while it waited
             return
         for _ in range(turns):
             assert budget.spent + budget.reserved <= limit
@@ -49,7 +49,7 @@ def test_concurrent_calls_never_pass_the_limit(
 
 async def test_a_call_waits_for_room_that_may_come() -> None:
     """Given a budget that is held but not spent, when a call is cheap, then the next one runs."""
-    budget = spending(1.0)
+    budget = make_budget(1.0)
     first = await reserve([budget], Decimal("0.8"))
     second = asyncio.ensure_future(reserve([budget], Decimal("0.8")))
     await asyncio.sleep(0)
@@ -61,14 +61,14 @@ async def test_a_call_waits_for_room_that_may_come() -> None:
 
 async def test_an_unknown_price_is_refused_under_a_limit() -> None:
     """Given a limit, when a price is unknown, then nothing may be called."""
-    with pytest.raises(NoRoomError):
-        await reserve([spending(1.0)], None)
-    (await reserve([spending(None)], None)).settle(Decimal(0))
+    with pytest.raises(InsufficientBudgetError):
+        await reserve([make_budget(1.0)], None)
+    (await reserve([make_budget(None)], None)).settle(Decimal(0))
 
 
 async def test_settling_twice_counts_once() -> None:
     """Given a settled reservation, when it is settled again, then nothing changes."""
-    budget = spending(1.0)
+    budget = make_budget(1.0)
     held = await reserve([budget], Decimal("0.5"))
     held.settle(Decimal("0.2"))
     held.settle(Decimal("0.5"))

@@ -12,7 +12,7 @@ from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.runs import Run, RunCreate
 from toolkit.contract.workflows import WorkflowCreate
 from toolkit.engine import Engine, Registry
-from toolkit.opening import _simulated
+from toolkit.opening import _point_vendors_at_sandbox
 from toolkit.secrets import MappingResolver
 from toolkit.settings import SANDBOX_URL, Settings, Timeouts
 
@@ -86,7 +86,7 @@ def settings(settings: Settings) -> Settings:
 async def bench(settings: Settings) -> AsyncIterator[Bench]:
     """An engine whose account has connected every vendor."""
     registry, weather = Registry.load(), Weather()
-    vendors = _simulated(settings, registry, sandbox.VENDOR_PATHS)
+    vendors = _point_vendors_at_sandbox(settings, registry, sandbox.VENDOR_PATHS)
     engine = await Engine.open(
         settings.model_copy(
             update={"vendors": vendors, "encyclopedia_url": f"{SANDBOX_URL}/encyclopedia"}
@@ -95,7 +95,7 @@ async def bench(settings: Settings) -> AsyncIterator[Bench]:
         resolver=MappingResolver(sandbox.SANDBOX_KEYS),
         registry=registry,
     )
-    account, _ = await engine.accounts.local()
+    account, _ = await engine.accounts.open_local_account()
     for vendor in registry.vendors.values():
         await engine.connections.create(
             account.id,
@@ -279,21 +279,21 @@ async def test_a_rotated_key_works_at_once(settings: Settings) -> None:
     """Given a key that is refused, when the pointer leads to another by then, then it is tried."""
     registry, weather = Registry.load(), Weather()
     keys = MappingResolver(sandbox.SANDBOX_KEYS | {"MINIMAX_API_KEY": "outdated"})
-    vendors = _simulated(settings, registry, sandbox.VENDOR_PATHS)
+    vendors = _point_vendors_at_sandbox(settings, registry, sandbox.VENDOR_PATHS)
     engine = await Engine.open(
         settings.model_copy(update={"vendors": vendors}),
         transport=weather,
         resolver=keys,
         registry=registry,
     )
-    account, _ = await engine.accounts.local()
+    account, _ = await engine.accounts.open_local_account()
     pointer = ConnectionCreate(
         provider="minimax", connection_type="environment", secret_ref="MINIMAX_API_KEY"
     )
     made = await engine.connections.create(account.id, pointer)
     tested = await engine.connections.test(account.id, made.id)
     assert (tested.resolved, tested.accepted) == (True, False)
-    keys.forget = lambda *_: keys.__init__(sandbox.SANDBOX_KEYS)  # type: ignore[method-assign,misc]
+    keys.invalidate = lambda *_: keys.__init__(sandbox.SANDBOX_KEYS)  # type: ignore[method-assign,misc]
     run = await Bench(engine, weather, account.id).run()
     assert run.status == "completed", run.error
     assert [a.status for a in run.attempts] == ["failed", "completed"]
@@ -328,7 +328,7 @@ async def test_what_is_known_of_a_connection_outlives_the_process(
 async def test_a_tier_names_its_model(settings: Settings) -> None:
     """Given an operator's models by tier, then wishes choose among those alone."""
     registry, weather = Registry.load(), Weather()
-    vendors = _simulated(settings, registry, sandbox.VENDOR_PATHS)
+    vendors = _point_vendors_at_sandbox(settings, registry, sandbox.VENDOR_PATHS)
     tiers = {"text": {"economy": "gpt-6-luna", "premium": "gpt-6.1-sol"}}
     vendors["openai"] = vendors["openai"].model_copy(update={"models": tiers})
     engine = await Engine.open(
@@ -337,7 +337,7 @@ async def test_a_tier_names_its_model(settings: Settings) -> None:
         resolver=MappingResolver(sandbox.SANDBOX_KEYS),
         registry=registry,
     )
-    account, _ = await engine.accounts.local()
+    account, _ = await engine.accounts.open_local_account()
     pointer = ConnectionCreate(
         provider="openai", connection_type="environment", secret_ref="OPENAI_API_KEY"
     )
@@ -403,7 +403,7 @@ async def test_public_services_are_told_whom_to_contact(settings: Settings) -> N
         transport=Listener(),
         resolver=MappingResolver(sandbox.SANDBOX_KEYS),
     )
-    account, _ = await engine.accounts.local()
+    account, _ = await engine.accounts.open_local_account()
     body = {"name": "research.gather", "input": {"topic": "Tea"}}
     run = await engine.runs.create(account.id, RunCreate.model_validate(body))
     await engine.wait(account.id, run.id, 20)

@@ -35,7 +35,7 @@ async def engine(settings: Settings, faults: Faults) -> AsyncIterator[Engine]:
 
 async def account(engine: Engine) -> str:
     """The owner's account, which has connected the GPU cloud."""
-    owner, _ = await engine.accounts.local()
+    owner, _ = await engine.accounts.open_local_account()
     pointer = ConnectionCreate(
         provider="runpod", connection_type="environment", secret_ref="RUNPOD_API_KEY"
     )
@@ -53,16 +53,16 @@ async def test_it_is_kept_for_a_while(
 ) -> None:
     """Given several uses, then each connection asks once, and again when it is old."""
     owner = await account(engine)
-    first = await engine.catalog.gpus(owner)
-    await engine.catalog.gpus(owner)
+    first = await engine.catalog.list_gpus(owner)
+    await engine.catalog.list_gpus(owner)
     await engine.compute.create(owner, ComputeCreate(name="easel", gpu_type=first[0].id))
     await engine.endpoints.create(owner, EndpointCreate(gpu_ids=first[0].pool))
     assert asked(faults) == 1
     await account(engine)  # another connection may be to another account
-    await engine.catalog.gpus(owner)
+    await engine.catalog.list_gpus(owner)
     assert asked(faults) == 2
-    monkeypatch.setattr(catalogs, "KEPT_S", -1.0)
-    await engine.catalog.gpus(owner)
+    monkeypatch.setattr(catalogs, "CACHE_TTL_S", -1.0)
+    await engine.catalog.list_gpus(owner)
     assert asked(faults) == 3
 
 
@@ -88,9 +88,9 @@ async def test_a_cloud_that_does_not_answer(engine: Engine, faults: Faults) -> N
     owner = await account(engine)
     faults.fail("runpod", status=503, headers={"Retry-After": "3"}, times=1)
     with pytest.raises(ServiceError, match="cannot be read now") as failed:
-        await engine.catalog.gpus(owner)
+        await engine.catalog.list_gpus(owner)
     assert (failed.value.code.name, failed.value.retry_after) == ("UNAVAILABLE", 3.0)
-    assert await engine.catalog.gpus(owner)
+    assert await engine.catalog.list_gpus(owner)
 
 
 async def test_a_key_that_is_not_taken(engine: Engine, faults: Faults) -> None:
@@ -98,5 +98,5 @@ async def test_a_key_that_is_not_taken(engine: Engine, faults: Faults) -> None:
     owner = await account(engine)
     faults.add(Fault("runpod", refuse_key=True, times=1))
     with pytest.raises(RequestError, match="did not accept the key") as refused:
-        await engine.catalog.gpus(owner)
+        await engine.catalog.list_gpus(owner)
     assert refused.value.code.name == "CREDENTIALS_MISSING"

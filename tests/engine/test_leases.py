@@ -19,7 +19,7 @@ from toolkit.local import EngineThread, open_engine
 from toolkit.plugins import Call, Capability, Flow, Result
 from toolkit.sandbox import Faults
 from toolkit.settings import Settings
-from toolkit.store import Change, Emit, Lease
+from toolkit.store import AppendEvent, Change, Lease
 
 
 class Clock:
@@ -120,11 +120,11 @@ async def test_a_loop_that_is_held_keeps_its_leases(
         await asyncio.to_thread(holder.holds.wait)
         for _ in range(20):
             clock.now += short.lease_s / 2
-            while (row := await store.get("roots", workflow.id)) is not None:
+            while (row := await store.get_row("roots", workflow.id)) is not None:
                 if row["lease_until"] > clock.now:
                     break
                 await asyncio.sleep(0.001)
-            assert await store.claim(10) == []
+            assert await store.claim_leases(10) == []
         holder.released.set()
         while (await engine.workflows.get(account_id, workflow.id)).status != "completed":
             await asyncio.sleep(0.01)
@@ -148,7 +148,9 @@ async def test_who_stood_still_before_the_call_does_not_make_it(
         changes: list[Change], *, lease: Lease | None = None, **how: Any
     ) -> "asyncio.Future[None]":
         done = write(changes, lease=lease, **how)
-        intent = any(isinstance(one, Emit) and one.type.endswith(".running") for one in changes)
+        intent = any(
+            isinstance(one, AppendEvent) and one.type.endswith(".running") for one in changes
+        )
         if not intent or written.is_set():
             return done
         return asyncio.ensure_future(_stand_still(done))
@@ -163,13 +165,13 @@ async def test_who_stood_still_before_the_call_does_not_make_it(
         monkeypatch.setattr(store, "write", stand_still)
         run = await stopped.runs.create(account_id, line(0))
         await written.wait()
-        row = (await store.find("jobs", root_id=run.id))[0]
+        row = (await store.find_rows("jobs", root_id=run.id))[0]
         assert '"status":"running"' in row["doc"].replace(" ", "")  # the intent is durable
-        stopped._roots._heartbeat.close()
+        stopped._leases._heartbeat.close()
         clock.now += 10 * short.lease_s
         await engine.wait(account_id, run.id, PATIENCE_S)
         assert (await engine.runs.get(account_id, run.id)).status == "completed"
-        tasks = list(stopped._roots._running.values())
+        tasks = list(stopped._leases._running.values())
         goes_on.set()
         await asyncio.gather(*tasks, return_exceptions=True)
     # The vendor of the one that stood still: to look at it is free.

@@ -5,7 +5,7 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.engine.limiter import FairLimiter
+from toolkit.engine.limiter import FairSemaphore
 
 
 @given(
@@ -19,7 +19,7 @@ def test_the_limit_holds_and_no_place_is_lost(
     """Given any groups, and some who give up, then the limit holds and all places come back."""
 
     async def run() -> None:
-        limiter, inside, most = FairLimiter(limit), 0, 0
+        limiter, inside, most = FairSemaphore(limit), 0, 0
 
         async def work(group: str) -> None:
             nonlocal inside, most
@@ -39,16 +39,16 @@ def test_the_limit_holds_and_no_place_is_lost(
         await asyncio.gather(*tasks, return_exceptions=True)
         assert most <= limit
         for _ in range(limit):
-            assert not limiter.full
+            assert not limiter.is_full
             await limiter.acquire("after")
-        assert limiter.full
+        assert limiter.is_full
 
     asyncio.run(run())
 
 
 async def test_groups_take_turns() -> None:
     """Given a large group that waits, when another comes, then it is served next but one."""
-    limiter, served = FairLimiter(1), []
+    limiter, served = FairSemaphore(1), []
     await limiter.acquire("first")
 
     async def work(group: str) -> None:

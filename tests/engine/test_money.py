@@ -60,7 +60,7 @@ class Money(RuleBasedStateMachine):
 
         async def prepare() -> None:
             self.engine = await self.opened()
-            account, _ = await self.engine.accounts.local()
+            account, _ = await self.engine.accounts.open_local_account()
             self.account = account.id
             for provider, variable in VENDORS.items():
                 assert variable in SANDBOX_KEYS
@@ -149,7 +149,7 @@ class Money(RuleBasedStateMachine):
 
     async def spent(self, workflow_id: str) -> Decimal:
         """What the records say was spent or is reserved."""
-        rows = await self.engine._core.store.find("jobs", workflow_id=workflow_id)
+        rows = await self.engine._core.store.find_rows("jobs", workflow_id=workflow_id)
         total = Decimal(0)
         for row in rows:
             job = Job.model_validate_json(str(row["doc"]))
@@ -168,7 +168,7 @@ class Money(RuleBasedStateMachine):
                     await self.engine.wait(self.account, workflow_id, 20)
                     ended = await self.engine.workflows.get(self.account, workflow_id)
                     assert ended.status in FINAL
-            rows = await self.engine._core.store.find("jobs")
+            rows = await self.engine._core.store.find_rows("jobs")
             jobs = [Job.model_validate_json(str(row["doc"])) for row in rows]
             paid = sum((a.cost_usd or 0) > 0 for job in jobs for a in job.attempts)
             await self.engine.close(0)

@@ -15,9 +15,9 @@ from tests.waiting import PATIENCE_S
 from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.runs import Run, RunCreate
 from toolkit.engine import Engine
-from toolkit.engine.driver import CHECK
-from toolkit.engine.network import Network
-from toolkit.plugins import PUBLIC_ONLY, VendorFault
+from toolkit.engine.driver import SEND_CHECK
+from toolkit.engine.network import NetworkTransport
+from toolkit.plugins import PUBLIC_ONLY, ProviderError
 from toolkit.secrets import MappingResolver
 from toolkit.settings import Settings, Timeouts, VendorSettings
 from toolkit.store import LeaseLost
@@ -126,7 +126,7 @@ async def run_at(url: str, folder: Path, total_s: float = 10, **settings: object
         resolver=MappingResolver({"OPENAI_API_KEY": "sk-network-test"}),
     )
     try:
-        account, _ = await engine.accounts.local()
+        account, _ = await engine.accounts.open_local_account()
         pointer = ConnectionCreate(
             provider="openai", connection_type="environment", secret_ref="OPENAI_API_KEY"
         )
@@ -192,9 +192,12 @@ async def test_what_is_lost_while_it_connects_is_not_sent() -> None:
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    async with asyncio.timeout(PATIENCE_S), httpx.AsyncClient(transport=Network()) as client:
+    async with (
+        asyncio.timeout(PATIENCE_S),
+        httpx.AsyncClient(transport=NetworkTransport()) as client,
+    ):
         with pytest.raises(LeaseLost):
-            await client.post(url, json={"model": "x"}, extensions={CHECK: check})
+            await client.post(url, json={"model": "x"}, extensions={SEND_CHECK: check})
         while not seen:
             await asyncio.sleep(0.01)
     server.close()
@@ -229,9 +232,9 @@ async def test_a_certificate_that_is_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize("url", ["https://localhost/a.png", "https://169.254.169.254/a.png"])
 async def test_a_public_link_leads_to_nothing_inside(url: str) -> None:
     """Given a request for a public address alone, then a private one is not connected to."""
-    network = Network()
+    network = NetworkTransport()
     request = httpx.Request("GET", url, extensions={PUBLIC_ONLY: True})
-    with pytest.raises(VendorFault, match="results are not fetched from") as refused:
+    with pytest.raises(ProviderError, match="results are not fetched from") as refused:
         await network.handle_async_request(request)
     await network.aclose()
     assert (refused.value.code.name, refused.value.retryable) == ("PROVIDER_BAD_RESPONSE", False)

@@ -14,7 +14,7 @@ from tests.vendors.conftest import TEXT, Drive, flow, ok
 from toolkit import Client, RequestError, WorkError
 from toolkit.client import Client as HttpClient
 from toolkit.contract.errors import ErrorCode
-from toolkit.plugins import VendorFault
+from toolkit.plugins import ProviderError
 from toolkit.settings import Settings
 
 OWN = {"api": "http://127.0.0.1:9/v1"}
@@ -117,7 +117,7 @@ def test_models_that_it_lists_are_offered(own: OwnServer, tmp_path: Path) -> Non
 def test_a_refused_value_is_no_outage(drive: Drive) -> None:
     """Given a 500 that is a validation's answer about the input, then nothing is tried again."""
     seen = FACTS["exchanges"]["bad_temperature"]
-    with pytest.raises(VendorFault) as refused:
+    with pytest.raises(ProviderError) as refused:
         drive(flow("openai", TEXT), httpx.Response(seen["status"], json=seen["body"]))
     assert (refused.value.code, refused.value.retryable) == (ErrorCode.PROVIDER_REJECTED, False)
 
@@ -147,7 +147,7 @@ def test_refusals_are_understood_in_each_servers_words(drive: Drive, seen: dict[
 def test_other_troubles_are_no_refusals(drive: Drive, body: dict[str, Any]) -> None:
     """Given trouble that no lesser request would mend, then it is sent once."""
     for status in (400, 500):
-        with pytest.raises(VendorFault):
+        with pytest.raises(ProviderError):
             drive(
                 flow("openai", replace(TEXT, temperature=0.5), compatible=True),
                 httpx.Response(status, json=body),

@@ -8,12 +8,12 @@ import pytest
 from tests.waiting import PATIENCE_S
 from toolkit.engine import pacing
 from toolkit.engine.pacing import (
-    NODE_S,
+    NODE_COST_S,
     OTHERS_SHARE,
     SLICE_S,
     Pacer,
-    give_way,
     note_activity,
+    yield_to_others,
 )
 
 SLICES, NODES = 8, 5
@@ -41,7 +41,7 @@ async def nodes(account_id: str, other: str | None = None) -> None:
     for _ in range(NODES):
         if other is not None:
             note_activity(other)
-        await give_way(account_id)
+        await yield_to_others(account_id)
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ async def test_while_others_are_active_two_thirds_are_theirs() -> None:
     assert time.perf_counter() - began >= SLICES * SLICE_S * (1 + OTHERS_SHARE)
     began = time.perf_counter()
     await nodes("ada", "bob")
-    assert time.perf_counter() - began >= (NODES - 1) * NODE_S * OTHERS_SHARE
+    assert time.perf_counter() - began >= (NODES - 1) * NODE_COST_S * OTHERS_SHARE
 
 
 async def test_it_does_not_wait_for_nobody(slept: list[float]) -> None:

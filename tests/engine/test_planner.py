@@ -22,7 +22,7 @@ from tests.engine.planning import (
 )
 from toolkit.capabilities import load_capabilities
 from toolkit.contract.plans import Constraints
-from toolkit.plugins import Capability, Take
+from toolkit.plugins import Capability, InputBinding
 
 R, L, S, P, C = (
     "research.gather", "llm.generate", "speech.generate", "image.generate", "composition.layout",
@@ -236,7 +236,7 @@ def test_chains_are_as_long_as_their_types_need() -> None:
     notes = capability("notes.find", Topic, Written, "text/x-notes", "notes")
     painter = capability(
         "notes.paint", Prompt, Written, "image/webp", "sketchnote",
-        takes={"prompt": Take(("text/x-notes",), "text")},
+        accepts={"prompt": InputBinding(("text/x-notes",), "text")},
     )  # fmt: skip
     draft = plan("alt text about tea", (notes, painter, CAPTION), frozenset())
     assert [node.id for node in draft.nodes] == ["paint", "make"]
@@ -258,11 +258,11 @@ def test_a_circle_of_needs_is_no_plan() -> None:
     """Given two capabilities that need each other's results, then neither is planned."""
     first = capability(
         "a.first", type("A", (Prompt,), {"__annotations__": {"x": str}}), Written, "x/one", "one",
-        takes={"x": Take(("x/two",), "artifact")},
+        accepts={"x": InputBinding(("x/two",), "artifact")},
     )  # fmt: skip
     second = capability(
         "a.second", type("B", (Prompt,), {"__annotations__": {"x": str}}), Written, "x/two", "two",
-        takes={"x": Take(("x/one",), "artifact")},
+        accepts={"x": InputBinding(("x/one",), "artifact")},
     )  # fmt: skip
     draft = plan("one", (first, second), frozenset())
     assert draft.nodes == []

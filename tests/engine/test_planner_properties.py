@@ -50,9 +50,9 @@ def test_any_plan_is_sound(
         assert node.id not in seen
         assert set(node.depends_on) <= set(seen), "dependencies come first, so there is no cycle"
         made = known[node.capability]
-        yielded = [known[seen[up]].yields for up in node.depends_on]
+        yielded = [known[seen[up]].produces for up in node.depends_on]
         filled = {
-            f for f, take in made.takes.items() if any(take.matches(media) for media in yielded)
+            f for f, take in made.accepts.items() if any(take.matches(media) for media in yielded)
         }
         assert _wrong(made, node.input) <= filled
         seen[node.id] = node.capability

@@ -78,7 +78,7 @@ async def test_an_echo_is_stored_nowhere(
     own = VendorSettings(base_urls={"api": "http://vendor.test/v1"})
     real = settings.model_copy(update={"sandbox": False, "vendors": {"openai": own}})
     engine = await Engine.open(real, transport=httpx.MockTransport(answer))
-    owner, _ = await engine.accounts.local()
+    owner, _ = await engine.accounts.open_local_account()
     pointer = ConnectionCreate(
         provider="openai", connection_type="environment", secret_ref="OPENAI_API_KEY"
     )

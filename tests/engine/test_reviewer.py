@@ -13,7 +13,7 @@ from PIL import Image, ImageDraw
 from tests.engine.planning import CARD, DRAWING, FACTS, LLM, SPEECH, Written, plan
 from toolkit.contract.plans import PlanNode
 from toolkit.contract.tasks import Review
-from toolkit.engine.reviewer import PASS_SCORE, Evidence, review
+from toolkit.engine.reviewer import PASS_SCORE, Evidence, review_results
 from toolkit.plugins import Blob, Capability
 
 OBJECTIVE = "a social card with a spoken summary about tidal power"
@@ -111,7 +111,7 @@ def judged(changed: Evidence | None = None, *, attempt: int = 0, retries_left: i
     evidence = good()
     if changed is not None:
         evidence[changed.node.id] = changed
-    return review(
+    return review_results(
         OBJECTIVE, list(evidence.values()), DELIVERED, attempt=attempt, retries_left=retries_left
     )
 
@@ -246,11 +246,11 @@ def test_a_blank_image_gets_another_seed() -> None:
     blob = Blob(png((512, 512), blank=True), "image/png")
     output: dict[str, object] = {"artifact_id": "a", "width": 512, "height": 512}
     shown = item("illustration", DRAWING, output, blob, given={"prompt": "tea"})
-    first = review("a photo of tea", [shown], ["illustration"], attempt=0, retries_left=2)
+    first = review_results("a photo of tea", [shown], ["illustration"], attempt=0, retries_left=2)
     assert first.recommended_action is not None
     assert first.recommended_action.constraints == {"seed": 1}
     again = replace(shown, node=shown.node.model_copy(update={"input": {"prompt": "x", "seed": 2}}))
-    second = review("a photo of tea", [again], ["illustration"], attempt=1, retries_left=1)
+    second = review_results("a photo of tea", [again], ["illustration"], attempt=1, retries_left=1)
     assert second.recommended_action is not None
     assert second.recommended_action.constraints == {"seed": 3}
 
@@ -267,7 +267,9 @@ def test_the_earliest_node_is_to_blame() -> None:
     evidence = good()
     evidence["script"] = with_blob("script", OFF_TOPIC.encode())
     evidence["narration"] = with_blob("narration", mp3(0.5))
-    verdict = review(OBJECTIVE, list(evidence.values()), DELIVERED, attempt=0, retries_left=1)
+    verdict = review_results(
+        OBJECTIVE, list(evidence.values()), DELIVERED, attempt=0, retries_left=1
+    )
     assert verdict.recommended_action is not None
     assert verdict.recommended_action.node_id == "script"
 
@@ -282,7 +284,9 @@ def test_who_only_suffers_is_not_to_blame() -> None:
     evidence["narration"] = replace(
         evidence["narration"], status="cancelled", error_code="UPSTREAM_FAILED", **lost
     )
-    verdict = review(OBJECTIVE, list(evidence.values()), DELIVERED, attempt=0, retries_left=1)
+    verdict = review_results(
+        OBJECTIVE, list(evidence.values()), DELIVERED, attempt=0, retries_left=1
+    )
     assert verdict.decision == "retry"
     assert verdict.recommended_action is not None
     assert verdict.recommended_action.node_id == "script"
@@ -299,7 +303,7 @@ def test_no_retries_left_is_a_failure(retries_left: int) -> None:
 def test_a_missing_deliverable_fails() -> None:
     """Given a deliverable that no node was run for, then no retry can bring it."""
     evidence = [value for name, value in good().items() if name != "narration"]
-    verdict = review(OBJECTIVE, evidence, DELIVERED, attempt=0, retries_left=2)
+    verdict = review_results(OBJECTIVE, evidence, DELIVERED, attempt=0, retries_left=2)
     assert verdict.decision == "fail"
     assert verdict.criteria.output_completeness == 0
     assert verdict.issues == ["narration: It was to be delivered and is not there."]
@@ -345,7 +349,7 @@ def test_no_bytes_break_the_review(data: bytes, kind: str) -> None:
     """Given any bytes under any name, then there is a verdict and not an exception."""
     for node_id, evidence in good().items():
         changed = replace(evidence, blob=Blob(data, kind))
-        verdict = review(OBJECTIVE, [changed], [node_id], attempt=0, retries_left=1)
+        verdict = review_results(OBJECTIVE, [changed], [node_id], attempt=0, retries_left=1)
         assert verdict.decision in {"pass", "retry", "fail"}
 
 
@@ -358,10 +362,10 @@ def test_an_svg_card_is_looked_at() -> None:
 
 def test_a_stranger_s_result_is_held_to_its_own_schema() -> None:
     """Given a third-party capability that yields data, then its output alone is checked."""
-    stranger = replace(LLM, id="count.words", yields="application/json", takes={})
+    stranger = replace(LLM, id="count.words", produces="application/json", accepts={})
     made = item("words", stranger, {"text": "tidal power"}, Blob(b"{}", "application/json"),
                 given={"objective": "count"})  # fmt: skip
-    assert review("count", [made], ["words"], attempt=0, retries_left=0).decision == "pass"
+    assert review_results("count", [made], ["words"], attempt=0, retries_left=0).decision == "pass"
     assert Written.model_validate(made.output)
     bad = replace(made, output={})
-    assert review("count", [bad], ["words"], attempt=0, retries_left=0).decision == "fail"
+    assert review_results("count", [bad], ["words"], attempt=0, retries_left=0).decision == "fail"

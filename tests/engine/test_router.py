@@ -12,9 +12,9 @@ from toolkit.contract.base import now
 from toolkit.contract.connections import Connection
 from toolkit.contract.jobs import Candidate, Options, Routing
 from toolkit.engine import Registry
-from toolkit.engine.backends import MAX_CONSIDERED, Backends
-from toolkit.engine.health import Condition, Latency
-from toolkit.engine.router import route, soonest
+from toolkit.engine.backends import MAX_CONNECTIONS, ProviderPool
+from toolkit.engine.health import HealthSnapshot, Latency
+from toolkit.engine.router import find_soonest_s, route
 from toolkit.plugins import Model, TextRequest, Vendor
 
 REGISTRY = Registry.load()
@@ -47,10 +47,10 @@ def connection(name: str, suffix: str = "") -> Connection:
 
 
 condition = st.builds(
-    Condition,
+    HealthSnapshot,
     state=st.sampled_from(["closed", "half_open"]),
     wait_s=st.sampled_from([0.0, 0.0, 0.0, 2.5]),
-    why=st.just("left alone"),
+    reason=st.just("left alone"),
     latency=st.one_of(
         st.just({}),
         st.floats(1, 5000).map(lambda p50: {"m0": Latency(p50, 2 * p50), "m1": Latency(p50, p50)}),
@@ -61,7 +61,7 @@ price = st.one_of(st.none(), st.sampled_from([0.0, 1e-7, 1e-6, 2e-6, 5e-5]))
 
 
 @st.composite
-def worlds(draw: st.DrawFn) -> Backends:
+def worlds(draw: st.DrawFn) -> ProviderPool:
     """Some vendors, some connected, each with a model or two, in any condition."""
     names = draw(st.lists(st.sampled_from(["minimax", "a", "b", "c"]), min_size=1, unique=True))
     connected = [name for name in names if draw(st.booleans())]
@@ -73,12 +73,12 @@ def worlds(draw: st.DrawFn) -> Backends:
         for name in names
     }
     failed = [f"con_{name}" for name in connected if draw(st.integers(0, 5)) == 0]
-    return Backends(
+    return ProviderPool(
         vendors=[vendor(name) for name in names],
         models=models,
-        pool={name: [connection(name)] for name in connected},
-        states={f"con_{name}": draw(condition) for name in connected},
-        failed=frozenset(failed),
+        connections={name: [connection(name)] for name in connected},
+        health={f"con_{name}": draw(condition) for name in connected},
+        failed_ids=frozenset(failed),
     )
 
 
@@ -88,7 +88,7 @@ def chosen(routing: Routing) -> Candidate | None:
 
 
 @given(worlds(), st.sampled_from([None, *POLICIES]), st.sampled_from([None, "a", "minimax"]))
-def test_what_is_always_true(world: Backends, policy: str | None, pin: str | None) -> None:
+def test_what_is_always_true(world: ProviderPool, policy: str | None, pin: str | None) -> None:
     """Given any world: pins are obeyed, what is dropped says why, the order is by score."""
     options = Options.model_validate({"optimize_for": policy, "provider": pin})
     routing = route(CAPABILITY, options, ASKED, world)
@@ -101,12 +101,12 @@ def test_what_is_always_true(world: Backends, policy: str | None, pin: str | Non
     for candidate in kept:
         assert pin in (None, candidate.provider)
         assert world.is_connected(candidate.provider)
-        assert candidate.connection_id not in world.failed
-        assert world.states[candidate.connection_id or ""].wait_s == 0
+        assert candidate.connection_id not in world.failed_ids
+        assert world.health[candidate.connection_id or ""].wait_s == 0
     if policy is not None:
         scores = [c.score or 0.0 for c in kept]
         assert scores == sorted(scores, reverse=True)
-    wait_s = soonest(routing, world)
+    wait_s = find_soonest_s(routing, world)
     assert wait_s is None or wait_s > 0
     # The same question has the same answer.
     assert route(CAPABILITY, options, ASKED, world) == routing
@@ -126,7 +126,7 @@ def dominated(worse: Candidate, better: Candidate) -> bool:
 
 
 @given(worlds(), st.sampled_from(POLICIES))
-def test_a_dominated_candidate_never_wins(world: Backends, policy: str) -> None:
+def test_a_dominated_candidate_never_wins(world: ProviderPool, policy: str) -> None:
     """Given any world and wish, then nothing that is kept scores above one that beats it."""
     options = Options.model_validate({"optimize_for": policy})
     kept = [c for c in route(CAPABILITY, options, ASKED, world).candidates if not c.excluded]
@@ -137,7 +137,7 @@ def test_a_dominated_candidate_never_wins(world: Backends, policy: str) -> None:
 
 
 @given(worlds())
-def test_cheapest_means_cheapest(world: Backends) -> None:
+def test_cheapest_means_cheapest(world: ProviderPool) -> None:
     """Given any prices, when cost counts, then no known estimate is below the choice's."""
     routing = route(CAPABILITY, Options(optimize_for="cost"), ASKED, world)
     kept = [c for c in routing.candidates if not c.excluded]
@@ -146,12 +146,12 @@ def test_cheapest_means_cheapest(world: Backends) -> None:
         assert kept[0].estimated_cost_usd == min(known)
 
 
-def world_of(**models: Model) -> Backends:
+def world_of(**models: Model) -> ProviderPool:
     """Connected vendors with one model each."""
-    return Backends(
+    return ProviderPool(
         vendors=[vendor(name) for name in models],
         models={name: [one] for name, one in models.items()},
-        pool={name: [connection(name)] for name in models},
+        connections={name: [connection(name)] for name in models},
     )
 
 
@@ -189,17 +189,17 @@ def test_a_wish_looks_at_every_model() -> None:
     assert (best.model, best.reason) == ("best", "connected; the highest quality tier")
 
 
-def world_with(**states: Condition) -> Backends:
+def world_with(**states: HealthSnapshot) -> ProviderPool:
     """One vendor with as many connections, the newest first, beside a vendor that costs more."""
     world = world_of(minimax=model("m", 1e-6), other=model("m", 1e-3))
     pool = [connection("minimax", suffix) for suffix in states]
     known = {f"con_minimax{suffix}": state for suffix, state in states.items()}
-    return replace(world, pool={**world.pool, "minimax": pool}, states=known)
+    return replace(world, connections={**world.connections, "minimax": pool}, health=known)
 
 
-WELL = Condition()
-FAILING = Condition(error_rate=1.0)
-REJECTED = replace(WELL, wait_s=3.0, why="left alone")
+WELL = HealthSnapshot()
+FAILING = HealthSnapshot(error_rate=1.0)
+REJECTED = replace(WELL, wait_s=3.0, reason="left alone")
 
 
 @pytest.mark.parametrize(
@@ -209,10 +209,12 @@ REJECTED = replace(WELL, wait_s=3.0, why="left alone")
         pytest.param({"_new": FAILING, "_old": WELL}, ["_old", "_new"], id="healthiest"),
         pytest.param({"_new": REJECTED, "_old": FAILING}, ["_old", "_new"], id="may-be-called"),
         pytest.param(
-            {"_new": Condition(unresolved=True), "_old": WELL}, ["_old", "_new"], id="has-a-secret"
+            {"_new": HealthSnapshot(unresolved=True), "_old": WELL},
+            ["_old", "_new"],
+            id="has-a-secret",
         ),
         pytest.param(
-            {"_new": Condition(state="half_open"), "_old": Condition(error_rate=0.4)},
+            {"_new": HealthSnapshot(state="half_open"), "_old": HealthSnapshot(error_rate=0.4)},
             ["_old", "_new"],
             id="breaker-closed",
         ),
@@ -220,7 +222,7 @@ REJECTED = replace(WELL, wait_s=3.0, why="left alone")
 )
 @pytest.mark.parametrize("policy", [None, *POLICIES])
 def test_every_connection_of_a_vendor_is_weighed(
-    states: dict[str, Condition], order: list[str], policy: str | None
+    states: dict[str, HealthSnapshot], order: list[str], policy: str | None
 ) -> None:
     """Given several connections of a vendor, then all are shown, in the order they are used."""
     world = world_with(**states)
@@ -230,14 +232,14 @@ def test_every_connection_of_a_vendor_is_weighed(
     assert {c.connection_id for c in mine} == {f"con_minimax{suffix}" for suffix in order}
     kept = [c.connection_id for c in shown if not c.excluded and c.provider == "minimax"]
     expected = [f"con_minimax{suffix}" for suffix in order]
-    assert kept == [name for name in expected if world.states[name].wait_s == 0]
+    assert kept == [name for name in expected if world.health[name].wait_s == 0]
     assert all(c.reason for c in mine)
     assert len({c.reason for c in mine}) == len(mine), "each says what is said of it alone"
 
 
 def test_another_connection_comes_before_another_vendor() -> None:
     """Given a connection that failed this job, then the vendor's other one is next, then others."""
-    world = world_with(_new=WELL, _old=FAILING).without(frozenset({"con_minimax_new"}))
+    world = world_with(_new=WELL, _old=FAILING).exclude(frozenset({"con_minimax_new"}))
     for policy in (None, *POLICIES):
         options = Options.model_validate({"optimize_for": policy})
         first, second, *_ = route(CAPABILITY, options, ASKED, world).candidates
@@ -260,10 +262,10 @@ def test_a_pinned_connection_leaves_no_choice() -> None:
 
 def test_a_record_shows_so_many_connections_at_most() -> None:
     """Given more connections than a record is to hold, then the healthiest are considered."""
-    states = {f"_{i:02}": FAILING if i % 2 else WELL for i in range(3 * MAX_CONSIDERED)}
+    states = {f"_{i:02}": FAILING if i % 2 else WELL for i in range(3 * MAX_CONNECTIONS)}
     shown = route(CAPABILITY, Options(), ASKED, world_with(**states)).candidates
     mine = [c for c in shown if c.provider == "minimax"]
-    assert len(mine) == MAX_CONSIDERED
+    assert len(mine) == MAX_CONNECTIONS
     assert {c.error_rate for c in mine} == {None}
     pinned = Options(provider="con_minimax_59")
     first = chosen(route(CAPABILITY, pinned, ASKED, world_with(**states)))

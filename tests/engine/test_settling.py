@@ -19,10 +19,10 @@ from toolkit.contract.errors import RequestError
 from toolkit.contract.storage import StorageCreate
 from toolkit.contract.templates import TemplateCreate
 from toolkit.engine import Engine
-from toolkit.engine.stock import Stock
+from toolkit.engine.stock import ManagedResource
 from toolkit.sandbox import Fault, Faults, create_app
 from toolkit.settings import Settings
-from toolkit.store import Update
+from toolkit.store import UpdateRow
 
 LONG_AGO = "2020-01-01T00:00:00.000Z"
 POINTER = ConnectionCreate(
@@ -38,10 +38,10 @@ class Kind:
     request: Any
     path: str
 
-    def stock(self, engine: Engine) -> Stock[Any, Any]:
+    def stock(self, engine: Engine) -> ManagedResource[Any, Any]:
         """The engine's area of it."""
         stock = getattr(engine, self.area)
-        assert isinstance(stock, Stock)
+        assert isinstance(stock, ManagedResource)
         return stock
 
 
@@ -84,7 +84,7 @@ async def doomed(cloud: Starlette, settings: Settings, engine: Engine) -> Engine
 
 async def account(engine: Engine) -> str:
     """The owner's account, which has connected the GPU cloud."""
-    owner, _ = await engine.accounts.local()
+    owner, _ = await engine.accounts.open_local_account()
     await engine.connections.create(owner.id, POINTER)
     return owner.id
 
@@ -120,15 +120,15 @@ async def long_ago(engine: Engine) -> None:
     """Have everything been asked for long ago."""
     store = engine._core.store
     for table in ("endpoints", "compute", "templates", "storage"):
-        for row in await store.find(table):
+        for row in await store.find_rows(table):
             spec = json.dumps({**json.loads(row["spec"]), "at": LONG_AGO})
-            await store.write([Update(table, row["id"], {"spec": spec})])
+            await store.write([UpdateRow(table, row["id"], {"spec": spec})])
 
 
 async def statuses(engine: Engine) -> set[str]:
     """The states that records are in."""
     tables = ("endpoints", "compute", "templates", "storage")
-    return {row["status"] for table in tables for row in await engine._core.store.find(table)}
+    return {row["status"] for table in tables for row in await engine._core.store.find_rows(table)}
 
 
 @each_kind
@@ -142,14 +142,14 @@ async def test_killed_before_the_vendor_did_it(
     asked = lambda: any(c.path.endswith(kind.path) for c in faults.calls)  # noqa: E731
     await killed(doomed, work, asked)
     faults.clear()
-    assert await engine.settler.settle() is True
+    assert await engine.reconciler.reconcile() is True
     assert (await only(engine, kind, owner)).status == "creating"  # the vendor may be at it still
     await long_ago(engine)
-    await engine.settler.settle()
+    await engine.reconciler.reconcile()
     failed = await only(engine, kind, owner)
     assert (failed.status, failed.error.code) == ("failed", "PROVIDER_UNAVAILABLE")
     assert "nothing was made" in failed.error.message
-    assert await engine.settler.settle() is False
+    assert await engine.reconciler.reconcile() is False
     assert names(cloud) == {}
     assert await statuses(engine) <= {"failed", "deleted"}
 
@@ -164,14 +164,14 @@ async def test_killed_before_the_answer_was_written(
 ) -> None:
     """Given a thing that was made as the process died, then it is adopted, and can be deleted."""
     owner = await account(engine)
-    monkeypatch.setattr(kind.stock(doomed), "_made", never)
+    monkeypatch.setattr(kind.stock(doomed), "_record_state", never)
     work = kind.stock(doomed).create(owner, kind.request)  # type: ignore[attr-defined]
     await killed(doomed, work, lambda: kind.path in names(cloud))
-    assert await engine.settler.settle() is False
+    assert await engine.reconciler.reconcile() is False
     adopted = await only(engine, kind, owner)
     assert adopted.status == ("creating" if kind.area == "compute" else "ready")
     assert (await kind.stock(engine).delete(owner, adopted.id)).status == "deleted"
-    await engine.settler.settle()
+    await engine.reconciler.reconcile()
     assert names(cloud) == {}
     assert await statuses(engine) == {"deleted"}
 
@@ -199,7 +199,7 @@ async def test_killed_while_deleting(
                 await never()
             await save(self, record, status, *rest, **columns)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(Stock, "_save", cut_off)
+        monkeypatch.setattr(ManagedResource, "_save", cut_off)
         when = lambda: names(cloud) == {}  # noqa: E731
     else:
         faults.add(Fault("runpod", path_contains=f"/{kind.path}/", mangle="hang", times=None))
@@ -207,7 +207,7 @@ async def test_killed_while_deleting(
     await killed(doomed, kind.stock(doomed).delete(owner, record_id), when)
     faults.clear()
     assert (await kind.stock(engine).get(owner, record_id)).status == "deleting"
-    assert await engine.settler.settle() is False
+    assert await engine.reconciler.reconcile() is False
     with pytest.raises(RequestError, match=record_id):
         await kind.stock(engine).get(owner, record_id)
     assert names(cloud) == {}
@@ -222,10 +222,10 @@ async def test_what_is_under_way_elsewhere_is_left_alone(
     task = asyncio.create_task(doomed.storage.create(owner, STORAGE.request))
     await until(lambda: bool(faults.calls))
     store = engine._core.store
-    (row,) = await store.find("storage")
-    assert engine.storage._is_left(row) is False
-    assert doomed.storage._is_left(row) is False
-    await engine.settler.settle()
+    (row,) = await store.find_rows("storage")
+    assert engine.storage._is_abandoned(row) is False
+    assert doomed.storage._is_abandoned(row) is False
+    await engine.reconciler.reconcile()
     assert (await only(engine, STORAGE, owner)).status == "creating"
     with pytest.raises(RequestError, match="still being made"):
         await engine.storage.delete(owner, row["id"])
@@ -240,15 +240,15 @@ async def test_only_one_of_two_takes_a_record_over(
     """Given a record whose process has gone, then of two that would settle it one may."""
     owner = await account(engine)
     other = await opened_on(cloud, settings)
-    doomed.storage._made = never  # type: ignore[method-assign]
+    doomed.storage._record_state = never  # type: ignore[method-assign]
     work = doomed.storage.create(owner, STORAGE.request)
     await killed(doomed, work, lambda: "network-volumes" in names(cloud))
-    (row,) = await engine._core.store.find("storage")
-    took = [await one.storage._take(row) for one in (engine, other)]
+    (row,) = await engine._core.store.find_rows("storage")
+    took = [await one.storage._take_over(row) for one in (engine, other)]
     assert took == [True, False]
-    await other.settler.settle()
+    await other.reconciler.reconcile()
     assert (await only(engine, STORAGE, owner)).status == "creating"
-    await engine.settler.settle()
+    await engine.reconciler.reconcile()
     assert (await only(other, STORAGE, owner)).status == "ready"
     await other.close(0)
 
@@ -262,12 +262,12 @@ async def test_an_answer_that_was_lost(
     faults.add(Fault("runpod", path_contains=f"/{kind.path}", mangle="truncate", times=1))
     made = await kind.stock(engine).create(owner, kind.request)  # type: ignore[attr-defined]
     assert (made.status, made.status_detail) == ("creating", "unconfirmed")
-    await engine.settler.settle()
+    await engine.reconciler.reconcile()
     found = await only(engine, kind, owner)
     assert found.status == ("creating" if kind.area == "compute" else "ready")
     assert found.status_detail is None
     await kind.stock(engine).delete(owner, found.id)
-    await engine.settler.settle()
+    await engine.reconciler.reconcile()
     assert names(cloud) == {}
 
 
@@ -276,10 +276,10 @@ async def test_a_connection_that_was_lost(engine: Engine, faults: Faults) -> Non
     owner = await account(engine)
     faults.add(Fault("runpod", path_contains="/network-volumes", mangle="drop", times=1))
     await engine.storage.create(owner, STORAGE.request)
-    assert await engine.settler.settle() is True
+    assert await engine.reconciler.reconcile() is True
     assert (await only(engine, STORAGE, owner)).status == "creating"
     await long_ago(engine)
-    assert await engine.settler.settle() is False
+    assert await engine.reconciler.reconcile() is False
     assert (await only(engine, STORAGE, owner)).status == "failed"
 
 
@@ -290,7 +290,7 @@ async def test_a_refusal_is_no_riddle(engine: Engine, cloud: Starlette, faults: 
     made = await engine.endpoints.create(owner, ENDPOINT.request)
     assert made.status == "failed"
     assert names(cloud) == {}
-    assert await engine.settler.settle() is False
+    assert await engine.reconciler.reconcile() is False
     assert names(cloud) == {}
     assert (await engine.endpoints.delete(owner, made.id)).deleted
 
@@ -301,12 +301,12 @@ async def test_a_hidden_template_of_an_earlier_version(engine: Engine, cloud: St
     made = await engine.templates.create(owner, TemplateCreate(name="old", image="example/w:1"))
     endpoint = await engine.endpoints.create(owner, EndpointCreate(template_id=made.id))
     doc = made.model_copy(update={"hidden": True}).model_dump_json()
-    await engine._core.store.write([Update("templates", made.id, {"doc": doc})])
+    await engine._core.store.write([UpdateRow("templates", made.id, {"doc": doc})])
     assert await engine.templates.list(owner, 50, None) == []
     with pytest.raises(RequestError, match="hidden"):
         await engine.templates.delete(owner, made.id)
     assert (await engine.endpoints.delete(owner, endpoint.id)).deleted
-    await engine.settler.settle()
+    await engine.reconciler.reconcile()
     assert names(cloud) == {}
     assert await statuses(engine) == {"deleted"}
 
@@ -327,7 +327,7 @@ async def test_a_refusal_tells_our_ids(engine: Engine, faults: Faults) -> None:
     """Given a refusal that names a volume by the vendor's id, then the record names it by ours."""
     owner = await account(engine)
     volume = await engine.storage.create(owner, STORAGE.request)
-    (row,) = await engine._core.store.find("storage")
+    (row,) = await engine._core.store.find_rows("storage")
     detail = f"{row['vendor_id']} is full."
     body = {"title": "Bad Request", "status": 400, "detail": detail}
     faults.add(Fault("runpod", path_contains="/serverless", status=400, body=body, times=1))
@@ -342,14 +342,14 @@ async def test_a_vendor_that_is_out_of_reach(
 ) -> None:
     """Given an outage, then what was left is tried again later, and settled when it is over."""
     owner = await account(engine)
-    doomed.storage._made = never  # type: ignore[method-assign]
+    doomed.storage._record_state = never  # type: ignore[method-assign]
     work = doomed.storage.create(owner, STORAGE.request)
     await killed(doomed, work, lambda: "network-volumes" in names(cloud))
     faults.fail("runpod", status=503)
-    assert await engine.settler.settle() is True
+    assert await engine.reconciler.reconcile() is True
     assert (await only(engine, STORAGE, owner)).status == "creating"
     faults.clear()
-    assert await engine.settler.settle() is False
+    assert await engine.reconciler.reconcile() is False
     assert (await only(engine, STORAGE, owner)).status == "ready"
 
 
@@ -358,16 +358,16 @@ async def test_a_vendor_that_is_connected_no_more(
 ) -> None:
     """Given no connection, then nothing is concluded; an equal pointer lets it be settled."""
     owner = await account(engine)
-    doomed.storage._made = never  # type: ignore[method-assign]
+    doomed.storage._record_state = never  # type: ignore[method-assign]
     work = doomed.storage.create(owner, STORAGE.request)
     await killed(doomed, work, lambda: "network-volumes" in names(cloud))
     for connection in await engine.connections.list(owner, 50, None):
         await engine.connections.delete(owner, connection.id)
     await long_ago(engine)
-    assert await engine.settler.settle() is True
+    assert await engine.reconciler.reconcile() is True
     assert (await only(engine, STORAGE, owner)).status == "creating"
     await engine.connections.create(owner, POINTER)
-    assert await engine.settler.settle() is False
+    assert await engine.reconciler.reconcile() is False
     assert (await only(engine, STORAGE, owner)).status == "ready"
 
 
@@ -382,7 +382,7 @@ async def test_a_deletion_during_an_outage(
         await engine.storage.delete(owner, made.id)
     assert refused.value.code.name == "CONFLICT"
     assert (await only(engine, STORAGE, owner)).status == "deleting"
-    assert await engine.settler.settle() is False
+    assert await engine.reconciler.reconcile() is False
     assert names(cloud) == {}
 
 
@@ -390,7 +390,7 @@ async def test_a_deletion_that_is_refused(engine: Engine, cloud: Starlette, faul
     """Given a vendor that will not, then the record stands as before, and its id is not told."""
     owner = await account(engine)
     made = await engine.storage.create(owner, STORAGE.request)
-    (row,) = await engine._core.store.find("storage")
+    (row,) = await engine._core.store.find_rows("storage")
     body = {"title": "Conflict", "status": 409, "detail": f"{row['vendor_id']} is in use."}
     faults.add(Fault("runpod", path_contains="/network-volumes/", status=409, body=body, times=1))
     with pytest.raises(RequestError, match="is in use") as refused:
@@ -398,7 +398,7 @@ async def test_a_deletion_that_is_refused(engine: Engine, cloud: Starlette, faul
     assert row["vendor_id"] not in refused.value.message
     assert made.id in refused.value.message
     assert (await only(engine, STORAGE, owner)).status == "ready"
-    assert await engine.settler.settle() is False
+    assert await engine.reconciler.reconcile() is False
     assert len(names(cloud)["network-volumes"]) == 1
 
 
@@ -407,7 +407,7 @@ async def test_opening_settles_by_itself(
 ) -> None:
     """Given what a dead process left, then an engine that opens settles it without being asked."""
     owner = await account(engine)
-    doomed.storage._made = never  # type: ignore[method-assign]
+    doomed.storage._record_state = never  # type: ignore[method-assign]
     work = doomed.storage.create(owner, STORAGE.request)
     await killed(doomed, work, lambda: "network-volumes" in names(cloud))
     late = await opened_on(cloud, settings)
@@ -422,13 +422,13 @@ async def test_real_things_are_not_settled_in_the_sandbox(
 ) -> None:
     """Given what was left at the real cloud, then an engine in the sandbox does not touch it."""
     owner = await account(engine)
-    doomed.storage._made = never  # type: ignore[method-assign]
+    doomed.storage._record_state = never  # type: ignore[method-assign]
     work = doomed.storage.create(owner, STORAGE.request)
     await killed(doomed, work, lambda: "network-volumes" in names(cloud))
     await long_ago(engine)
     store = engine._core.store
-    (row,) = await store.find("storage")
+    (row,) = await store.find_rows("storage")
     real = row["spec"].replace('"sandbox": true', '"sandbox": false')
-    await store.write([Update("storage", row["id"], {"spec": real})])
-    assert await engine.settler.settle() is False
+    await store.write([UpdateRow("storage", row["id"], {"spec": real})])
+    assert await engine.reconciler.reconcile() is False
     assert (await only(engine, STORAGE, owner)).status == "creating"

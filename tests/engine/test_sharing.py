@@ -40,7 +40,7 @@ async def engine(short: Settings, faults: Faults) -> AsyncIterator[Engine]:
 
 async def account(engine: Engine) -> str:
     """The owner's account, which has connected minimax."""
-    owner, _ = await engine.accounts.local()
+    owner, _ = await engine.accounts.open_local_account()
     pointer = ConnectionCreate(
         provider="minimax", connection_type="environment", secret_ref="MINIMAX_API_KEY"
     )
@@ -121,9 +121,9 @@ async def test_one_that_hung_past_its_lease_commits_nothing(
         while len(faults.calls) < 2:
             await asyncio.sleep(0.01)
         # It does not renew, and to the others its lock file looks like that of a dead process.
-        assert other._roots._keeper is not None
-        other._roots._keeper.cancel()
-        other._roots._heartbeat.close()
+        assert other._leases._keeper is not None
+        other._leases._keeper.cancel()
+        other._leases._heartbeat.close()
         writes: list[object] = []
         held = other._core.store._writer._pending
         other._core.store._writer.submit = (  # type: ignore[method-assign]

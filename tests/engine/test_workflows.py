@@ -25,7 +25,7 @@ async def engine(settings: Settings) -> AsyncIterator[Engine]:
 @pytest.fixture
 async def account_id(engine: Engine) -> str:
     """The account of its owner."""
-    account, _ = await engine.accounts.local()
+    account, _ = await engine.accounts.open_local_account()
     return account.id
 
 

@@ -181,15 +181,17 @@ def test_a_capability_runs_from_its_form(client: Client, kept: Callable[[Panel],
     fields["output_schema"].control.value = '{"type": "object"}'
     fields["max_tokens"].control.value = 64
     fields["temperature"].control.value = "0.5"
-    assert written.form.read() == {
+    assert written.form.read_values() == {
         "objective": "Tides as JSON",
         "output_schema": {"type": "object"},
         "max_tokens": 64,
         "temperature": 0.5,
     }
     card = kept(CapabilityForm(client, "composition.layout"))
-    card.form.fill({"title": "T", "bullets": ["a", "b"], "theme": "mint", "template": "split"})
-    assert card.form.read() == {
+    card.form.set_values(
+        {"title": "T", "bullets": ["a", "b"], "theme": "mint", "template": "split"}
+    )
+    assert card.form.read_values() == {
         "title": "T", "bullets": ["a", "b"], "theme": "mint", "template": "split",
     }  # fmt: skip
 
@@ -301,10 +303,10 @@ def test_an_odd_id_is_kept_by_the_editor(
     editor.new_id.set_state({"value": node_id})
     editor.add.click()
     assert editor.selected == node_id
-    editor.form.fill({"title": "Tea", "width": 300, "height": 200})
+    editor.form.set_values({"title": "Tea", "width": 300, "height": 200})
     editor.new_id.set_state({"value": "after"})
     editor.add.click()
-    editor.form.fill({"title": "Two", "width": 300, "height": 200})
+    editor.form.set_values({"title": "Two", "width": 300, "height": 200})
     assert [node["id"] for node in editor.nodes] == [node_id, "after"]
     assert editor.depends_on.value == (node_id,)
     assert editor.faults == []

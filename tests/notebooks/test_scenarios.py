@@ -21,7 +21,7 @@ from tests.notebooks.executed import (
     shown,
 )
 from toolkit.contract.workflows import Workflow
-from toolkit.display.svg import workflow_svg
+from toolkit.display.svg import draw_workflow_svg
 
 CANARY = "sk-proj-c0ffee5d41402abc4b2a76b9719d911017c592"
 VARIABLES = ("OPENAI_API_KEY", "MINIMAX_API_KEY", "RUNPOD_API_KEY", "MY_OWN_VARIABLE")
@@ -65,12 +65,12 @@ def test_a_picture_is_compared_without_its_times(factor: float) -> None:
     But not one with another state or cost.
     """
     rules, flow = Rules(), pictures.workflow()
-    compared = rules.sanitize(workflow_svg(flow.name, flow.nodes))
+    compared = rules.sanitize(draw_workflow_svg(flow.name, flow.nodes))
     slow = slowed(flow, factor)
-    assert rules.sanitize(workflow_svg(flow.name, slow.nodes)) == compared
+    assert rules.sanitize(draw_workflow_svg(flow.name, slow.nodes)) == compared
     for other in ({"status": "failed"}, {"cost_usd": 0.5}, {"provider": "teapot"}):
         nodes = [slow.nodes[0].model_copy(update=other), *slow.nodes[1:]]
-        assert rules.sanitize(workflow_svg(flow.name, nodes)) != compared
+        assert rules.sanitize(draw_workflow_svg(flow.name, nodes)) != compared
 
 
 def test_nbval_takes_them_by_hand(tmp_path: Path) -> None:

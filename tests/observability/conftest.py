@@ -14,10 +14,10 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from toolkit.engine import Engine
 from toolkit.local import open_engine
-from toolkit.observability import Watch
-from toolkit.observability.logs import Logs, piped
-from toolkit.observability.metrics import Metrics
-from toolkit.observability.traces import Traces
+from toolkit.observability import ServerObserver
+from toolkit.observability.logs import LogObserver, configure_logging
+from toolkit.observability.metrics import MetricsObserver
+from toolkit.observability.traces import TraceObserver
 from toolkit.sandbox import Faults
 from toolkit.server import create_app
 from toolkit.settings import Settings
@@ -38,7 +38,7 @@ class Watched:
 
     http: httpx.AsyncClient
     engine: Engine
-    metrics: Metrics
+    metrics: MetricsObserver
     faults: Faults
     stream: io.StringIO
     exporter: InMemorySpanExporter
@@ -73,11 +73,13 @@ class Watched:
 async def watched(settings: Settings) -> AsyncIterator[Watched]:
     """A signed-up caller with one vendor, of a sandbox engine that is watched."""
     stream, exporter, faults = io.StringIO(), InMemorySpanExporter(), Faults()
-    with piped(stream, "json", "info"):
-        metrics = Metrics()
-        watch = Watch(Logs(), metrics, [Traces(SimpleSpanProcessor(exporter))])
+    with configure_logging(stream, "json", "info"):
+        metrics = MetricsObserver()
+        watch = ServerObserver(
+            LogObserver(), metrics, [TraceObserver(SimpleSpanProcessor(exporter))]
+        )
         engine = await open_engine(settings, faults=faults, observer=watch)
-        await watch.attach(engine)
+        await watch.attach_engine(engine)
         transport = httpx.ASGITransport(create_app(engine, watch), raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://service.test") as http:
             seen = Watched(http, engine, metrics, faults, stream, exporter)

@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from tests.observability.conftest import SECRET_WORDS, Watched
-from toolkit.observability.logs import piped
-from toolkit.observability.redaction import redact
+from toolkit.observability.logs import configure_logging
+from toolkit.observability.redaction import redact_text
 
 
 async def test_a_request_is_one_line(watched: Watched) -> None:
@@ -153,7 +153,7 @@ def test_every_logger_goes_through_the_pipeline(monkeypatch: pytest.MonkeyPatch)
     # A server of an earlier test was not started by `serve`, and kept its lines for itself.
     monkeypatch.setattr(logging.getLogger("uvicorn"), "propagate", True)
     stream = io.StringIO()
-    with piped(stream, "json", "info"):
+    with configure_logging(stream, "json", "info"):
         logging.getLogger("uvicorn.error").warning("Bearer abcdefgh was sent by %s", "a@b.example")
         logging.getLogger("toolkit.engine").info("forged\n\x1b[31mline")
         logging.getLogger("httpx").info("GET https://vendor.example/?key=1")
@@ -175,7 +175,7 @@ def test_lines_are_for_people_on_a_terminal() -> None:
             return True
 
     for stream, is_json in ((Terminal(), False), (io.StringIO(), True)):
-        with piped(stream, "auto", "info"):
+        with configure_logging(stream, "auto", "info"):
             logging.getLogger("toolkit").info("started")
         assert stream.getvalue().startswith("{") is is_json
         assert ("\x1b[" in stream.getvalue()) is not is_json
@@ -195,7 +195,7 @@ def test_lines_are_for_people_on_a_terminal() -> None:
 )
 def test_what_looks_like_a_secret_is_left_out(text: str, kept: str) -> None:
     """Given a text, when it is redacted, then keys are gone and ids and routes are not."""
-    assert redact(text) == kept
+    assert redact_text(text) == kept
 
 
 def test_an_embedded_engine_is_silent_and_loads_none_of_this() -> None:

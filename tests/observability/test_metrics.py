@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from tests.observability.conftest import CHAIN, Watched
 from toolkit.contract.errors import ErrorCode, ServiceError
-from toolkit.observability.scraping import scraped
+from toolkit.observability.scraping import serve_metrics
 
 PAGE = (Path(__file__).parents[2] / "docs" / "observability.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| `(toolkit_\w+)` \|([^|]*)\|", re.M)
@@ -92,7 +92,7 @@ async def test_what_is_under_way_is_shown(watched: Watched) -> None:
 async def test_the_port_shows_metrics_and_nothing_else() -> None:
     """Given the port, then `/metrics` is all there is on it, and a taken one is refused."""
     async with (
-        scraped(CollectorRegistry(), "127.0.0.1", 0) as url,
+        serve_metrics(CollectorRegistry(), "127.0.0.1", 0) as url,
         httpx.AsyncClient(trust_env=False) as http,
     ):
         assert (await http.get(url)).status_code == 200
@@ -102,6 +102,6 @@ async def test_the_port_shows_metrics_and_nothing_else() -> None:
         taken = httpx.URL(url).port
         assert taken is not None
         with pytest.raises(ServiceError) as caught:
-            async with scraped(CollectorRegistry(), "127.0.0.1", taken):
+            async with serve_metrics(CollectorRegistry(), "127.0.0.1", taken):
                 pass
     assert caught.value.code is ErrorCode.UNAVAILABLE

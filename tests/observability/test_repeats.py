@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from toolkit.observability.logs import piped
+from toolkit.observability.logs import configure_logging
 
 
 def lines_of(stream: io.StringIO) -> list[dict[str, object]]:
@@ -19,7 +19,7 @@ def lines_of(stream: io.StringIO) -> list[dict[str, object]]:
 def test_a_condition_is_told_once_with_a_count() -> None:
     """Given a loop that is out of file descriptors, then one line and a count."""
     stream = io.StringIO()
-    with piped(stream, "json", "info"):
+    with configure_logging(stream, "json", "info"):
         for number in range(5_000):
             try:
                 raise OSError(24, "Too many open files")
@@ -39,7 +39,7 @@ def test_a_count_comes_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     clock.monotonic = lambda: clock.now
     monkeypatch.setattr("toolkit.observability.repeats.time", clock)
     stream = io.StringIO()
-    with piped(stream, "json", "info"):
+    with configure_logging(stream, "json", "info"):
         for second in range(130):
             clock.now = float(second)
             logging.getLogger("toolkit.engine").warning("the store does not answer: try %d", second)
@@ -53,7 +53,7 @@ def test_a_count_comes_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_differs_is_told_apart() -> None:
     """Given lines about different things, then none is held back, and no request's ever is."""
     stream = io.StringIO()
-    with piped(stream, "json", "info"):
+    with configure_logging(stream, "json", "info"):
         logging.getLogger("toolkit.engine").warning("a thing")
         logging.getLogger("toolkit.engine").warning("another thing")
         logging.getLogger("toolkit.store").warning("a thing")
@@ -66,7 +66,7 @@ def test_a_collector_that_is_away_is_a_warning() -> None:
     """Given a lost collector of traces, then it is one warning without frames."""
     stream = io.StringIO()
     exporter = logging.getLogger("opentelemetry.exporter.otlp.proto.http.trace_exporter")
-    with piped(stream, "json", "info"):
+    with configure_logging(stream, "json", "info"):
         for attempt in range(3):
             try:
                 raise ConnectionError("refused")

@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from toolkit.sandbox._library import articles
+from toolkit.sandbox._library import load_articles
 
 SEARCH = "/encyclopedia/w/rest.php/v1/search/page"
 SUMMARY = "/encyclopedia/api/rest_v1/page/summary"
@@ -12,7 +12,7 @@ API = "/encyclopedia/w/api.php"
 
 def test_articles_are_complete() -> None:
     """There are at least 36 topics, each with a summary and three sections."""
-    topics = [article for article in articles() if not article.disambiguation]
+    topics = [article for article in load_articles() if not article.disambiguation]
     assert len(topics) >= 36
     for article in topics:
         assert article.description

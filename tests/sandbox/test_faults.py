@@ -134,7 +134,7 @@ def test_a_script_is_read_from_a_file(tmp_path: Path) -> None:
     """Given a TOML file, then its faults are ordered; a wrong field is named."""
     path = tmp_path / "faults.toml"
     path.write_text(SCRIPT, encoding="utf-8")
-    first, second = Faults.load(path).ordered()
+    first, second = Faults.load(path).list_faults()
     assert (first.status, first.share, second.vendor) == (429, 0.5, "*")
     path.write_text("[[fault]]\nvendor = 'openai'\ncolour = 1\n", encoding="utf-8")
     with pytest.raises(ValueError, match="colour"):
@@ -151,7 +151,7 @@ def test_a_vendor_has_every_wire_of_it(faults: Faults) -> None:
         ("*", (*wires, "openai")),
     ):
         faults.outage(name)
-        seen = [w for w in (*wires, "openai") if faults.met_by(w, "/any").fault is not None]
+        seen = [w for w in (*wires, "openai") if faults.draw_effects(w, "/any").fault is not None]
         assert seen == list(met)
         faults.clear(name)
         assert len(faults) == 0

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from toolkit import Client
-from toolkit.sandbox._chat import Turn, respond
+from toolkit.sandbox._chat import ChatTurn, generate_reply
 
 # What only texts of a language have: letters of its script, or words that none of the others has.
 MARKS = {
@@ -49,7 +49,7 @@ ENGLISH = re.compile(r"\b(?:the|and|of|is|worth)\b")
 
 def said(prompt: str, system: str = "") -> str:
     """What the model says to a prompt."""
-    return respond([Turn("system", system), Turn("user", prompt)]).text
+    return generate_reply([ChatTurn("system", system), ChatTurn("user", prompt)]).text
 
 
 def check_language(text: str, code: str) -> None:
@@ -138,8 +138,8 @@ def test_an_object_in_a_language(code: str) -> None:
         },
         "required": ["title", "summary", "language", "points"],
     }
-    turns = [Turn("user", f"Outline tides in {NAMES[code]}.")]
-    made = json.loads(respond(turns, schema=wanted).text)
+    turns = [ChatTurn("user", f"Outline tides in {NAMES[code]}.")]
+    made = json.loads(generate_reply(turns, schema=wanted).text)
     check_language(made["summary"], code)
     for point in made["points"]:
         assert not ENGLISH.search(point)

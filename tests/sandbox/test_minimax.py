@@ -10,7 +10,7 @@ import httpx
 import jsonschema
 import pytest
 
-from toolkit.sandbox._audio import measure, mp3_frames
+from toolkit.sandbox._audio import iter_mp3_frames, measure_recording
 
 CHAT, SPEECH = "/minimax/v1/chat/completions", "/minimax/v1/t2a_v2"
 UPLOAD, CLONE = "/minimax/v1/files/upload", "/minimax/v1/voice_clone"
@@ -130,7 +130,7 @@ async def test_speech_is_a_valid_mp3(minimax: httpx.AsyncClient) -> None:
     reply = (await minimax.post(SPEECH, json=SPEAK)).json()
     audio = bytes.fromhex(reply["data"]["audio"])
     info = reply["extra_info"]
-    frames = list(mp3_frames(audio))
+    frames = list(iter_mp3_frames(audio))
     assert sum(frame.size for frame in frames) == len(audio) == info["audio_size"]
     assert {(f.sample_rate, f.bitrate, f.channels) for f in frames} == {(32000, 128000, 1)}
     seconds = sum(frame.samples for frame in frames) / 32000
@@ -160,9 +160,9 @@ async def test_other_formats(minimax: httpx.AsyncClient, form: str, channels: in
             reply["extra_info"]["audio_length"] / 1000, abs=0.01
         )
         return
-    measured = measure(audio)
+    measured = measure_recording(audio)
     assert measured is not None
-    assert measured.form == form
+    assert measured.file_format == form
     assert measured.seconds == pytest.approx(reply["extra_info"]["audio_length"] / 1000, abs=0.2)
 
 
@@ -232,9 +232,9 @@ def test_m4a_length_is_read_from_its_header() -> None:
     """The movie header of an M4A file tells its length."""
     head = b"\x00\x00\x00\x18ftypM4A " + bytes(12)
     box = struct.pack(">I4sIIIII", 108, b"mvhd", 0, 0, 0, 1000, 15_000) + bytes(80)
-    measured = measure(head + box)
+    measured = measure_recording(head + box)
     assert measured is not None
-    assert (measured.form, measured.seconds) == ("m4a", 15.0)
+    assert (measured.file_format, measured.seconds) == ("m4a", 15.0)
 
 
 async def test_chat_stream(minimax: httpx.AsyncClient) -> None:

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from PIL import Image
 
-from toolkit.sandbox._pictures import draw
+from toolkit.sandbox._pictures import draw_picture
 from toolkit.sandbox._state import SandboxState
 
 V2, JOBS = "/runpod/v2", "/runpod-jobs/v2"
@@ -333,9 +333,9 @@ async def test_health_counts_jobs(runpod: httpx.AsyncClient) -> None:
 )  # fmt: skip
 def test_every_scene_draws(prompt: str) -> None:
     """Each kind of scene gives a varied picture, the same each time, another per seed."""
-    first = draw(prompt, width=256, height=192, steps=20, seed=1)
-    assert first == draw(prompt, width=256, height=192, steps=20, seed=1)
-    assert first != draw(prompt, width=256, height=192, steps=20, seed=2)
+    first = draw_picture(prompt, width=256, height=192, steps=20, seed=1)
+    assert first == draw_picture(prompt, width=256, height=192, steps=20, seed=1)
+    assert first != draw_picture(prompt, width=256, height=192, steps=20, seed=2)
     picture = Image.open(io.BytesIO(first)).convert("RGB")
     extremes = picture.convert("L").getextrema()
     assert isinstance(extremes[0], int)

@@ -13,7 +13,7 @@ import pytest
 from pydantic import ConfigDict, TypeAdapter
 
 from tests.vendors.conftest import CLONE, SPEECH, TEXT, VENDORS, Drive, flow
-from toolkit.plugins import Operation, TextRequest, VendorFault
+from toolkit.plugins import Operation, ProviderError, TextRequest
 
 FACTS = json.loads((Path(__file__).parent.parent / "vendors/facts/openai.json").read_text("utf-8"))
 SCHEMA: dict[str, object] = {
@@ -31,7 +31,7 @@ EACH = pytest.mark.parametrize("operation", [TEXT, FULL], ids=["plain", "everyth
 def sent(vendor: str, operation: Operation[Any]) -> dict[str, Any]:
     """The JSON body of an adapter's first request."""
     drive = Drive()
-    with pytest.raises((VendorFault, AssertionError)):
+    with pytest.raises((ProviderError, AssertionError)):
         drive(flow(vendor, operation))  # nothing is there to answer it
     return drive.body()
 

@@ -12,8 +12,8 @@ import pytest
 from tests.ports import free_port
 from tests.vendors.conftest import IMAGE, PNG, Drive, access
 from toolkit.contract.errors import ErrorCode
-from toolkit.plugins import VendorFault
-from toolkit.vendors.runpod import image
+from toolkit.plugins import ProviderError
+from toolkit.vendors.runpod import generate_image
 
 pytest.importorskip("runpod", reason="needs the extra `sdk`")
 WORKER = f"""
@@ -68,7 +68,7 @@ def test_the_vendors_own_worker_draws(pods_url: str) -> None:
     """Given the SDK's worker behind the proxy's path, then our flow has its image and seed."""
     # The proxy gives each pod a host; here the worker is the only one, whatever the host.
     drive, hosts = Sent(), {"pods": pods_url + "/{pod}/.."}
-    reply = drive(image(IMAGE, access("runpod", "image", base_urls=hosts, pod="pod1")))
+    reply = drive(generate_image(IMAGE, access("runpod", "image", base_urls=hosts, pod="pod1")))
     assert (reply.image, reply.seed, reply.model) == (PNG, IMAGE.seed, "pod")
     assert reply.vendor_request_id.startswith("test-")
     assert "authorization" not in drive.requests[0].headers  # the container is not the vendor's
@@ -76,9 +76,9 @@ def test_the_vendors_own_worker_draws(pods_url: str) -> None:
 
 def test_the_vendors_own_worker_refuses(pods_url: str) -> None:
     """Given an input that the handler refuses, then its words come through."""
-    with pytest.raises(VendorFault, match="too many steps") as refused:
+    with pytest.raises(ProviderError, match="too many steps") as refused:
         Sent()(
-            image(
+            generate_image(
                 replace(IMAGE, steps=51),
                 access("runpod", "image", base_urls={"pods": pods_url + "/{pod}/.."}, pod="pod1"),
             )

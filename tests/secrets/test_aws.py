@@ -136,6 +136,6 @@ async def test_a_secret_is_kept_for_a_while_and_forgotten_on_demand() -> None:
     assert [await read(), await read()] == ["first", "first"]
     now[0] = 60.0
     assert await read() == "second"
-    resolver.forget("aws_secrets_manager", "team/key")
+    resolver.invalidate("aws_secrets_manager", "team/key")
     assert await read() == "third"
     assert "third" not in repr(resolver)

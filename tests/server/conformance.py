@@ -6,11 +6,11 @@ import schemathesis
 from hypothesis import strategies
 
 from toolkit.contract.ids import Prefix, new_id
-from toolkit.server.paging import KINDS, LONGEST_POLL_S, cursor_after
+from toolkit.server.paging import ID_PREFIXES, MAX_POLL_S, make_cursor
 
 LARGEST = 2**63 - 1
 # A cursor is opaque: only one that a list gave is one, and only for that list.
-ANY_CURSOR = cursor_after(new_id(Prefix.RUN))
+ANY_CURSOR = make_cursor(new_id(Prefix.RUN))
 schemathesis.openapi.format("cursor", strategies.just(ANY_CURSOR))
 
 
@@ -18,10 +18,10 @@ schemathesis.openapi.format("cursor", strategies.just(ANY_CURSOR))
 def before_call(context: Any, case: Any, kwargs: dict[str, Any]) -> None:
     """Hold no answer, and give each list cursors of its own kind."""
     query = case.query or {}
-    if str(query.get("wait", "")).isdigit() and int(query["wait"]) <= LONGEST_POLL_S:
+    if str(query.get("wait", "")).isdigit() and int(query["wait"]) <= MAX_POLL_S:
         query["wait"] = 0
     if query.get("cursor") == ANY_CURSOR:
-        query["cursor"] = cursor_after(new_id(KINDS[case.operation.path]))
+        query["cursor"] = make_cursor(new_id(ID_PREFIXES[case.operation.path]))
 
 
 @schemathesis.hook

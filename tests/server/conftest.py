@@ -12,7 +12,7 @@ import pytest
 from toolkit.engine import Engine
 from toolkit.local import open_engine
 from toolkit.server import create_app
-from toolkit.server.serve import bind, serve
+from toolkit.server.serve import bind_socket, serve
 from toolkit.settings import Settings
 
 TABLES = (
@@ -37,7 +37,7 @@ class Wire:
     async def rows(self) -> dict[str, int]:
         """How many rows each table has."""
         store = self.engine._core.store
-        return {table: len(await store.find(table)) for table in TABLES}
+        return {table: len(await store.find_rows(table)) for table in TABLES}
 
     async def send(self, method: str, path: str, **options: object) -> httpx.Response:
         """Send a request with the key."""
@@ -51,7 +51,7 @@ async def served(settings: Settings) -> AsyncIterator[httpx.AsyncClient]:
     engine = await open_engine(settings)
     ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     serving = asyncio.create_task(
-        serve(engine, "127.0.0.1", bind("127.0.0.1", 0), on_ready=ready.set_result)
+        serve(engine, "127.0.0.1", bind_socket("127.0.0.1", 0), on_ready=ready.set_result)
     )
     try:
         async with httpx.AsyncClient(base_url=await ready, trust_env=False) as http:

@@ -14,10 +14,10 @@ import httpx
 from tests.server.conftest import Wire
 from tests.server.test_idempotency import POSTS, connected, prepared
 from toolkit.contract.ids import Prefix
-from toolkit.server.app import document
-from toolkit.server.paging import KINDS, id_at
+from toolkit.server.app import build_openapi
+from toolkit.server.paging import ID_PREFIXES, find_id_prefix
 
-DOCUMENT: dict[str, Any] = document()
+DOCUMENT: dict[str, Any] = build_openapi()
 # What is below these is the same for everybody, and named rather than numbered.
 PUBLIC = {"/v1/capabilities/{id}"}
 # Bodies of the posts that are not in POSTS, as what they answer is never replayed.
@@ -45,7 +45,7 @@ class Route:
     @property
     def prefix(self) -> Prefix | None:
         """The kind of the id in its path, if there is one."""
-        return id_at(self.path) if "{" in self.path else None
+        return find_id_prefix(self.path) if "{" in self.path else None
 
     @property
     def paged(self) -> bool:
@@ -102,7 +102,7 @@ async def options(wire: Wire, route: Route) -> dict[str, Any]:
 
 async def made(wire: Wire, prefix: Prefix) -> dict[str, Any]:
     """A new resource of a kind: it is posted to its collection."""
-    collection = {kind: path for path, kind in KINDS.items()}[prefix]
+    collection = {kind: path for path, kind in ID_PREFIXES.items()}[prefix]
     path, given = await prepared(wire, collection, posted(collection))
     given.pop("headers", None)
     answer = await wire.send("POST", path, **distinct(given))
@@ -169,8 +169,8 @@ def anonymous(answer: httpx.Response, sent: str) -> tuple[int, bytes, list[str]]
 
 __all__ = [
     "DOCUMENT",
+    "ID_PREFIXES",
     "KEYED_ROUTES",
-    "KINDS",
     "LISTS",
     "OWNED_ROUTES",
     "ROUTES",

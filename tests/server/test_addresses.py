@@ -31,7 +31,7 @@ def test_no_body_says_where_a_vendor_is() -> None:
     assert len(taken) >= 12
     assert taken <= set(strict)
     found = {name: fields(schema) for name, schema in strict.items()}
-    for capability in Registry.load().newest():
+    for capability in Registry.load().list_newest():
         found[capability.name] = fields(capability.input_model.model_json_schema())
         assert capability.input_model.model_config.get("extra") == "forbid"
     assert len(found) > 25

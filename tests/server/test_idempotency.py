@@ -8,13 +8,13 @@ import httpx
 import pytest
 
 from tests.server.conftest import Wire
-from toolkit.engine.once import Once
+from toolkit.engine.once import IdempotencyStore
 from toolkit.local import open_engine
 from toolkit.sandbox import Faults
 from toolkit.server import create_app
-from toolkit.server.app import document
+from toolkit.server.app import build_openapi
 from toolkit.settings import Settings
-from toolkit.store import Update
+from toolkit.store import UpdateRow
 
 GPU = "NVIDIA GeForce RTX 4090"
 RUN = {
@@ -97,7 +97,7 @@ async def prepared(wire: Wire, path: str, body: Any) -> tuple[str, dict[str, Any
         names["connection"] = listed.json()["data"]["items"][0]["id"]
     if path.endswith("/share"):  # for operators
         own = (await wire.send("GET", "/v1/account")).json()["id"]
-        await wire.engine._core.store.write([Update("accounts", own, {"operator": True})])
+        await wire.engine._core.store.write([UpdateRow("accounts", own, {"operator": True})])
     if "{failed}" in text:
         made = await wire.send("POST", "/v1/workflows", json=LONG)
         names["failed"] = made.json()["id"]
@@ -126,7 +126,7 @@ async def prepared(wire: Wire, path: str, body: Any) -> tuple[str, dict[str, Any
 
 def test_every_post_is_in_the_table() -> None:
     """Given the routes, then each that can be posted to is tried below, or excepted."""
-    posts = {path for path, operations in document()["paths"].items() if "post" in operations}
+    posts = {path for path, operations in build_openapi()["paths"].items() if "post" in operations}
     shape = {path.split("{")[0] + path.rpartition("}")[2] for path in posts - EXCEPTED}
     assert shape == {path.split("{")[0] + path.rpartition("}")[2] for path in POSTS}
 
@@ -189,7 +189,7 @@ async def test_a_crash_before_the_answer(
         async def dies(*_: object) -> None:
             raise RuntimeError("the process died here")
 
-        monkeypatch.setattr(Once, "keep", dies)
+        monkeypatch.setattr(IdempotencyStore, "save", dies)
         with pytest.raises(RuntimeError):
             await _answered(wire, path, headers, options)
         monkeypatch.undo()
@@ -310,7 +310,7 @@ async def test_accounts_are_excepted_and_strangers_refused(wire: Wire) -> None:
         made = await wire.http.post("/v1/account", json={"email": email}, headers=headers)
         assert made.status_code == 201
     assert (await wire.http.post("/v1/runs", json=RUN, headers=headers)).status_code == 401
-    assert "sk_live_" not in str(await wire.engine._core.store.find("idempotency"))
+    assert "sk_live_" not in str(await wire.engine._core.store.find_rows("idempotency"))
 
 
 async def test_old_answers_are_swept_up(wire: Wire) -> None:
@@ -319,9 +319,9 @@ async def test_old_answers_are_swept_up(wire: Wire) -> None:
     await wire.send("POST", "/v1/runs", json=RUN, headers={"Idempotency-Key": "old"})
     await wire.send("POST", "/v1/runs", json=RUN, headers={"Idempotency-Key": "new"})
     store = wire.engine._core.store
-    first = (await store.find("idempotency"))[0]
-    await store.write([Update("idempotency", first["id"], {"created_at": "2020-01-01"})])
-    sweeper = asyncio.create_task(wire.engine.once.sweep())
+    first = (await store.find_rows("idempotency"))[0]
+    await store.write([UpdateRow("idempotency", first["id"], {"created_at": "2020-01-01"})])
+    sweeper = asyncio.create_task(wire.engine.idempotency.sweep_expired())
     await asyncio.sleep(0.05)
     sweeper.cancel()
-    assert len(await store.find("idempotency")) == 1
+    assert len(await store.find_rows("idempotency")) == 1

@@ -15,7 +15,7 @@ from tests.server.conftest import Wire
 from tests.waiting import PATIENCE_S
 from toolkit import Client
 from toolkit.cli import app
-from toolkit.engine.rates import KEPT, Rates
+from toolkit.engine.rates import MAX_BUCKETS, TokenBuckets
 from toolkit.local import open_engine
 from toolkit.sandbox import Fault, Faults
 from toolkit.server import create_app
@@ -86,15 +86,15 @@ def test_a_notebook_on_its_own_engine_asks_as_often_as_it_likes(settings: Settin
 def test_rates_fill_up_again_and_are_forgotten() -> None:
     """Given time, then there is one again, no more than the burst; and no name is kept for ever."""
     at = 0.0
-    rates = Rates(per_s=2, burst=2, clock=lambda: at)
-    assert [rates.wait_s("a") for _ in range(3)] == [0, 0, 0.5]
+    rates = TokenBuckets(per_s=2, burst=2, clock=lambda: at)
+    assert [rates.acquire_delay_s("a") for _ in range(3)] == [0, 0, 0.5]
     at = 0.5
-    assert [rates.wait_s("a") for _ in range(2)] == [0, 0.5]
+    assert [rates.acquire_delay_s("a") for _ in range(2)] == [0, 0.5]
     at = 1000.0
-    assert [rates.wait_s("a") for _ in range(3)] == [0, 0, 0.5]
-    for i in range(2 * KEPT):
-        rates.wait_s(str(i))
-    assert len(rates._buckets) == KEPT
+    assert [rates.acquire_delay_s("a") for _ in range(3)] == [0, 0, 0.5]
+    for i in range(2 * MAX_BUCKETS):
+        rates.acquire_delay_s(str(i))
+    assert len(rates._buckets) == MAX_BUCKETS
 
 
 @pytest.mark.parametrize("kind", ["runs", "workflows", "tasks"])

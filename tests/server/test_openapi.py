@@ -61,7 +61,7 @@ def test_the_one_checked_in_is_current() -> None:
 
 async def test_it_is_not_made_at_a_request(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
     """Given a request for it, then it is there already: to make it would hold the loop."""
-    monkeypatch.setattr("toolkit.server.app.document", lambda: pytest.fail("it is made"))
+    monkeypatch.setattr("toolkit.server.app.build_openapi", lambda: pytest.fail("it is made"))
     answers = [await wire.http.get("/openapi.json") for _ in range(2)]
     assert answers[0].headers["content-type"] == "application/json"
     assert answers[0].content == answers[1].content

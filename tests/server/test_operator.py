@@ -17,7 +17,7 @@ from toolkit import Client
 from toolkit.cli import app
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.settings import Settings
-from toolkit.store import Patch, Store
+from toolkit.store import PatchDocument, Store
 
 Account = Callable[..., Result]
 NAP = {"seconds": 60}
@@ -113,7 +113,7 @@ def test_what_was_let_in_before_is_refused_all_the_same(served: Server, ada: Cli
     """Given a request that was let in, when its account is disabled, then its work is refused."""
     me = ada.account.get()
     engine = served.thread.engine
-    disabled = Patch("accounts", me.id, {"disabled_at": "2026-11-20T08:00:00.000Z"})
+    disabled = PatchDocument("accounts", me.id, {"disabled_at": "2026-11-20T08:00:00.000Z"})
 
     async def late() -> None:
         await engine._core.store.write([disabled])
@@ -204,14 +204,14 @@ async def test_a_key_s_use_is_written_once_a_minute(wire: Wire, settings: Settin
     store = wire.engine._core.store
     me = (await wire.send("GET", "/v1/account")).json()["data"]
     await store.write([])
-    seen = store._reader.version()
+    seen = store._reader.get_data_version()
     for _ in range(20):
         await wire.send("GET", "/v1/account")
     await store.write([])
-    assert store._reader.version() - seen <= 1
+    assert store._reader.get_data_version() - seen <= 1
     other = await Store.open(settings.data_dir)
-    revoked = Patch("api_keys", me["key"]["id"], {"revoked_at": "2026-11-20T08:00:00.000Z"})
+    revoked = PatchDocument("api_keys", me["key"]["id"], {"revoked_at": "2026-11-20T08:00:00.000Z"})
     await other.write([revoked])
     await other.close()
-    await store.write([Patch("api_keys", me["key"]["id"], {"last_used_at": None})])
+    await store.write([PatchDocument("api_keys", me["key"]["id"], {"last_used_at": None})])
     assert (await wire.send("GET", "/v1/account")).status_code == 401

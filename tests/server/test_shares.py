@@ -258,7 +258,7 @@ async def test_the_limits_of_a_member_hold(boss: Account, bob: Account) -> None:
     await boss.connect("openai", share="all")
     routed = await bob.ask("POST", "/v1/route", json=LINE)
     most = routed["reservation_usd"] * 1.5
-    await bob.engine.accounts.limit(bob.id, most)
+    await bob.engine.accounts.set_daily_limit(bob.id, most)
     spent, refused = 0.0, ""
     while not refused:
         answer = await bob.send("POST", "/v1/runs", json=LINE, headers=WAIT)
@@ -268,7 +268,7 @@ async def test_the_limits_of_a_member_hold(boss: Account, bob: Account) -> None:
             spent += answer.json()["data"]["cost_usd"]
     assert (refused, 0 < spent <= most) == ("BUDGET_EXCEEDED", True)
     assert (await boss.run())["status"] == "completed"
-    await bob.engine.accounts.limit(bob.id, None)
+    await bob.engine.accounts.set_daily_limit(bob.id, None)
     asked = {"max_cost_usd_per_day": routed["reservation_usd"] * 0.9}
     key = await bob.ask("POST", "/v1/account/keys", 201, json=asked)
     poor = Account(bob.http, bob.engine, {"Authorization": f"Bearer {key['api_key']}"})
@@ -314,11 +314,11 @@ async def test_what_is_deleted_leads_nowhere(bob: Account) -> None:
     """Given a call that waits for its turn, then it is not made by a connection deleted since."""
     own = await bob.connect("openai")
     core = bob.engine._core
-    ((held,),) = (await core.connection_pool(bob.id)).values()
-    assert await core.secret(held)
+    ((held,),) = (await core.list_connections(bob.id)).values()
+    assert await core.resolve_secret(held)
     await bob.ask("DELETE", f"{CONNECTIONS}/{own}")
     with pytest.raises(WorkError, match="deleted") as refused:
-        await core.secret(held)
+        await core.resolve_secret(held)
     assert refused.value.code is ErrorCode.CREDENTIALS_MISSING
 
 
@@ -327,19 +327,19 @@ async def test_an_end_is_an_end(boss: Account, bob: Account, how: str) -> None:
     """Given a share that ends, then nothing is seen of it, and what holds it leads nowhere."""
     shared = await boss.connect("openai", share=[bob.id])
     core = bob.engine._core
-    ((held,),) = (await core.connection_pool(bob.id)).values()
-    assert await core.secret(held)
+    ((held,),) = (await core.list_connections(bob.id)).values()
+    assert await core.resolve_secret(held)
     if how == "unshared":
         await boss.ask("DELETE", f"{CONNECTIONS}/{shared}/share")
     elif how == "deleted":
         await boss.ask("DELETE", f"{CONNECTIONS}/{shared}")
-        assert await core.store.find("shares") == []
+        assert await core.store.find_rows("shares") == []
     elif how == "disabled":
         await AccountAdmin(core.store, core.settings).disable(boss.id)
     else:
         await AccountAdmin(core.store, core.settings).set_operator(boss.id, operator=False)
     with pytest.raises(WorkError) as refused:
-        await core.secret(held)
+        await core.resolve_secret(held)
     assert refused.value.code is ErrorCode.CREDENTIALS_MISSING
     assert await bob.ask("GET", f"{CONNECTIONS}/{shared}", 404) == "NOT_FOUND"
     assert await bob.ask("POST", "/v1/runs", 400, json=LINE) == "CREDENTIALS_MISSING"

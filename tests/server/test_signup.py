@@ -56,5 +56,5 @@ async def test_nobody_signs_up_as_the_notebook(wire: Wire) -> None:
     """Given the address of a notebook's own account, then it is as if it were taken."""
     answer = await wire.http.post("/v1/account", json={"email": "Notebook@localhost.localdomain"})
     assert (answer.status_code, answer.json()["error"]["code"]) == (409, "CONFLICT")
-    _, key = await wire.engine.accounts.local()
+    _, key = await wire.engine.accounts.open_local_account()
     assert key

@@ -9,7 +9,7 @@ import pytest
 from tests.server import routes
 from tests.server.conftest import Wire
 from tests.server.routes import (
-    KINDS,
+    ID_PREFIXES,
     LISTS,
     OWNED_ROUTES,
     ROUTES,
@@ -34,7 +34,7 @@ INPUTS: dict[str, tuple[dict[str, Any], str]] = {
 IN_BODIES = [
     pytest.param(route, where, prefix, id=f"{route.name}-{'.'.join(where)}")
     for route, where, prefix in ids_in_bodies()
-    if any(one.method == "POST" and KINDS.get(one.path) is prefix for one in ROUTES)
+    if any(one.method == "POST" and ID_PREFIXES.get(one.path) is prefix for one in ROUTES)
 ]
 
 
@@ -112,9 +112,9 @@ async def test_every_input_that_names_an_artifact_is_tried(wire: Wire) -> None:
     registry = wire.engine._core.registry
     taking = {
         capability.id: field
-        for capability in registry.newest()
-        for field, take in capability.takes.items()
-        if take.form == "artifact"
+        for capability in registry.list_newest()
+        for field, take in capability.accepts.items()
+        if take.mode == "artifact"
     }
     assert taking == {name: member for name, (_, member) in INPUTS.items()}
 
@@ -142,7 +142,7 @@ async def test_a_foreign_artifact_as_input(wire: Wire, capability: str, area: st
 async def test_lists_show_nothing_of_others(wire: Wire, route: Route) -> None:
     """Given what A has made, then B's list of the same is without it, also after A's cursor."""
     await connected(wire)
-    kind = KINDS[route.path]
+    kind = ID_PREFIXES[route.path]
     own = [(await made(wire, kind))["id"] for _ in range(2)]
     eve = Wire(wire.http, wire.engine, await wire.sign_up("eve@example.org"))
     cursor = (await wire.send("GET", f"{route.path}?limit=1")).json()["data"]["next_cursor"]

@@ -142,7 +142,7 @@ async def test_no_reply_holds_the_loop(
     own = VendorSettings(base_urls={"api": "http://vendor.test"})
     settings = Settings(data_dir=tmp_path / "data", vendors={"minimax": own}, retries=0)
     engine = await Engine.open(settings, transport=Large(make()))
-    owner, _ = await engine.accounts.local()
+    owner, _ = await engine.accounts.open_local_account()
     pointer = ConnectionCreate(
         provider="minimax", connection_type="environment", secret_ref="MINIMAX_API_KEY"
     )

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 
 from tests.server.conftest import Wire
 from toolkit.server import create_app
-from toolkit.server.transfers import CHUNK_BYTES, MAX_DOWNLOADS_OF_KEY, MAX_UPLOADS_OF_KEY
+from toolkit.server.transfers import CHUNK_BYTES, MAX_DOWNLOADS_PER_KEY, MAX_UPLOADS_PER_KEY
 
 B = b"frontier"
 KIND = "multipart/form-data; boundary=frontier"
@@ -92,7 +92,7 @@ async def test_half_uploads_take_no_memory_and_are_bounded_by_key(wire: Wire) ->
         return answer.status_code
 
     other = await wire.sign_up("half@example.org")
-    coming = {asyncio.create_task(upload()) for _ in range(MAX_UPLOADS_OF_KEY + 1)}
+    coming = {asyncio.create_task(upload()) for _ in range(MAX_UPLOADS_PER_KEY + 1)}
     refused, coming = await asyncio.wait(coming, return_when=asyncio.FIRST_COMPLETED)
     assert [one.result() for one in refused] == [429]
     theirs = asyncio.create_task(upload(other))
@@ -154,12 +154,13 @@ async def test_downloads_are_bounded_by_key(wire: Wire) -> None:
             await release.wait()
 
     taking = [
-        asyncio.create_task(get(app, path, wire.headers, send)) for _ in range(MAX_DOWNLOADS_OF_KEY)
+        asyncio.create_task(get(app, path, wire.headers, send))
+        for _ in range(MAX_DOWNLOADS_PER_KEY)
     ]
     for _ in taking:
         await going.acquire()
     await get(app, path, wire.headers, send)
-    assert statuses == [200] * MAX_DOWNLOADS_OF_KEY + [429]
+    assert statuses == [200] * MAX_DOWNLOADS_PER_KEY + [429]
     release.set()
     await asyncio.gather(*taking)
     await get(app, path, wire.headers, send)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from toolkit import Client, ServiceError
-from toolkit.store.backup import backup
-from toolkit.store.doctor import repair
+from toolkit.store.backup import create_backup
+from toolkit.store.doctor import repair_data_dir
 
 LINE = {"objective": "One line on tea"}
 
@@ -60,11 +60,11 @@ def test_what_an_earlier_version_left(tmp_path: Path) -> None:
 def test_copies_are_of_the_same_world(tmp_path: Path) -> None:
     """Given a copy or a database made anew, then it belongs where the first one does."""
     Client.local(tmp_path / "play", sandbox=True).close()
-    backup(tmp_path / "play", tmp_path / "copy")
+    create_backup(tmp_path / "play", tmp_path / "copy")
     refused(tmp_path / "copy", sandbox=False)
     database = tmp_path / "play" / "state.db"
     data = bytearray(database.read_bytes())
     data[8 * 4096 : 12 * 4096] = bytes(4 * 4096)
     database.write_bytes(data)
-    repair(tmp_path / "play")
+    repair_data_dir(tmp_path / "play")
     refused(tmp_path / "play", sandbox=False)

@@ -12,7 +12,7 @@ import pytest
 
 from toolkit import Client
 from toolkit.contract.errors import ErrorCode, ServiceError
-from toolkit.store.prune import prune
+from toolkit.store.prune import prune_data_dir
 
 OPEN_FILES = Path("/proc/self/fd")
 
@@ -84,7 +84,7 @@ def test_what_cannot_be_pruned_is_let_go_of(tmp_path: Path) -> None:
     gc.disable()
     try:
         with pytest.raises(ServiceError):
-            prune(tmp_path, timedelta(days=1))
+            prune_data_dir(tmp_path, timedelta(days=1))
         assert files_open(tmp_path) == []
     finally:
         gc.enable()

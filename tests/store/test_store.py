@@ -21,17 +21,26 @@ from sqlalchemy import Connection, create_engine
 
 from tests.waiting import PATIENCE_S, Watch
 from toolkit.contract.errors import ErrorCode, ServiceError
-from toolkit.store import Change, Conflict, Emit, Insert, Lease, LeaseLost, Store, Update
-from toolkit.store.database import connect
-from toolkit.store.schema import HEAD, MIGRATIONS, migrate
+from toolkit.store import (
+    AppendEvent,
+    Change,
+    Conflict,
+    InsertRow,
+    Lease,
+    LeaseLost,
+    Store,
+    UpdateRow,
+)
+from toolkit.store.database import create_sqlite_engine
+from toolkit.store.schema import HEAD_REVISION, MIGRATIONS_DIR, migrate_schema
 from toolkit.store.tables import metadata
 
 AT = "2026-11-20T08:00:00.000Z"
 
 
-def job(name: str, root: str = "r", status: str = "queued") -> Insert:
+def job(name: str, root: str = "r", status: str = "queued") -> InsertRow:
     """A new job's row."""
-    return Insert(
+    return InsertRow(
         "jobs",
         {
             "id": f"job_{name}", "account_id": "acc", "root_id": root, "run_id": None,
@@ -41,9 +50,9 @@ def job(name: str, root: str = "r", status: str = "queued") -> Insert:
     )  # fmt: skip
 
 
-def account(name: str, email: str) -> Insert:
+def account(name: str, email: str) -> InsertRow:
     """A new account's row; its email must be unique."""
-    return Insert("accounts", {"id": name, "email": email, "created_at": AT, "doc": "{}"})
+    return InsertRow("accounts", {"id": name, "email": email, "created_at": AT, "doc": "{}"})
 
 
 @pytest.fixture
@@ -64,7 +73,7 @@ async def other(store: Store, tmp_path: Path) -> AsyncIterator[Store]:
 
 async def rooted(store: Store, name: str = "run_r") -> Lease:
     """A root that the store holds."""
-    inserted, lease = store.new_root(name, "run", "acc")
+    inserted, lease = store.build_root(name, "run", "acc")
     await store.write([inserted])
     return lease
 
@@ -102,16 +111,18 @@ def test_the_migrations_make_the_tables(tmp_path: Path) -> None:
     from alembic.migration import MigrationContext
 
     made = []
-    for first in ("0001", HEAD):
+    for first in ("0001", HEAD_REVISION):
         engine = create_engine(f"sqlite:///{tmp_path / first}.db")
         with engine.connect() as connection:
-            migrate(connection, to=first)
-            migrate(connection)
+            migrate_schema(connection, to=first)
+            migrate_schema(connection)
             assert compare_metadata(MigrationContext.configure(connection), metadata) == []
             made.append(schema(connection))
         engine.dispose()
     assert made[0] == made[1]
-    assert max(path.name[:4] for path in (MIGRATIONS / "versions").glob("0*.py")) == HEAD
+    assert (
+        max(path.name[:4] for path in (MIGRATIONS_DIR / "versions").glob("0*.py")) == HEAD_REVISION
+    )
 
 
 MANY = 500
@@ -124,10 +135,10 @@ async def test_all_that_was_handed_over_is_written_before_it_closes(
     lease = await rooted(store)
     for n in range(MANY):
         store.write([job(str(n))], lease=lease, eager=bool(n % 2))
-    store.write([Update("jobs", "job_0", {"status": "running"})], lease=lease, eager=False)
+    store.write([UpdateRow("jobs", "job_0", {"status": "running"})], lease=lease, eager=False)
     await store.close()
     again = await Store.open(tmp_path)
-    rows = await again.find("jobs", root_id="r")
+    rows = await again.find_rows("jobs", root_id="r")
     await again.close()
     assert len(rows) == MANY
     assert [row["id"] for row in rows if row["status"] == "running"] == ["job_0"]
@@ -137,16 +148,16 @@ async def test_a_new_request_waits_for_one_group_only(store: Store) -> None:
     """Given all that a large workflow writes, then another's request is not behind all of it."""
     lease = await rooted(store)
     large = [store.write([job(str(n))], lease=lease) for n in range(MANY)]
-    inserted, _ = store.new_root("run_other", "run", "other")
-    event = Emit("run_other", "run.queued", {}, AT)
+    inserted, _ = store.build_root("run_other", "run", "other")
+    event = AppendEvent("run_other", "run.queued", {}, AT)
     await store.write([inserted, event])
     left = sum(not each.done() for each in large)
     assert left > MANY // 2
-    assert (await store.get("roots", "run_other")) is not None
+    assert (await store.get_row("roots", "run_other")) is not None
     await asyncio.gather(*large)
-    states = [Update("jobs", f"job_{n}", {"status": f"{n % 7}"}) for n in range(MANY)]
+    states = [UpdateRow("jobs", f"job_{n}", {"status": f"{n % 7}"}) for n in range(MANY)]
     await store.write(states, lease=lease)
-    rows = await store.find("jobs", root_id="r")
+    rows = await store.find_rows("jobs", root_id="r")
     assert {row["id"]: row["status"] for row in rows} == {
         f"job_{n}": f"{n % 7}" for n in range(MANY)
     }
@@ -157,10 +168,10 @@ def test_many_at_once_make_one_directory(tmp_path: Path) -> None:
     start = threading.Barrier(4)
 
     def opened(path: Path) -> dict[str, object]:
-        engine = connect(path, "normal")
+        engine = create_sqlite_engine(path, "normal")
         start.wait()
         with engine.connect() as connection:
-            migrate(connection)
+            migrate_schema(connection)
             made = schema(connection)
         engine.dispose()
         return made
@@ -178,13 +189,13 @@ def test_an_older_directory_is_brought_up(tmp_path: Path) -> None:
     """Given a directory of the first schema with an artifact in it, then the artifact is kept."""
     engine = create_engine(f"sqlite:///{tmp_path / 'x.db'}")
     with engine.connect() as connection:
-        migrate(connection, to="0001")
+        migrate_schema(connection, to="0001")
         connection.exec_driver_sql(
             "INSERT INTO artifacts (id, account_id, sha256, deleted, created_at, doc)"
             " VALUES ('art_1', 'acc', 'abc', 0, '', '{}')"
         )
         connection.commit()
-        migrate(connection)
+        migrate_schema(connection)
         row = connection.exec_driver_sql("SELECT sha256, content FROM artifacts").one()
         assert tuple(row) == ("abc", None)
     engine.dispose()
@@ -206,21 +217,23 @@ async def test_a_call_is_written_whole_or_not_at_all(store: Store) -> None:
     """Given calls at once of which one conflicts, then that one leaves nothing and the rest all."""
     await store.write([account("acc_1", "a@x.org")])
     calls = [
-        store.write([job("a"), Emit("wfl", "node.queued", {}, AT)]),
-        store.write([job("b"), account("acc_2", "a@x.org"), Emit("wfl", "node.queued", {}, AT)]),
-        store.write([job("c"), Emit("wfl", "node.queued", {}, AT)]),
+        store.write([job("a"), AppendEvent("wfl", "node.queued", {}, AT)]),
+        store.write(
+            [job("b"), account("acc_2", "a@x.org"), AppendEvent("wfl", "node.queued", {}, AT)]
+        ),
+        store.write([job("c"), AppendEvent("wfl", "node.queued", {}, AT)]),
     ]
     outcomes = await asyncio.gather(*calls, return_exceptions=True)
     assert [type(outcome) for outcome in outcomes] == [type(None), Conflict, type(None)]
-    assert [row["id"] for row in await store.find("jobs")] == ["job_a", "job_c"]
-    assert [event["n"] for event in await store.events("wfl", after=0)] == [1, 2]
+    assert [row["id"] for row in await store.find_rows("jobs")] == ["job_a", "job_c"]
+    assert [event["n"] for event in await store.list_events("wfl", after=0)] == [1, 2]
 
 
 async def test_changes_of_a_row_merge_in_order(store: Store) -> None:
     """Given an insert and updates in one turn, then the last values are there."""
-    store.write([job("a"), Update("jobs", "job_a", {"status": "running"})])
-    await store.write([Update("jobs", "job_a", {"status": "completed", "doc": "1"})])
-    row = await store.get("jobs", "job_a")
+    store.write([job("a"), UpdateRow("jobs", "job_a", {"status": "running"})])
+    await store.write([UpdateRow("jobs", "job_a", {"status": "completed", "doc": "1"})])
+    row = await store.get_row("jobs", "job_a")
     assert row is not None
     assert (row["status"], row["doc"]) == ("completed", "1")
 
@@ -237,7 +250,8 @@ def test_event_numbers_have_no_gaps(calls: list[tuple[str, int, bool]]) -> None:
         sent = []
         for resource, count, fails in calls:
             changes: list[Change] = [
-                Emit(resource, "node.queued", {}, AT, f"job_{resource}") for _ in range(count)
+                AppendEvent(resource, "node.queued", {}, AT, f"job_{resource}")
+                for _ in range(count)
             ]
             if fails:
                 changes.append(account("acc_2", "a@x.org"))
@@ -247,8 +261,8 @@ def test_event_numbers_have_no_gaps(calls: list[tuple[str, int, bool]]) -> None:
         await asyncio.gather(*sent, return_exceptions=True)
         for resource in "xyz":
             expected = list(range(1, wanted.get(resource, 0) + 1))
-            assert [e["n"] for e in await store.events(resource, after=0)] == expected
-            assert [e["n"] for e in await store.events(f"job_{resource}", after=0)] == expected
+            assert [e["n"] for e in await store.list_events(resource, after=0)] == expected
+            assert [e["n"] for e in await store.list_events(f"job_{resource}", after=0)] == expected
         await store.close()
 
     with tempfile.TemporaryDirectory() as folder:
@@ -258,14 +272,14 @@ def test_event_numbers_have_no_gaps(calls: list[tuple[str, int, bool]]) -> None:
 async def test_only_the_holder_of_a_lease_can_write(store: Store, other: Store) -> None:
     """Given a lease that ran out and was taken, then whoever had it is fenced off."""
     old = await rooted(store)
-    assert await other.claim(10) == []
+    assert await other.claim_leases(10) == []
     await asyncio.sleep(0.25)
-    (new,) = await other.claim(10)
+    (new,) = await other.claim_leases(10)
     assert new.fence == old.fence + 1
     with pytest.raises(LeaseLost):
         await store.write([job("a", "run_r")], lease=old)
     await other.write([job("b", "run_r")], lease=new)
-    assert [row["id"] for row in await store.find("jobs")] == ["job_b"]
+    assert [row["id"] for row in await store.find_rows("jobs")] == ["job_b"]
 
 
 async def test_a_renewed_lease_is_kept(store: Store, other: Store) -> None:
@@ -274,50 +288,50 @@ async def test_a_renewed_lease_is_kept(store: Store, other: Store) -> None:
     for _ in range(3):
         await asyncio.sleep(0.1)
         store.renew_leases()
-    assert await other.claim(10) == []
+    assert await other.claim_leases(10) == []
 
 
 async def test_two_claim_a_root_once(store: Store, other: Store) -> None:
     """Given a root that was given back, when two claim it at once, then one of them gets it."""
     lease = await rooted(store)
-    await store.release(lease, done=False)
-    claims = await asyncio.gather(store.claim(10), other.claim(10))
+    await store.release_lease(lease, done=False)
+    claims = await asyncio.gather(store.claim_leases(10), other.claim_leases(10))
     assert sorted(map(len, claims)) == [0, 1]
 
 
 async def test_a_closed_root_is_left_alone_until_reopened(store: Store, other: Store) -> None:
     """Given a root that is done, then nobody claims it, and it can be taken up again once."""
     lease = await rooted(store)
-    await store.release(lease, done=True)
-    assert await other.claim(10) == []
-    again = await other.reopen("run_r")
+    await store.release_lease(lease, done=True)
+    assert await other.claim_leases(10) == []
+    again = await other.reacquire_lease("run_r")
     assert again is not None
     assert again.fence > lease.fence
-    assert await store.reopen("run_r") is None
+    assert await store.reacquire_lease("run_r") is None
 
 
 async def test_a_cancel_reaches_the_holder(store: Store, other: Store) -> None:
     """Given a root held by one process, when another asks to cancel it, then the holder is told."""
     await rooted(store)
     await other.request_cancel("run_r")
-    assert await store.cancel_requested() == {"run_r"}
-    assert await other.cancel_requested() == set()
+    assert await store.list_cancel_requests() == {"run_r"}
+    assert await other.list_cancel_requests() == set()
 
 
 CHILD = """
 import asyncio, sys
 from pathlib import Path
-from toolkit.store import Emit, Insert, Store
+from toolkit.store import AppendEvent, InsertRow, Store
 AT = "2026-11-20T08:00:00.000Z"
 async def main():
     store = await Store.open(Path(sys.argv[1]), lease_s=60)
-    inserted, lease = store.new_root("run_r", "run", "acc")
+    inserted, lease = store.build_root("run_r", "run", "acc")
     await store.write([inserted])
     for i in range(100_000):
         row = {"id": f"art_{i:06}", "account_id": "acc", "job_id": None, "sha256": "0",
                "deleted": False, "created_at": AT, "doc": "{}"}
-        await store.write([Insert("artifacts", row), Emit("run_r", "run.x", {"i": i}, AT)],
-                          lease=lease)
+        event = AppendEvent("run_r", "run.x", {"i": i}, AT)
+        await store.write([InsertRow("artifacts", row), event], lease=lease)
         print(i, flush=True)
 asyncio.run(main())
 """
@@ -342,11 +356,11 @@ async def test_what_was_acknowledged_survives_kill_9(tmp_path: Path) -> None:
     child.stdout.close()
     child.wait()
     store = await Store.open(tmp_path)
-    rows = await store.find("artifacts")
-    events = await store.events("run_r", after=0, limit=1_000_000)
+    rows = await store.find_rows("artifacts")
+    events = await store.list_events("run_r", after=0, limit=1_000_000)
     assert len(rows) >= acknowledged + 1
     assert [event["data"]["i"] for event in events] == list(range(len(rows)))
-    (lease,) = await store.claim(10)
+    (lease,) = await store.claim_leases(10)
     assert lease.fence == 2
     await store.close()
 
@@ -358,7 +372,7 @@ async def test_a_waiter_is_woken(store: Store, other: Store, within: str) -> Non
     watch = Watch()
     waiting = asyncio.create_task(store.wait_for_event("run_r", after=0, timeout_s=PATIENCE_S))
     await asyncio.sleep(0)
-    await writer.write([Emit("run_r", "run.queued", {}, AT)])
+    await writer.write([AppendEvent("run_r", "run.queued", {}, AT)])
     await waiting
     assert watch.elapsed_s() < 2
 
@@ -396,11 +410,11 @@ async def test_a_locked_database_is_unavailable_and_then_works_again(
         await store.write([job("a")])
     assert refused.value.code is ErrorCode.UNAVAILABLE
     assert refused.value.retry_after is not None
-    assert await store.find("jobs") == []
+    assert await store.find_rows("jobs") == []
     blocker.execute("ROLLBACK")
     blocker.close()
     await store.write([job("a")])
-    assert len(await store.find("jobs")) == 1
+    assert len(await store.find_rows("jobs")) == 1
 
 
 async def test_what_is_written_under_a_lease_has_no_gaps(
@@ -419,10 +433,10 @@ async def test_what_is_written_under_a_lease_has_no_gaps(
     with pytest.raises(ServiceError):
         await store.write([job("b")], lease=held)
     await store.write([job("c", "run_s")], lease=elsewhere)
-    await store.release(held, done=False)
-    (again,) = await store.claim(10)
+    await store.release_lease(held, done=False)
+    (again,) = await store.claim_leases(10)
     await store.write([job("d")], lease=again)
-    assert [row["node_id"] for row in await store.find("jobs")] == ["c", "d"]
+    assert [row["node_id"] for row in await store.find_rows("jobs")] == ["c", "d"]
 
 
 async def test_full_durability_commits_in_the_writer_thread(tmp_path: Path) -> None:
@@ -431,32 +445,32 @@ async def test_full_durability_commits_in_the_writer_thread(tmp_path: Path) -> N
     mode = store._writer._connection.execute("PRAGMA synchronous").fetchone()
     assert mode == (2,)
     await asyncio.gather(*(store.write([job(str(i))]) for i in range(50)))
-    assert len(await store.find("jobs")) == 50
+    assert len(await store.find_rows("jobs")) == 50
     await store.close()
 
 
 async def test_pages_go_down_from_the_newest(store: Store) -> None:
     """Given rows, then a page starts below the id it is told."""
     await store.write([job(name) for name in "abcde"])
-    first = await store.page("jobs", "acc", limit=2)
-    second = await store.page("jobs", "acc", limit=2, before=first[-1]["id"])
+    first = await store.list_page("jobs", "acc", limit=2)
+    second = await store.list_page("jobs", "acc", limit=2, before=first[-1]["id"])
     assert [row["node_id"] for row in (*first, *second)] == ["e", "d", "c", "b"]
-    assert await store.page("jobs", "nobody", limit=2) == []
+    assert await store.list_page("jobs", "nobody", limit=2) == []
 
 
 async def test_numbers_go_on_when_they_are_not_remembered_any_more(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given more resources than numbers are kept of, then memory is bounded and events go on."""
-    monkeypatch.setattr("toolkit.store.writer.NUMBERS_KEPT", 10)
+    monkeypatch.setattr("toolkit.store.writer.NUMBER_CACHE_SIZE", 10)
     for _ in range(3):
         for i in range(30):
-            emit = Emit(f"run_{i}", "run.queued", {}, AT, f"job_{i}")
+            emit = AppendEvent(f"run_{i}", "run.queued", {}, AT, f"job_{i}")
             await store.write([emit, emit])
     for i in range(30):
-        events = await store.events(f"run_{i}", after=0)
+        events = await store.list_events(f"run_{i}", after=0)
         assert [event["n"] for event in events] == [1, 2, 3, 4, 5, 6]
-        assert [event["n"] for event in await store.events(f"job_{i}", after=0)] == list(
+        assert [event["n"] for event in await store.list_events(f"job_{i}", after=0)] == list(
             range(1, 7)
         )
     assert len(store._writer._last_n) <= 10
@@ -472,7 +486,7 @@ async def test_a_log_that_is_written_to_all_the_time_is_begun_anew(
     async with asyncio.timeout(PATIENCE_S):
         while log.stat().st_size >= most:  # by itself the file never becomes shorter
             most = max(most, log.stat().st_size)
-            await store.write([Emit("run_r", "run.noted", {"text": "x" * 4_000}, AT)])
+            await store.write([AppendEvent("run_r", "run.noted", {"text": "x" * 4_000}, AT)])
     assert most >= 256 * 1024
 
 

@@ -13,11 +13,13 @@ from toolkit import Client, Workflow
 from toolkit.cli import app
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.sandbox import Faults
-from toolkit.store.schema import HEAD, MIGRATIONS
+from toolkit.store.schema import HEAD_REVISION, MIGRATIONS_DIR
 
 FACTS = Path(__file__).parent / "facts"
 EARLIER = sorted(
-    path.name[:4] for path in (MIGRATIONS / "versions").glob("[0-9]*.py") if path.name[:4] < HEAD
+    path.name[:4]
+    for path in (MIGRATIONS_DIR / "versions").glob("[0-9]*.py")
+    if path.name[:4] < HEAD_REVISION
 )
 
 
@@ -59,7 +61,7 @@ def test_a_directory_of_an_earlier_version(folder: Path, request: pytest.Fixture
         first = client.connections.list()[0]
         assert client.connections.share(first.id, "all").record.shared_with == "all"
         assert client.runs.create("llm.generate", {"objective": "Salt"}).wait().output
-    assert rows(folder, "SELECT version_num FROM alembic_version") == [(HEAD,)]
+    assert rows(folder, "SELECT version_num FROM alembic_version") == [(HEAD_REVISION,)]
     shown = CliRunner().invoke(app, ["doctor", "--data-dir", str(folder), "--deep"])
     assert shown.exit_code == 0, shown.stdout
 

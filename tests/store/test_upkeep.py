@@ -292,7 +292,7 @@ def test_prune_leaves_what_is_open(settings: Settings) -> None:
         faults = Faults()
         faults.add(Fault("minimax", mangle="hang", times=None))
         engine = await open_engine(settings, faults=faults)
-        account, _ = await engine.accounts.local()
+        account, _ = await engine.accounts.open_local_account()
         pointer = ConnectionCreate(
             provider="minimax", connection_type="environment", secret_ref="MINIMAX_API_KEY"
         )

@@ -93,7 +93,7 @@ def drive() -> Drive:
 
 def access(vendor: str, kind: str, /, **changes: Any) -> Access:
     """What a flow is given: the vendor's own hosts, its default model and the test's key."""
-    model = VENDORS[vendor].model_for(kind)
+    model = VENDORS[vendor].find_default_model(kind)
     made = Access(VENDORS[vendor].base_urls, SECRET, model.id if model else "")
     return replace(made, **changes)
 

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.vendors.conftest import SECRET, VENDORS, Drive, access, each_operation, flow
-from toolkit.plugins import Operation, Reply, VendorFault
+from toolkit.plugins import Operation, ProviderError, Reply
 from toolkit.plugins.infrastructure import (
     EndpointCreation,
     EndpointDeletion,
@@ -63,9 +63,9 @@ def ends_well(running: Any, body: object, status: int) -> None:
     )
     try:
         end = Drive(Always([answer]))(running)
-    except VendorFault as fault:
+    except ProviderError as fault:
         end = fault
-    if isinstance(end, VendorFault):
+    if isinstance(end, ProviderError):
         assert SECRET not in end.message
         assert end.message.isprintable()
     else:

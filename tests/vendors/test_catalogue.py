@@ -11,7 +11,7 @@ import pytest
 from tests.vendors.conftest import VENDORS, access
 from toolkit import vendors
 from toolkit.plugins import ImageRequest, Model, Operation, SpeechRequest, TextRequest, Vendor
-from toolkit.plugins.pricing import price
+from toolkit.plugins.pricing import calculate_cost
 from toolkit.vendors import load_vendors
 
 HALF = Decimal("0.5")
@@ -73,9 +73,9 @@ def test_prices_say_where_they_are_from(vendor: str) -> None:
 )
 def test_list_prices(vendor: str, kind: str, units: dict[str, float], usd: str | None) -> None:
     """Given what was billed, the default model's price is the table's; unknown stays unknown."""
-    model = VENDORS[vendor].model_for(kind)
+    model = VENDORS[vendor].find_default_model(kind)
     assert model is not None
-    assert price(model, units) == (None if usd is None else Decimal(usd))
+    assert calculate_cost(model, units) == (None if usd is None else Decimal(usd))
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_list_prices(vendor: str, kind: str, units: dict[str, float], usd: str |
 )
 def test_price(prices: dict[str, Decimal], units: dict[str, float], usd: Decimal | None) -> None:
     """Given units, the price is exact to the billionth, and none unless every used unit has one."""
-    found = price(Model("m", "text", prices), units)
+    found = calculate_cost(Model("m", "text", prices), units)
     assert found == usd
     assert found is None or found.as_tuple().exponent == -9
 
@@ -107,9 +107,9 @@ def test_estimates_of_the_defaults_are_known() -> None:
         ("runpod", ImageRequest(prompt="x")),
     ]
     for vendor, operation in cases:
-        model = VENDORS[vendor].model_for(operation.kind)
+        model = VENDORS[vendor].find_default_model(operation.kind)
         assert model is not None
-        assert (price(model, operation.units()) or 0) > 0
+        assert (calculate_cost(model, operation.units()) or 0) > 0
 
 
 THIRD = Vendor("third", "Third", "THIRD_API_KEY", {}, {}, ())

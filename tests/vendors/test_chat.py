@@ -9,7 +9,7 @@ import pytest
 
 from tests.vendors.conftest import SECRET, TEXT, Drive, flow, ok
 from toolkit.contract.errors import ErrorCode
-from toolkit.plugins import Cost, TextReply, TextRequest, VendorFault
+from toolkit.plugins import Cost, ProviderError, TextReply, TextRequest
 
 CLOSED: dict[str, object] = {
     "type": "object",
@@ -106,7 +106,7 @@ def _escaped(body: object) -> httpx.Response:
 @pytest.mark.parametrize("content", ["", None, "<think>The moon pulls, and"])
 def test_cut_off_before_the_first_word(drive: Drive, vendor: str, content: object) -> None:
     """Given nothing but the limit, the flow reports the truncation and not a success."""
-    with pytest.raises(VendorFault, match="truncated before its first word") as caught:
+    with pytest.raises(ProviderError, match="truncated before its first word") as caught:
         drive(flow(vendor, TEXT), ok(chat(content, "length")))
     assert caught.value.code is ErrorCode.PROVIDER_BAD_RESPONSE
     assert caught.value.retryable is False
@@ -130,7 +130,7 @@ def test_cut_off_text_is_kept(drive: Drive, vendor: str) -> None:
 )
 def test_refusal(drive: Drive, vendor: str, body: dict[str, Any]) -> None:
     """Given a refusal or a filter's cut, the flow ends as rejected, not to be tried again."""
-    with pytest.raises(VendorFault, match="refused to answer") as caught:
+    with pytest.raises(ProviderError, match="refused to answer") as caught:
         drive(flow(vendor, TEXT), ok(body))
     assert caught.value.code is ErrorCode.PROVIDER_REJECTED
     assert caught.value.vendor_request_id == "chatcmpl-1"
@@ -150,7 +150,7 @@ def test_refusal(drive: Drive, vendor: str, body: dict[str, Any]) -> None:
 )
 def test_answer_without_a_message(drive: Drive, vendor: str, body: dict[str, Any]) -> None:
     """Given JSON that is no completion, the flow ends as a bad response."""
-    with pytest.raises(VendorFault) as caught:
+    with pytest.raises(ProviderError) as caught:
         drive(flow(vendor, TEXT), ok(body))
     assert caught.value.code is ErrorCode.PROVIDER_BAD_RESPONSE
     assert caught.value.retryable
@@ -294,7 +294,7 @@ def test_refused_schema_is_said_otherwise(drive: Drive, param: str, code: str) -
 )
 def test_what_is_needed_is_never_dropped(drive: Drive, param: str | None, code: str) -> None:
     """Given a 400 about anything else, the flow ends as rejected after one request."""
-    with pytest.raises(VendorFault) as caught:
+    with pytest.raises(ProviderError) as caught:
         drive(flow("openai", replace(TEXT, temperature=9.0)), refusal(param, code))
     assert caught.value.code is ErrorCode.PROVIDER_REJECTED
     assert len(drive.requests) == 1
@@ -303,7 +303,7 @@ def test_what_is_needed_is_never_dropped(drive: Drive, param: str | None, code: 
 def test_a_request_without_a_limit_is_never_sent(drive: Drive) -> None:
     """Given one refusal after another, each is obeyed once; without any limit nothing is asked."""
     answers = [refusal("temperature"), refusal("max_completion_tokens"), refusal("max_tokens")]
-    with pytest.raises(VendorFault) as caught:
+    with pytest.raises(ProviderError) as caught:
         drive(flow("openai", replace(TEXT, temperature=0.3)), *answers)
     assert caught.value.code is ErrorCode.PROVIDER_REJECTED
     assert len(drive.requests) == 3
@@ -316,7 +316,7 @@ def test_a_request_without_a_limit_is_never_sent(drive: Drive) -> None:
 )
 def test_compatible_servers_say_it_their_way(drive: Drive, body: dict[str, str]) -> None:
     """Given another server's shape of error, its words are quoted all the same."""
-    with pytest.raises(VendorFault, match="model not loaded"):
+    with pytest.raises(ProviderError, match="model not loaded"):
         drive(flow("openai", TEXT), httpx.Response(404, json=body))
 
 

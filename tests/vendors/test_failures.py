@@ -10,7 +10,7 @@ import pytest
 
 from tests.vendors.conftest import OPERATIONS, SECRET, TEXT, Drive, Make, each_operation, flow
 from toolkit.contract.errors import ErrorCode
-from toolkit.plugins import ImageRequest, Operation, VendorFault
+from toolkit.plugins import ImageRequest, Operation, ProviderError
 
 AUTH = ErrorCode.PROVIDER_AUTH_FAILED
 RATE = ErrorCode.PROVIDER_RATE_LIMITED
@@ -21,9 +21,9 @@ SLOW = ErrorCode.PROVIDER_TIMEOUT
 JSON_TYPE = {"content-type": "application/json"}
 
 
-def fault_of(drive: Drive, running: Any, *answers: httpx.Response | Exception) -> VendorFault:
+def fault_of(drive: Drive, running: Any, *answers: httpx.Response | Exception) -> ProviderError:
     """The fault that a flow ends with."""
-    with pytest.raises(VendorFault) as caught:
+    with pytest.raises(ProviderError) as caught:
         drive(running, *answers)
     return caught.value
 
@@ -191,7 +191,7 @@ def test_lost_connection_passes_through(
     drive: Drive, vendor: str, operation: Operation[Any]
 ) -> None:
     """Given a driver's own fault at the first request, the flow leaves it as it is."""
-    lost = VendorFault(SLOW, "host did not answer in time.")
+    lost = ProviderError(SLOW, "host did not answer in time.")
     assert fault_of(drive, flow(vendor, operation), lost) is lost
 
 

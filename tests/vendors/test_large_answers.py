@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from toolkit.plugins import json_reader
-from toolkit.vendors._encodings import PIECE, decode_base64, decode_hex
+from toolkit.vendors._encodings import PIECE_CHARACTERS, decode_base64, decode_hex
 
 LETTERS = ["a", '"', "\\", "\n", "\u00e9", "\u6f6e", "\U0001f375", "\ud83d", "\x00", "/"]
 DAMAGE = [b"", b'"', b"\\", b"N", b"NaN", b"\xff", b"\x01"]
@@ -58,7 +58,7 @@ def test_large_answers_are_read_as_small_ones_are(monkeypatch: pytest.MonkeyPatc
 
 def test_large_bytes_are_decoded_whole() -> None:
     """Given more than one piece of digits, with line breaks or without, then all of it is there."""
-    data = bytes(range(256)) * (PIECE // 200)
+    data = bytes(range(256)) * (PIECE_CHARACTERS // 200)
     assert decode_hex(data.hex()) == decode_hex(data.hex("\n", 32)) == data
     for padding in range(3):
         whole = data + b"x" * padding

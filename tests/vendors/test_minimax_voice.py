@@ -8,8 +8,8 @@ import pytest
 
 from tests.vendors.conftest import CLONE, SPEECH, Drive, flow, ok
 from toolkit.contract.errors import ErrorCode
-from toolkit.plugins import CloneReply, CloneRequest, Cost, SpeechReply, VendorFault
-from toolkit.vendors.minimax import voice_id
+from toolkit.plugins import CloneReply, CloneRequest, Cost, ProviderError, SpeechReply
+from toolkit.vendors.minimax import build_voice_id
 
 SUCCESS = {"status_code": 0, "status_msg": "success"}
 # Transcribed from the vendor's T2A v2 page.
@@ -55,7 +55,7 @@ def test_voice_and_speed_are_sent(drive: Drive) -> None:
 )
 def test_speech_without_audio(drive: Drive, data: object) -> None:
     """Given a success that has no audio in it, the flow ends as a bad response."""
-    with pytest.raises(VendorFault, match="no audio") as caught:
+    with pytest.raises(ProviderError, match="no audio") as caught:
         drive(flow("minimax", SPEECH), ok({**SPOKEN, "data": data}))
     assert caught.value.code is ErrorCode.PROVIDER_BAD_RESPONSE
     assert caught.value.vendor_request_id == "01b8bf9b"
@@ -79,9 +79,9 @@ def test_clone_uploads_and_names_a_voice(drive: Drive) -> None:
     assert b'filename="reference.wav"' in upload.content
     assert CLONE.audio in upload.content
     assert made.url.path == "/v1/voice_clone"
-    assert drive.body() == {"file_id": 123456789012345678, "voice_id": voice_id(CLONE)}
+    assert drive.body() == {"file_id": 123456789012345678, "voice_id": build_voice_id(CLONE)}
     assert reply == CloneReply(
-        voice=voice_id(CLONE),
+        voice=build_voice_id(CLONE),
         model="voice-clone",
         vendor_request_id="04c1",
         cost=Cost({"voices": 1.0}),
@@ -92,19 +92,19 @@ def test_clone_that_exists_is_the_answer(drive: Drive) -> None:
     """Given the same audio and name once more, the voice there is comes back, and costs nothing."""
     known = {"trace_id": "04c1", "base_resp": {"status_code": 2039, "status_msg": "duplicate"}}
     reply = drive(flow("minimax", CLONE), ok(UPLOADED), ok(known))
-    assert (reply.voice, reply.cost) == (voice_id(CLONE), Cost({"voices": 0.0}))
+    assert (reply.voice, reply.cost) == (build_voice_id(CLONE), Cost({"voices": 0.0}))
 
 
 def test_duplicate_is_no_success_elsewhere(drive: Drive) -> None:
     """Given the code of a duplicate where none can be, the flow fails as with any other code."""
-    with pytest.raises(VendorFault):
+    with pytest.raises(ProviderError):
         drive(flow("minimax", SPEECH), ok({"base_resp": {"status_code": 2039}}))
 
 
 @pytest.mark.parametrize("file", [None, {}, {"file_id": "12"}, {"file_id": True}])
 def test_upload_without_an_id(drive: Drive, file: object) -> None:
     """Given an upload that names no file, no voice is asked for."""
-    with pytest.raises(VendorFault, match="named no file"):
+    with pytest.raises(ProviderError, match="named no file"):
         drive(flow("minimax", CLONE), ok({"file": file, "base_resp": SUCCESS}))
     assert len(drive.requests) == 1
 
@@ -113,14 +113,14 @@ def test_upload_without_an_id(drive: Drive, file: object) -> None:
 def test_clone_that_is_refused(drive: Drive, status: int) -> None:
     """Given a refusal of the second request, the flow ends as rejected."""
     refused = {"base_resp": {"status_code": status, "status_msg": "no"}}
-    with pytest.raises(VendorFault, match=str(status)) as caught:
+    with pytest.raises(ProviderError, match=str(status)) as caught:
         drive(flow("minimax", CLONE), ok(UPLOADED), ok(refused))
     assert caught.value.code is ErrorCode.PROVIDER_REJECTED
 
 
 def test_audio_that_the_vendor_does_not_take(drive: Drive) -> None:
     """Given another kind of audio, nothing is sent."""
-    with pytest.raises(VendorFault, match="MP3, M4A and WAV"):
+    with pytest.raises(ProviderError, match="MP3, M4A and WAV"):
         drive(flow("minimax", replace(CLONE, media_type="audio/ogg")))
     assert drive.requests == []
 
@@ -130,8 +130,8 @@ def test_audio_that_the_vendor_does_not_take(drive: Drive) -> None:
 )
 def test_voice_id_is_valid(name: str) -> None:
     """Given any name, the voice id keeps the vendor's rules and depends on name and audio alone."""
-    made = voice_id(CloneRequest(name=name, audio=b"one", media_type="audio/wav"))
-    again = voice_id(CloneRequest(name=name, audio=b"one", media_type="audio/mpeg"))
-    other = voice_id(CloneRequest(name=name, audio=b"two", media_type="audio/wav"))
+    made = build_voice_id(CloneRequest(name=name, audio=b"one", media_type="audio/wav"))
+    again = build_voice_id(CloneRequest(name=name, audio=b"one", media_type="audio/mpeg"))
+    other = build_voice_id(CloneRequest(name=name, audio=b"two", media_type="audio/wav"))
     assert re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{6,254}[A-Za-z0-9]", made)
     assert made == again != other

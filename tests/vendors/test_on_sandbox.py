@@ -22,12 +22,12 @@ from toolkit.plugins import (
     ImageRequest,
     Operation,
     Pause,
+    ProviderError,
     RunInProcess,
     RunInThread,
     SpeechRequest,
     Submitted,
     TextRequest,
-    VendorFault,
 )
 from toolkit.plugins.infrastructure import (
     EndpointCreation,
@@ -38,7 +38,7 @@ from toolkit.plugins.infrastructure import (
 )
 from toolkit.sandbox import SANDBOX_KEYS, VENDOR_PATHS, create_app
 from toolkit.sandbox.aws import ACCESS_KEY, SIGNING_KEY
-from toolkit.sandbox.runpod import Account
+from toolkit.sandbox.runpod import RunPodAccount
 
 TEXT = {"type": "string"}
 SCHEMA: dict[str, object] = {
@@ -138,7 +138,7 @@ async def test_json(cloud: Cloud, vendor: str) -> None:
 
 async def test_truncated_text(cloud: Cloud) -> None:
     """Given a limit that thinking uses up, the flow says that the answer was truncated."""
-    with pytest.raises(VendorFault, match="truncated"):
+    with pytest.raises(ProviderError, match="truncated"):
         await cloud.run("minimax", TextRequest(prompt="Tides?", max_tokens=5), model="MiniMax-M2.5")
 
 
@@ -163,7 +163,7 @@ async def test_speech_by_a_cloned_voice_of_elevenlabs(cloud: Cloud) -> None:
     assert spoken.audio[:3] == b"ID3" or spoken.audio[0] == 0xFF
     assert spoken.cost.units == {"characters": 11.0}
     assert spoken.vendor_request_id
-    with pytest.raises(VendorFault) as refused:
+    with pytest.raises(ProviderError) as refused:
         await cloud.run("elevenlabs", SpeechRequest(text="Tides turn.", voice="nobody"))
     assert refused.value.code is ErrorCode.PROVIDER_REJECTED
 
@@ -176,7 +176,7 @@ async def test_text_at_an_endpoint_of_ones_own(cloud: Cloud) -> None:
     assert reply.text
     assert reply.model.endswith("-sandbox")
     assert reply.cost.units["output_tokens"] > 0
-    with pytest.raises(VendorFault, match="endpoint_id"):
+    with pytest.raises(ProviderError, match="endpoint_id"):
         await cloud.run("runpod", asked, model="served-by-the-endpoint")
 
 
@@ -196,7 +196,7 @@ async def test_aws_by_a_signature(cloud: Cloud) -> None:
     reply = await cloud.run("aws", asked, secret=json.dumps(keys))
     assert reply.text
     for wrong in ({"secret_access_key": "x"}, {"access_key_id": "AKIDOTHER"}):
-        with pytest.raises(VendorFault) as refused:
+        with pytest.raises(ProviderError) as refused:
             await cloud.run("aws", asked, secret=json.dumps(keys | wrong))
         assert refused.value.code is ErrorCode.PROVIDER_AUTH_FAILED
         assert "AKIDOTHER" not in refused.value.message
@@ -206,7 +206,7 @@ async def test_aws_by_a_signature(cloud: Cloud) -> None:
 async def test_a_key_is_probed(cloud: Cloud, vendor: str) -> None:
     """Given the right key and a wrong one, then the vendor's probe tells them apart, for free."""
     await cloud.probe(vendor)
-    with pytest.raises(VendorFault) as refused:
+    with pytest.raises(ProviderError) as refused:
         await cloud.probe(vendor, secret="wrong")
     assert refused.value.code is ErrorCode.PROVIDER_AUTH_FAILED
     assert not any(call.billed for call in cloud.state.calls)
@@ -215,7 +215,7 @@ async def test_a_key_is_probed(cloud: Cloud, vendor: str) -> None:
 async def test_reference_audio_too_short(cloud: Cloud) -> None:
     """Given three seconds of audio, the vendor's refusal comes through."""
     asked = CloneRequest(name="Ada", audio=_recording(3), media_type="audio/wav")
-    with pytest.raises(VendorFault, match="2037"):
+    with pytest.raises(ProviderError, match="2037"):
         await cloud.run("minimax", asked)
 
 
@@ -265,18 +265,18 @@ async def test_endpoint_from_birth_to_death(cloud: Cloud) -> None:
     listed = (await cloud.run("runpod", EndpointListing())).items
     assert [(one.vendor_id, one.name) for one in listed] == [(made.vendor_id, "pictures")]
     await cloud.run("runpod", EndpointDeletion(vendor_id=made.vendor_id))
-    with pytest.raises(VendorFault) as caught:
+    with pytest.raises(ProviderError) as caught:
         await cloud.run("runpod", reading)
     assert caught.value.status == 404
-    assert not any(cloud.state.shelf(Account).items.values())
+    assert not any(cloud.state.get_records(RunPodAccount).items.values())
 
 
 async def test_pool_that_there_is_not(cloud: Cloud) -> None:
     """Given an unknown pool, the refusal comes through and nothing is left behind."""
     creation = EndpointCreation(name="pictures", gpu_pool="NONE_9", image="example/sdxl:1")
-    with pytest.raises(VendorFault, match="pools of the catalogue"):
+    with pytest.raises(ProviderError, match="pools of the catalogue"):
         await cloud.run("runpod", creation)
-    assert not any(cloud.state.shelf(Account).items.values())
+    assert not any(cloud.state.get_records(RunPodAccount).items.values())
 
 
 async def test_catalogue(cloud: Cloud) -> None:
@@ -298,7 +298,7 @@ async def test_catalogue(cloud: Cloud) -> None:
 )
 async def test_wrong_key(cloud: Cloud, vendor: str, operation: Operation[Any]) -> None:
     """Given a key that the vendor does not know, every wire ends in the same code."""
-    with pytest.raises(VendorFault) as caught:
+    with pytest.raises(ProviderError) as caught:
         await cloud.run(vendor, operation, secret="sk-test-wrong-key")
     assert caught.value.code is ErrorCode.PROVIDER_AUTH_FAILED
 
@@ -308,7 +308,7 @@ async def test_scripted_outage(cloud: Cloud, vendor: str) -> None:
     """Given an outage with a wait, the fault tells how long; the next call goes through."""
     cloud.state.faults.fail(vendor, status=503, headers={"Retry-After": "3"}, times=1)
     asked = TextRequest(prompt="Tides?")
-    with pytest.raises(VendorFault) as caught:
+    with pytest.raises(ProviderError) as caught:
         await cloud.run(vendor, asked)
     assert (caught.value.retryable, caught.value.retry_after) == (True, 3.0)
     assert (await cloud.run(vendor, asked)).text
@@ -339,6 +339,6 @@ async def test_a_temperature_that_a_model_refuses(cloud: Cloud, temperature: flo
 
 async def test_a_prompt_that_is_too_long_for_minimax(cloud: Cloud) -> None:
     """Given a prompt beyond the context, then it is refused for good, and no limit of rate."""
-    with pytest.raises(VendorFault, match=r"2013.*context") as caught:
+    with pytest.raises(ProviderError, match=r"2013.*context") as caught:
         await cloud.run("minimax", TextRequest(prompt="tide " * 210_000))
     assert (caught.value.code, caught.value.retryable) == (ErrorCode.PROVIDER_REJECTED, False)

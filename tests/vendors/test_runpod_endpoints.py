@@ -8,7 +8,7 @@ import pytest
 
 from tests.vendors.conftest import SECRET, VENDORS, Drive, access, ok
 from toolkit.contract.errors import ErrorCode
-from toolkit.plugins import Operation, Reply, VendorFault
+from toolkit.plugins import Operation, ProviderError, Reply
 from toolkit.plugins.infrastructure import (
     EndpointCreation,
     EndpointDeletion,
@@ -118,7 +118,7 @@ def test_neither_image_nor_template(drive: Drive) -> None:
 def test_a_refusal_leaves_the_template_alone(drive: Drive, answers: list[httpx.Response]) -> None:
     """Given a refusal with the caller's own template, that template is left alone."""
     creation = EndpointCreation(name="pictures", gpu_pool="X", template_id="tpl1")
-    with pytest.raises(VendorFault) as caught:
+    with pytest.raises(ProviderError) as caught:
         drive(infrastructure(creation), *answers)
     assert caught.value.code is ErrorCode.PROVIDER_REJECTED
     assert not any(line.startswith("DELETE") for line in sent(drive))
@@ -127,14 +127,14 @@ def test_a_refusal_leaves_the_template_alone(drive: Drive, answers: list[httpx.R
 def test_a_refusal_tells_what_is_wrong(drive: Drive) -> None:
     """Given a refusal with a list of what is wrong, then it is told with it."""
     body = {"title": "No", "status": 422, "detail": "It does not fit.", "errors": ["a: b", "c: d"]}
-    with pytest.raises(VendorFault, match="It does not fit: a: b; c: d"):
+    with pytest.raises(ProviderError, match="It does not fit: a: b; c: d"):
         drive(infrastructure(CREATION), httpx.Response(422, json=body))
 
 
 @pytest.mark.parametrize("operation", [CREATION, EndpointDeletion(vendor_id="ep9k2")])
 def test_what_cannot_be_done_as_things_stand(drive: Drive, operation: Operation[Any]) -> None:
     """Given 409, then it is a refusal for good, and no outage."""
-    with pytest.raises(VendorFault, match="while it starts") as caught:
+    with pytest.raises(ProviderError, match="while it starts") as caught:
         drive(infrastructure(operation), problem(409, "Not while it starts."))
     assert (caught.value.code, caught.value.retryable) == (ErrorCode.PROVIDER_REJECTED, False)
 
@@ -142,7 +142,7 @@ def test_what_cannot_be_done_as_things_stand(drive: Drive, operation: Operation[
 @pytest.mark.parametrize("body", [{}, {"id": 7}, {"id": "../pods"}])
 def test_endpoint_without_an_id(drive: Drive, body: dict[str, Any]) -> None:
     """Given a creation that names no endpoint, the flow ends as a bad response."""
-    with pytest.raises(VendorFault, match="what is no id"):
+    with pytest.raises(ProviderError, match="what is no id"):
         drive(infrastructure(CREATION), created(body))
 
 
@@ -155,7 +155,7 @@ def test_endpoint_is_read(drive: Drive) -> None:
 
 def test_endpoint_that_is_gone(drive: Drive) -> None:
     """Given an endpoint that the vendor does not know, the fault carries its 404."""
-    with pytest.raises(VendorFault) as caught:
+    with pytest.raises(ProviderError) as caught:
         drive(infrastructure(EndpointReading(vendor_id="ep9k2")), problem(404))
     assert caught.value.status == 404
 
@@ -174,7 +174,7 @@ def test_endpoints_are_listed(drive: Drive) -> None:
 @pytest.mark.parametrize("body", [{"endpoints": [{"id": "../pods"}]}, {"endpoints": [{}]}])
 def test_endpoints_that_have_no_id(drive: Drive, body: dict[str, Any]) -> None:
     """Given a list with what is no endpoint, then it is the vendor's fault."""
-    with pytest.raises(VendorFault, match="what is no id"):
+    with pytest.raises(ProviderError, match="what is no id"):
         drive(infrastructure(EndpointListing()), ok(body))
 
 
@@ -200,7 +200,7 @@ def test_deletion_with_a_known_template(drive: Drive) -> None:
 def test_deletion_that_is_refused(drive: Drive, status: int) -> None:
     """Given any other refusal, it is told."""
     deletion = EndpointDeletion(vendor_id="ep9k2", template_id="tpl7")
-    with pytest.raises(VendorFault) as caught:
+    with pytest.raises(ProviderError) as caught:
         drive(infrastructure(deletion), problem(status))
     assert caught.value.status == status
 

@@ -10,8 +10,8 @@ import pytest
 
 from tests.vendors.conftest import IMAGE, PNG, SECRET, VENDORS, Drive, flow, ok
 from toolkit.contract.errors import ErrorCode
-from toolkit.plugins import ImageReply, VendorFault
-from toolkit.vendors.runpod import LOST_POLLS, POLL_S
+from toolkit.plugins import ImageReply, ProviderError
+from toolkit.vendors.runpod import MAX_LOST_POLLS, POLL_DELAYS_S
 
 BASE64 = base64.b64encode(PNG).decode()
 DATA_URI = f"data:image/png;base64,{BASE64}"
@@ -57,7 +57,7 @@ def test_job_is_queued_polled_and_billed(drive: Drive) -> None:
         "policy": {"executionTimeout": 600_000},
     }
     assert [p.detail for p in drive.pauses] == ["cold_start", "cold_start", None]
-    assert [p.seconds for p in drive.pauses] == list(POLL_S[:3])
+    assert [p.seconds for p in drive.pauses] == list(POLL_DELAYS_S[:3])
     assert (reply.image, reply.media_type) == (PNG, "image/png")
     assert (reply.model, reply.vendor_request_id) == (FLUX, "job-1")
     assert reply.cost.units == {"images": 1.0, "megapixels": 0.262144}
@@ -101,7 +101,7 @@ def test_patience_ends_and_the_job_is_cancelled(drive: Drive) -> None:
             return ok(QUEUED)
 
     drive.answers = Endless([ok(QUEUED)])
-    with pytest.raises(VendorFault, match="did not finish") as caught:
+    with pytest.raises(ProviderError, match="did not finish") as caught:
         drive(flow("runpod", IMAGE))
     assert (caught.value.code, caught.value.retryable) == (ErrorCode.PROVIDER_TIMEOUT, False)
     assert drive.requests[-1].url.path.endswith("/cancel/job-1")
@@ -116,7 +116,7 @@ def test_patience_ends_and_the_job_is_cancelled(drive: Drive) -> None:
         httpx.Response(200, content=b'{"stat', headers={"content-type": "application/json"}),
         ok({"id": "job-1"}),
         ok({"id": "job-1", "status": ["IN_QUEUE"]}),
-        VendorFault(ErrorCode.PROVIDER_TIMEOUT, "host did not answer in time."),
+        ProviderError(ErrorCode.PROVIDER_TIMEOUT, "host did not answer in time."),
     ],
     ids=["500", "page", "cut off", "no status", "odd status", "timeout"],
 )
@@ -135,10 +135,10 @@ def test_poll_waits_as_long_as_it_is_told(drive: Drive) -> None:
 
 def test_job_out_of_reach_can_be_taken_up_again(drive: Drive) -> None:
     """Given nothing but lost polls, the fault is worth a retry and names the job."""
-    lost = [httpx.Response(503, json={}) for _ in range(LOST_POLLS)]
-    with pytest.raises(VendorFault) as caught:
+    lost = [httpx.Response(503, json={}) for _ in range(MAX_LOST_POLLS)]
+    with pytest.raises(ProviderError) as caught:
         drive(flow("runpod", IMAGE), ok(QUEUED), *lost)
-    assert type(caught.value) is VendorFault
+    assert type(caught.value) is ProviderError
     assert (caught.value.retryable, caught.value.vendor_request_id) == (True, "job-1")
 
 
@@ -156,7 +156,7 @@ def test_job_out_of_reach_can_be_taken_up_again(drive: Drive) -> None:
 )
 def test_job_that_ends_badly(drive: Drive, answer: httpx.Response, code: ErrorCode) -> None:
     """Given a job that has failed for good, the flow says how and is not tried again."""
-    with pytest.raises(VendorFault) as caught:
+    with pytest.raises(ProviderError) as caught:
         drive(flow("runpod", IMAGE), ok(QUEUED), answer)
     assert (caught.value.code, caught.value.retryable) == (code, False)
     assert caught.value.vendor_request_id == "job-1"
@@ -224,7 +224,7 @@ def test_result_link_is_fetched_without_the_key(drive: Drive) -> None:
 )
 def test_no_other_link_is_followed(drive: Drive, link: str) -> None:
     """Given a link to anywhere else, nothing is fetched."""
-    with pytest.raises(VendorFault, match="results are not fetched from") as caught:
+    with pytest.raises(ProviderError, match="results are not fetched from") as caught:
         drawn(drive, {"images": [link]})
     assert caught.value.code is ErrorCode.PROVIDER_BAD_RESPONSE
     assert caught.value.retryable is False
@@ -249,7 +249,7 @@ def test_results_are_kept_where_the_operator_says() -> None:
         if followed:
             assert asked(running, *answers).image == PNG
         else:
-            with pytest.raises(VendorFault, match="results are not fetched from"):
+            with pytest.raises(ProviderError, match="results are not fetched from"):
                 asked(running, *answers)
 
 
@@ -257,7 +257,7 @@ def test_results_are_kept_where_the_operator_says() -> None:
     ("answer", "retryable"),
     [
         (httpx.Response(503, text="later"), True),
-        (VendorFault(ErrorCode.PROVIDER_TIMEOUT, "host did not answer in time."), True),
+        (ProviderError(ErrorCode.PROVIDER_TIMEOUT, "host did not answer in time."), True),
         (httpx.Response(404, text="gone"), False),
         (httpx.Response(403, text="expired"), False),
         (httpx.Response(302, headers={"location": "https://evil.example/"}), False),
@@ -269,7 +269,7 @@ def test_result_link_that_fails(
     drive: Drive, answer: httpx.Response | Exception, retryable: bool
 ) -> None:
     """Given a link that brings no image, the fault names the job and tells if it may yet."""
-    with pytest.raises(VendorFault) as caught:
+    with pytest.raises(ProviderError) as caught:
         drive(flow("runpod", IMAGE), ok(QUEUED), completed({"image_url": LINK}), answer)
     assert caught.value.retryable is retryable
     assert caught.value.vendor_request_id == "job-1"
@@ -290,7 +290,7 @@ def test_result_link_that_fails(
 )
 def test_output_without_an_image(drive: Drive, output: object, code: ErrorCode) -> None:
     """Given a completed job without an image, a worker's refusal is told from a bad output."""
-    with pytest.raises(VendorFault) as caught:
+    with pytest.raises(ProviderError) as caught:
         drawn(drive, output)
     assert caught.value.code is code
     assert SECRET not in caught.value.message
@@ -324,7 +324,7 @@ def test_flux_gets_sizes_that_it_takes(drive: Drive) -> None:
 @pytest.mark.parametrize("named", ["../../v2/other/run", "a/b", "", "job 1", None, 7, "x" * 200])
 def test_odd_job_id_goes_into_no_path(drive: Drive, named: object) -> None:
     """Given an id that is none, the flow asks for nothing by it."""
-    with pytest.raises(VendorFault, match="what is no id"):
+    with pytest.raises(ProviderError, match="what is no id"):
         drive(flow("runpod", IMAGE), ok({"id": named, "status": "IN_QUEUE"}))
     assert len(drive.requests) == 1
 
@@ -355,7 +355,7 @@ def test_a_pod_is_asked_until_it_is_up(drive: Drive) -> None:
 
 def test_a_pod_without_a_worker(drive: Drive) -> None:
     """Given a pod in which nothing ever listens, the flow gives up, and says after how long."""
-    with pytest.raises(VendorFault, match="No image worker") as failed:
+    with pytest.raises(ProviderError, match="No image worker") as failed:
         drive(flow("runpod", IMAGE, pod=POD), *[httpx.Response(502)] * 400)
     assert failed.value.code is ErrorCode.PROVIDER_TIMEOUT
     assert sum(p.seconds for p in drive.pauses) == pytest.approx(600, abs=3)
@@ -364,6 +364,6 @@ def test_a_pod_without_a_worker(drive: Drive) -> None:
 @pytest.mark.parametrize("pod", ["a/b", "evil.example/", "", "x@y"])
 def test_a_pod_is_no_address(drive: Drive, pod: str) -> None:
     """Given what is no id, nothing is sent anywhere."""
-    with pytest.raises(VendorFault, match="no id"):
+    with pytest.raises(ProviderError, match="no id"):
         drive(flow("runpod", IMAGE, pod=pod))
     assert drive.requests == []

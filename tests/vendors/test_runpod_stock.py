@@ -10,7 +10,7 @@ import pytest
 from tests.vendors.conftest import VENDORS, Drive, access, ok
 from tests.vendors.test_on_sandbox import Cloud
 from toolkit.contract.errors import ErrorCode
-from toolkit.plugins import Operation, VendorFault
+from toolkit.plugins import Operation, ProviderError
 from toolkit.plugins.infrastructure import (
     PodAction,
     PodCreation,
@@ -48,13 +48,13 @@ async def test_the_life_of_a_pod(cloud: Cloud) -> None:
     for action, status in (("restart", "creating"), ("stop", "stopped"), ("start", "creating")):
         acted = PodAction(vendor_id=pod.vendor_id, action=action)
         assert (await cloud.run("runpod", acted)).status == status
-    with pytest.raises(VendorFault, match="restart") as refused:  # it is not running yet
+    with pytest.raises(ProviderError, match="restart") as refused:  # it is not running yet
         await cloud.run("runpod", PodAction(vendor_id=pod.vendor_id, action="restart"))
     assert (refused.value.status, refused.value.retryable) == (409, False)
     end = PodAction(vendor_id=pod.vendor_id, action="terminate")
     assert (await cloud.run("runpod", end)).status == "terminated"
     assert (await cloud.run("runpod", end)).status == "terminated"  # it is gone: as wanted
-    with pytest.raises(VendorFault) as gone:
+    with pytest.raises(ProviderError) as gone:
         await cloud.run("runpod", PodReading(vendor_id=pod.vendor_id))
     assert gone.value.status == 404
 
@@ -117,7 +117,7 @@ async def test_templates_and_volumes_are_used_by_pods(cloud: Cloud) -> None:
         VolumeDeletion(vendor_id=volume.vendor_id),
     ]
     for deletion in deletions:
-        with pytest.raises(VendorFault) as used:
+        with pytest.raises(ProviderError) as used:
             await cloud.run("runpod", deletion)
         assert used.value.status == 400
     await cloud.run("runpod", PodAction(vendor_id=pod.vendor_id, action="terminate"))
@@ -139,7 +139,7 @@ async def test_templates_and_volumes_are_used_by_pods(cloud: Cloud) -> None:
 )
 async def test_what_the_vendor_refuses(cloud: Cloud, operation: Operation[Any]) -> None:
     """Given what the vendor does not have, then its refusal comes through."""
-    with pytest.raises(VendorFault) as refused:
+    with pytest.raises(ProviderError) as refused:
         await cloud.run("runpod", operation)
     assert refused.value.code is ErrorCode.PROVIDER_REJECTED
 
@@ -160,7 +160,7 @@ def test_answers_that_are_none(
 ) -> None:
     """Given an answer without what it is for, then it is the vendor's fault, not ours."""
     flow = VENDORS["runpod"].infrastructure[operation.kind]
-    with pytest.raises(VendorFault) as bad:
+    with pytest.raises(ProviderError) as bad:
         drive(flow(operation, access("runpod", "image")), ok(answer))
     assert bad.value.code is ErrorCode.PROVIDER_BAD_RESPONSE
 
@@ -174,5 +174,5 @@ def test_a_state_that_came_later_than_this_file(drive: Drive) -> None:
     assert (state.status, state.usd_per_hour) == ("creating", None)
     listed = drive(flows["templates.list"](TemplateListing(), given), ok({"templates": None}))
     assert listed.items == ()
-    with pytest.raises(VendorFault):
+    with pytest.raises(ProviderError):
         drive(flows["volumes.list"](VolumeListing(), given), httpx.Response(500, json={}))

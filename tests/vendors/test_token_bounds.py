@@ -9,7 +9,7 @@ from benchmarks._texts import PROSE, long_texts
 from benchmarks._tokenizers import Count, load_tokenizers
 from toolkit.plugins import TextRequest, TokenBound
 from toolkit.plugins.bounds import Unlimited
-from toolkit.plugins.tokens import expect_tokens
+from toolkit.plugins.tokens import estimate_tokens
 
 TEXTS = long_texts(1_500)
 BOUND = TokenBound("what is tried here")
@@ -36,7 +36,7 @@ def test_what_is_expected_is_near_what_tokenizers_count(name: str) -> None:
     """Given prose in any script, then the expectation is within a factor of 2.5 of the median."""
     text = TEXTS[name]
     counted = median(count(text) for count in tokenizers().values())
-    assert 0.4 <= expect_tokens(text) / counted <= 2.5
+    assert 0.4 <= estimate_tokens(text) / counted <= 2.5
 
 
 def test_a_schema_and_instructions_are_counted_too() -> None:
@@ -54,4 +54,4 @@ def test_a_schema_and_instructions_are_counted_too() -> None:
 def test_a_long_text_is_expected_in_proportion() -> None:
     """Given a text that is only sampled, then as much is expected as of its parts."""
     text = PROSE["english"] * 300
-    assert expect_tokens(text) == pytest.approx(300 * expect_tokens(PROSE["english"]), rel=0.1)
+    assert estimate_tokens(text) == pytest.approx(300 * estimate_tokens(PROSE["english"]), rel=0.1)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.vendors.conftest import CLONE, SPEECH, TEXT, Drive, flow, ok
 from toolkit.contract.errors import ErrorCode
-from toolkit.plugins import TextRequest, VendorFault
+from toolkit.plugins import ProviderError, TextRequest
 
 AUTH = ErrorCode.PROVIDER_AUTH_FAILED
 RATE = ErrorCode.PROVIDER_RATE_LIMITED
@@ -127,7 +127,7 @@ def test_a_schema_that_is_refused_goes_into_the_prompt(
     reply = drive(flow(vendor, JSON_TEXT), httpx.Response(400, json=words), ok(ANSWERS[vendor]))
     assert reply.text
     assert "matching this JSON schema" in json.dumps(drive.body())
-    with pytest.raises(VendorFault) as refused:
+    with pytest.raises(ProviderError) as refused:
         drive(flow(vendor, JSON_TEXT), *[httpx.Response(400, json=words) for _ in range(2)])
     assert refused.value.code is REFUSED
 
@@ -197,7 +197,7 @@ def test_what_a_text_vendor_says_becomes_our_code(
     drive: Drive, vendor: str, answer: httpx.Response, code: ErrorCode, retryable: bool
 ) -> None:
     """Given the vendor's own ways to fail, then each is the code that it means."""
-    with pytest.raises(VendorFault) as failed:
+    with pytest.raises(ProviderError) as failed:
         drive(flow(vendor, TEXT), answer)
     assert (failed.value.code, failed.value.retryable) == (code, retryable)
 
@@ -230,7 +230,7 @@ def test_details_of_elevenlabs(
 ) -> None:
     """Given a detail that is an object, a list or a text, then it is read."""
     for operation in (SPEECH, CLONE):
-        with pytest.raises(VendorFault) as failed:
+        with pytest.raises(ProviderError) as failed:
             drive(flow("elevenlabs", operation), httpx.Response(status, json={"detail": detail}))
         assert (failed.value.code, failed.value.retryable) == (code, retryable)
 
@@ -246,7 +246,7 @@ def test_speech_of_elevenlabs(drive: Drive) -> None:
     assert url.params["output_format"] == "mp3_44100_128"
     for content, kind in ((b"", "audio/mpeg"), (b"{}", "application/json")):
         answer = httpx.Response(200, content=content, headers={"content-type": kind})
-        with pytest.raises(VendorFault) as failed:
+        with pytest.raises(ProviderError) as failed:
             drive(flow("elevenlabs", SPEECH), answer)
         assert failed.value.code is BAD
 
@@ -256,7 +256,7 @@ def test_speech_of_elevenlabs(drive: Drive) -> None:
 )
 def test_a_clone_of_elevenlabs_that_is_none(drive: Drive, said: dict[str, Any]) -> None:
     """Given no voice, or one that a person has to verify first, then it is a failure."""
-    with pytest.raises(VendorFault):
+    with pytest.raises(ProviderError):
         drive(flow("elevenlabs", CLONE), ok(said))
 
 
@@ -266,7 +266,7 @@ def test_a_clone_of_elevenlabs_that_is_none(drive: Drive, said: dict[str, Any]) 
 )
 def test_secrets_of_aws_that_are_none(drive: Drive, secret: str) -> None:
     """Given JSON that holds no credentials, then nothing is sent, and nothing of it quoted."""
-    with pytest.raises(VendorFault) as failed:
+    with pytest.raises(ProviderError) as failed:
         drive(flow("aws", TEXT, secret=secret))
     assert failed.value.code is ErrorCode.SECRET_UNRESOLVED
     assert drive.requests == []
@@ -294,7 +294,7 @@ def test_the_region_of_aws(drive: Drive) -> None:
 @pytest.mark.parametrize("voice", [".", ".."])
 def test_a_voice_is_no_path(drive: Drive, voice: str) -> None:
     """Given a voice that would name another path, then nothing is sent."""
-    with pytest.raises(VendorFault, match="dots alone"):
+    with pytest.raises(ProviderError, match="dots alone"):
         drive(flow("elevenlabs", replace(SPEECH, voice=voice)))
     assert drive.requests == []
 
@@ -302,7 +302,7 @@ def test_a_voice_is_no_path(drive: Drive, voice: str) -> None:
 @pytest.mark.parametrize("speed", [0.5, 2.0])
 def test_a_speed_that_is_not_offered_is_refused(drive: Drive, speed: float) -> None:
     """Given a speed outside of what elevenlabs speaks at, then it is refused, not changed."""
-    with pytest.raises(VendorFault, match=r"0\.7 to 1\.2") as refused:
+    with pytest.raises(ProviderError, match=r"0\.7 to 1\.2") as refused:
         drive(flow("elevenlabs", replace(SPEECH, speed=speed)))
     assert refused.value.code is ErrorCode.PROVIDER_REJECTED
     assert drive.requests == []

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.cpu_tasks import double
 from toolkit.plugins import run_in_process
-from toolkit.workers.plain import NotPlainError, copy_plain, name_of
+from toolkit.workers.plain import NotSerializableError, copy_value, get_function_name
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.binary()
 PLAIN = st.recursive(
@@ -29,14 +29,14 @@ PLAIN = st.recursive(
 @given(value=PLAIN)
 def test_plain_values_arrive_as_they_were(value: Any) -> None:
     """Given any plain value, it arrives equal, and each part of the type that it had."""
-    arrived = copy_plain(value, "argument")
+    arrived = copy_value(value, "argument")
     assert arrived == value
     assert repr(arrived) == repr(value)
 
 
 def test_odd_texts_and_numbers_arrive() -> None:
     """Given a lone surrogate, an infinity or a long number, it arrives."""
-    assert copy_plain(["\ud800", math.inf, 10**4000], "argument") == ["\ud800", math.inf, 10**4000]
+    assert copy_value(["\ud800", math.inf, 10**4000], "argument") == ["\ud800", math.inf, 10**4000]
 
 
 NESTED: list[Any] = functools.reduce(lambda inner, _: [inner], range(5000), [])
@@ -60,8 +60,8 @@ class Text(str):
 )
 def test_what_is_not_plain_is_named(value: object, said: str) -> None:
     """Given anything else, one line says what it is and what can travel."""
-    with pytest.raises(NotPlainError, match=said) as caught:
-        copy_plain(value, "argument")
+    with pytest.raises(NotSerializableError, match=said) as caught:
+        copy_value(value, "argument")
     assert "\n" not in str(caught.value)
 
 
@@ -103,15 +103,15 @@ def _shadowed() -> Any:
 )
 def test_functions_without_a_name_are_refused(function: Any, said: str) -> None:
     """Given a function that no other process finds, the flow fails where it asks, in one line."""
-    with pytest.raises(NotPlainError, match=said) as caught:
+    with pytest.raises(NotSerializableError, match=said) as caught:
         next(run_in_process(function))
     assert "\n" not in str(caught.value)
 
 
 def test_functions_of_modules_have_names() -> None:
     """Given a function of a module, be it built in, it is found by module and name."""
-    assert name_of(double) == ("tests.cpu_tasks", "double")
-    assert name_of(math.sqrt) == ("math", "sqrt")
+    assert get_function_name(double) == ("tests.cpu_tasks", "double")
+    assert get_function_name(math.sqrt) == ("math", "sqrt")
 
 
 def test_a_step_runs_by_itself() -> None:

@@ -13,8 +13,8 @@ from tests import cpu_tasks
 from tests.waiting import PATIENCE_S
 from toolkit.contract.errors import ErrorCode
 from toolkit.engine.executor import WorkerPool
-from toolkit.plugins import RunInProcess, VendorFault
-from toolkit.workers.plain import NotPlainError
+from toolkit.plugins import ProviderError, RunInProcess
+from toolkit.workers.plain import NotSerializableError
 from toolkit.workers.process import WorkerProcess
 
 
@@ -74,7 +74,7 @@ async def test_a_runaway_that_is_cancelled_is_ended(pool: WorkerPool, tmp_path: 
 async def test_a_runaway_is_ended_at_its_deadline(tmp_path: Path) -> None:
     """Given work that takes too long, it fails with what to do, and its process is gone."""
     pool = WorkerPool(1, 0.5, None)
-    with pytest.raises(VendorFault, match=r"0\.5 s of cpu_timeout_s") as caught:
+    with pytest.raises(ProviderError, match=r"0\.5 s of cpu_timeout_s") as caught:
         await do(pool, cpu_tasks.run_away, str(tmp_path / "pid"))
     assert (caught.value.code, caught.value.retryable) == (ErrorCode.PROVIDER_TIMEOUT, False)
     assert pool.pids == []
@@ -83,7 +83,7 @@ async def test_a_runaway_is_ended_at_its_deadline(tmp_path: Path) -> None:
 
 async def test_a_worker_that_dies_is_replaced(pool: WorkerPool) -> None:
     """Given a worker that dies, its step fails and may be tried again; the next has a new one."""
-    with pytest.raises(VendorFault, match="`die` died: it was ended by SIGKILL") as caught:
+    with pytest.raises(ProviderError, match="`die` died: it was ended by SIGKILL") as caught:
         await do(pool, cpu_tasks.die)
     assert (caught.value.code, caught.value.retryable) == (ErrorCode.INTERNAL, True)
     first = await do(pool, os.getpid)
@@ -103,7 +103,11 @@ async def test_a_late_signal_of_a_pipe_ends_nobody(tmp_path: Path) -> None:
     worker = WorkerProcess(0)
     asked = asyncio.create_task(
         asyncio.to_thread(
-            worker.ask, "tests.cpu_tasks", "wait_for", [str(tmp_path / "gate")], PATIENCE_S
+            worker.call_function,
+            "tests.cpu_tasks",
+            "wait_for",
+            [str(tmp_path / "gate")],
+            PATIENCE_S,
         )
     )
     with await asyncio.to_thread((tmp_path / "gate").open, "wb") as gate:  # it is at work
@@ -142,7 +146,7 @@ async def test_close_ends_what_runs(tmp_path: Path) -> None:
     task = asyncio.create_task(do(pool, cpu_tasks.run_away, str(tmp_path / "pid")))
     pid = int(await is_there(tmp_path / "pid"))
     await pool.aclose()
-    with pytest.raises(VendorFault, match="SIGKILL"):
+    with pytest.raises(ProviderError, match="SIGKILL"):
         await task
     assert not Path(f"/proc/{pid}").exists()
 
@@ -167,7 +171,7 @@ async def test_no_secret_is_in_a_worker_s_environment(
 async def test_memory_has_a_limit() -> None:
     """Given work that wants more memory than it may have, it fails and says so."""
     pool = WorkerPool(1, PATIENCE_S, 256 * 1024**2)
-    with pytest.raises(VendorFault, match="cpu_memory_bytes") as caught:
+    with pytest.raises(ProviderError, match="cpu_memory_bytes") as caught:
         await do(pool, cpu_tasks.use_memory, 1024**3)
     assert caught.value.retryable is False
     assert await do(pool, cpu_tasks.use_memory, 1024) == 1024
@@ -182,9 +186,9 @@ async def test_errors_arrive(pool: WorkerPool) -> None:
     with pytest.raises(RuntimeError, match="gone"):
         await do(pool, cpu_tasks.leave)
     with pytest.raises(
-        NotPlainError, match="result of a worker process is not plain: it holds a s"
+        NotSerializableError, match="result of a worker process is not plain: it holds a s"
     ):
         await do(pool, cpu_tasks.answer_oddly)
-    with pytest.raises(NotPlainError, match="argument of a worker process is not plain"):
+    with pytest.raises(NotSerializableError, match="argument of a worker process is not plain"):
         await do(pool, cpu_tasks.double, {3})
     assert await do(pool, cpu_tasks.double, 4) == 8

@@ -28,7 +28,7 @@ from typing import Any, NoReturn
 
 # The modules that a kernel imports while it starts. The inline backend of matplotlib is left out:
 # it would find no kernel here, and not look again.
-STARTING = (
+KERNEL_IMPORTS = (
     "ipykernel.kernelapp",
     "ipykernel.debugger",
     "ipykernel.zmqshell",
@@ -46,7 +46,7 @@ STARTING = (
     "sqlite3",
     "tornado.platform.asyncio",
 )
-INLINE = "module://matplotlib_inline.backend_inline"
+INLINE_BACKEND = "module://matplotlib_inline.backend_inline"
 
 
 class Zygote:
@@ -55,9 +55,9 @@ class Zygote:
     def __init__(self, channel: socket.socket) -> None:
         self._channel = channel
         self._kernels: set[int] = set()
-        self._rest = b""
-        self._woken, waker = os.pipe()
-        self._fds = (self._woken, waker)
+        self._buffer = b""
+        self._wake_fd, waker = os.pipe()
+        self._fds = (self._wake_fd, waker)
         for fd in self._fds:
             os.set_blocking(fd, False)
         signal.set_wakeup_fd(waker)
@@ -66,27 +66,27 @@ class Zygote:
     def serve(self) -> None:
         """Do what is asked until the other side hangs up."""
         while True:
-            ready, _, _ = select.select([self._channel.fileno(), self._woken], [], [])
-            if self._woken in ready:
+            ready, _, _ = select.select([self._channel.fileno(), self._wake_fd], [], [])
+            if self._wake_fd in ready:
                 with contextlib.suppress(BlockingIOError):
-                    os.read(self._woken, 4096)
-                self._reap()
+                    os.read(self._wake_fd, 4096)
+                self._reap_kernels()
             if self._channel.fileno() in ready:
                 received = self._channel.recv(65536)
                 if not received:
                     break
-                *lines, self._rest = (self._rest + received).split(b"\n")
+                *lines, self._buffer = (self._buffer + received).split(b"\n")
                 for line in lines:
-                    self._do(json.loads(line))
+                    self._handle_request(json.loads(line))
         for pid in self._kernels:
             self._signal(pid, signal.SIGKILL)
 
-    def tell(self, what: dict[str, object]) -> None:
+    def send_message(self, what: dict[str, object]) -> None:
         """Send one line."""
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self._channel.sendall(json.dumps(what).encode() + b"\n")
 
-    def _do(self, asked: dict[str, Any]) -> None:
+    def _handle_request(self, asked: dict[str, Any]) -> None:
         if "signal" in asked:
             pid, number = asked["signal"]
             # Only a kernel that was not reaped: no other process can have its number yet.
@@ -99,23 +99,23 @@ class Zygote:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             for fd in self._fds:
                 os.close(fd)
-            run_kernel(self._listens, **asked["fork"])
+            run_kernel(self._announce_listening, **asked["fork"])
         self._kernels.add(pid)
-        self.tell({"forked": pid})
+        self.send_message({"forked": pid})
 
-    def _listens(self) -> None:
+    def _announce_listening(self) -> None:
         """Announce that this kernel listens; it has nothing more to say here."""
-        self.tell({"listens": os.getpid()})
+        self.send_message({"listens": os.getpid()})
         self._channel.close()
 
-    def _reap(self) -> None:
+    def _reap_kernels(self) -> None:
         for pid in tuple(self._kernels):
             if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
                 # Kill what it left running; until it is reaped, its group id is not reused.
                 self._signal(pid, signal.SIGKILL)
                 _, status = os.waitpid(pid, 0)
                 self._kernels.discard(pid)
-                self.tell({"ended": [pid, os.waitstatus_to_exitcode(status)]})
+                self.send_message({"ended": [pid, os.waitstatus_to_exitcode(status)]})
 
     @staticmethod
     def _signal(pid: int, number: int) -> None:
@@ -158,10 +158,10 @@ def run_kernel(
     except BaseException:
         traceback.print_exc(file=sys.__stderr__)
     finally:
-        leave(code)
+        exit_kernel(code)
 
 
-def leave(code: int) -> NoReturn:
+def exit_kernel(code: int) -> NoReturn:
     """End as an interpreter does, save that modules are not taken down one by one.
 
     Taking them down would touch, and so copy, every page shared with the zygote: it tripled what
@@ -181,7 +181,7 @@ def leave(code: int) -> NoReturn:
     os._exit(code)
 
 
-def preload(name: str) -> None:
+def preload_module(name: str) -> None:
     """Import `module`, or of `module:name` also the name, which may be a module or lazy.
 
     Whoever starts the batch names them, or the cells of the notebook do that it runs anyway.
@@ -197,17 +197,17 @@ def main() -> None:
     channel = socket.socket(fileno=int(sys.argv[1]))
     if not sys.flags.safe_path:
         del sys.path[0]  # the folder of this script, where a kernel has nothing to look for
-    os.environ.setdefault("MPLBACKEND", INLINE)
+    os.environ.setdefault("MPLBACKEND", INLINE_BACKEND)
     os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")  # a kernel's debugger warns of it
     gc.disable()
-    for name in (*STARTING, *json.loads(sys.argv[2])):
+    for name in (*KERNEL_IMPORTS, *json.loads(sys.argv[2])):
         # What cannot be imported here fails in the notebook, where its author sees it.
         with contextlib.suppress(BaseException):
-            preload(name)
+            preload_module(name)
     gc.collect()
     gc.freeze()
     zygote = Zygote(channel)
-    zygote.tell({"threads": threading.active_count()})
+    zygote.send_message({"threads": threading.active_count()})
     zygote.serve()
 
 

@@ -13,13 +13,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from toolkit.display.text import money
+from toolkit.display.text import format_money
 
 NOTEBOOK = "01_social_card.ipynb"
 CELL_TIMEOUT_S = 120
 
 
-def notebook_path() -> Path:
+def find_notebook() -> Path:
     """Find the scenario notebook: beside the package in a checkout, inside it when installed.
 
     Raises:
@@ -32,7 +32,7 @@ def notebook_path() -> Path:
     raise FileNotFoundError(f"{NOTEBOOK} is not part of this installation")
 
 
-class _Lines(TextIOBase):
+class _LineStream(TextIOBase):
     """Shows what the notebook prints, line by line, as it is printed."""
 
     def __init__(self, console: Console) -> None:
@@ -60,9 +60,9 @@ def run_demo(topic: str, out: Path) -> bool:
     console.print(f"A social card with a spoken summary about [bold]{topic}[/], in the sandbox.")
     started = time.monotonic()
     executed = out / NOTEBOOK
-    _execute(topic, out, executed, console)
+    _execute_notebook(topic, out, executed, console)
     report = json.loads((out / "report.json").read_text(encoding="utf-8"))
-    console.print(_node_table(report["workflow"]))
+    console.print(_build_node_table(report["workflow"]))
     _print_review(console, report["task"])
     console.print(f"\nTook {time.monotonic() - started:.1f} s. Made:")
     for path in [*report["paths"], str(executed)]:
@@ -70,7 +70,7 @@ def run_demo(topic: str, out: Path) -> bool:
     return bool(report["task"]["status"] == "completed")
 
 
-def _execute(topic: str, out: Path, executed: Path, console: Console) -> None:
+def _execute_notebook(topic: str, out: Path, executed: Path, console: Console) -> None:
     with warnings.catch_warnings():
         # Deprecations inside papermill and its kernel client are not the reader's.
         warnings.simplefilter("ignore")
@@ -78,21 +78,21 @@ def _execute(topic: str, out: Path, executed: Path, console: Console) -> None:
         from papermill.execute import execute_notebook
 
         execute_notebook(
-            str(notebook_path()),
+            str(find_notebook()),
             str(executed),
             parameters={"topic": topic, "out_dir": str(out)},
             kernel_name="python3",
             progress_bar=False,
             log_output=False,
-            stdout_file=_Lines(console),
-            stderr_file=_Lines(console),
+            stdout_file=_LineStream(console),
+            stderr_file=_LineStream(console),
             execution_timeout=CELL_TIMEOUT_S,
             # The kernel is on loopback and ends with this call; its advice is for longer ones.
             extra_arguments=["--IPKernelApp.log_level=ERROR"],
         )
 
 
-def _node_table(workflow: dict[str, Any]) -> Table:
+def _build_node_table(workflow: dict[str, Any]) -> Table:
     table = Table(title="Nodes", title_justify="left", box=None, padding=(0, 1, 0, 0))
     for name in ("node", "capability", "provider", "status"):
         table.add_column(name, no_wrap=True)
@@ -105,7 +105,7 @@ def _node_table(workflow: dict[str, Any]) -> Table:
             node["provider"] or "this machine",
             node["status"],
             str(node["retry_count"]),
-            money(node["cost_usd"]),
+            format_money(node["cost_usd"]),
             "" if node["seconds"] is None else f"{node['seconds']:.2f}",
         )
     return table
@@ -124,4 +124,4 @@ def _print_review(console: Console, task: dict[str, Any]) -> None:
     for issue in review["issues"]:
         console.print(Text(f"  - {issue}"))
     cost = task["cost_usd"]
-    console.print("Cost: " + money(cost) + ("" if cost is None else " (simulated)"))
+    console.print("Cost: " + format_money(cost) + ("" if cost is None else " (simulated)"))

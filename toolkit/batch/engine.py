@@ -24,29 +24,35 @@ from papermill.clientwrap import PapermillNotebookClient
 from papermill.engines import Engine, papermill_engines
 from papermill.log import logger
 
-from toolkit.batch.imports import preloads
-from toolkit.batch.kernels import LAUNCHER, NotWarmError, Source, Wanted, open_source
-from toolkit.batch.records import IN_BATCH
+from toolkit.batch.imports import find_preloads
+from toolkit.batch.kernels import (
+    LAUNCHER,
+    KernelRequest,
+    KernelSource,
+    NotWarmError,
+    open_kernel_source,
+)
+from toolkit.batch.records import IN_BATCH_VARIABLE
 
-NAME = "toolkit-warm"
+ENGINE_NAME = "toolkit-warm"
 RENEW_AFTER = 500
 GRACE_S = 2.0  # for what a notebook does at its end
-LOOK_EVERY_S = 0.003
-ANSWER_S = 0.2
-QUIET = "--IPKernelApp.log_level=ERROR"
+POLL_INTERVAL_S = 0.003
+ANSWER_TIMEOUT_S = 0.2
+QUIET_FLAG = "--IPKernelApp.log_level=ERROR"
 
 
 class WarmProvisioner(LocalProvisioner):
     """Takes a prepared kernel instead of starting one."""
 
-    source: Source
+    source: KernelSource
     preload: tuple[str, ...] = ()
 
     async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> KernelConnectionInfo:
         """Have a kernel, prepared if there is one of this kind."""
-        kwargs["env"] = {**kwargs["env"], IN_BATCH: "1"}
+        kwargs["env"] = {**kwargs["env"], IN_BATCH_VARIABLE: "1"}
         cwd = str(kwargs.get("cwd") or os.getcwd())
-        wanted = Wanted(tuple(cmd), cwd, kwargs["env"], self.preload)
+        wanted = KernelRequest(tuple(cmd), cwd, kwargs["env"], self.preload)
         try:
             process, at = self.source.start(wanted)
         except NotWarmError:
@@ -68,16 +74,18 @@ class WarmProvisioner(LocalProvisioner):
     async def shutdown_requested(self, restart: bool = False) -> None:
         """Notice at once that it has ended; its manager looks every 0.1 s."""
         del restart
-        for _ in range(round(GRACE_S / 2 / LOOK_EVERY_S)):
+        for _ in range(round(GRACE_S / 2 / POLL_INTERVAL_S)):
             if await self.poll() is not None:
                 return
-            await asyncio.sleep(LOOK_EVERY_S)
+            await asyncio.sleep(POLL_INTERVAL_S)
 
 
 class WarmClient(PapermillNotebookClient):
     """Papermill's client, with kernels from a source."""
 
-    def __init__(self, manager: Any, source: Source, preload: tuple[str, ...], **kw: Any) -> None:
+    def __init__(
+        self, manager: Any, source: KernelSource, preload: tuple[str, ...], **kw: Any
+    ) -> None:
         super().__init__(manager, **kw)
         self._source = source
         self._preload = preload
@@ -94,7 +102,7 @@ class WarmClient(PapermillNotebookClient):
         )
         provisioner.source, provisioner.preload = self._source, self._preload
         manager.provisioner = provisioner
-        self.extra_arguments = [*self.extra_arguments, QUIET]
+        self.extra_arguments = [*self.extra_arguments, QUIET_FLAG]
         return manager
 
     def execute(self, **kwargs: Any) -> Any:
@@ -104,10 +112,10 @@ class WarmClient(PapermillNotebookClient):
             self.papermill_execute_cells()
             self.set_widgets_metadata()
             # It may end in order here; a kernel that does not is shut down by who set it up.
-            run_sync(self._end)()
+            run_sync(self._request_shutdown)()
         return self.nb
 
-    async def _end(self) -> None:
+    async def _request_shutdown(self) -> None:
         manager = cast("KernelManager", self.km)
         await ensure_async(manager.request_shutdown())
 
@@ -117,7 +125,7 @@ class WarmClient(PapermillNotebookClient):
         self.kc = client
         try:
             client.start_channels(stdin=False, hb=False, control=False)
-            await self._hear(client)
+            await self._await_kernel(client)
         except Exception:
             await self._async_cleanup_kernel()
             raise
@@ -134,7 +142,7 @@ class WarmClient(PapermillNotebookClient):
             self.shutdown_kernel = "immediate"
             raise
 
-    async def _hear(self, client: Any) -> None:
+    async def _await_kernel(self, client: Any) -> None:
         """Ask the kernel for its name until it answers, and what it publishes is heard.
 
         It welcomes who listens; an older one, that does not, is heard when it says that it is idle.
@@ -144,12 +152,12 @@ class WarmClient(PapermillNotebookClient):
             asked = client.kernel_info()
             try:
                 while True:
-                    heard = await client.get_iopub_msg(timeout=ANSWER_S)
+                    heard = await client.get_iopub_msg(timeout=ANSWER_TIMEOUT_S)
                     idle = heard["content"].get("execution_state") == "idle"
                     answers = heard["parent_header"].get("msg_id") == asked
                     if heard["msg_type"] == "iopub_welcome" or (idle and answers):
                         break
-                told = await client.get_shell_msg(timeout=ANSWER_S)
+                told = await client.get_shell_msg(timeout=ANSWER_TIMEOUT_S)
                 self.nb.metadata["language_info"] = told["content"]["language_info"]
                 return
             except Empty:
@@ -167,7 +175,7 @@ class WarmEngine(Engine):
         kernel_name: str,
         start_timeout: int = 60,
         execution_timeout: int | None = None,
-        source: Source | None = None,
+        source: KernelSource | None = None,
         preload: tuple[str, ...] | None = None,
         **kwargs: Any,
     ) -> Any:
@@ -187,8 +195,8 @@ class WarmEngine(Engine):
         timeout = kwargs.pop("timeout", None)
         client = WarmClient(
             nb_man,
-            source or shared_source(),
-            preloads(nb_man.nb) if preload is None else preload,
+            source or get_shared_source(),
+            find_preloads(nb_man.nb) if preload is None else preload,
             kernel_name=kernel_name,
             timeout=execution_timeout or timeout,
             startup_timeout=start_timeout,
@@ -199,13 +207,13 @@ class WarmEngine(Engine):
 
 
 @cache
-def shared_source() -> Source:
+def get_shared_source() -> KernelSource:
     """Return the source for callers that name none: papermill's command line and API."""
-    source = open_source(fork=True, spares=1, renew_after=RENEW_AFTER)
+    source = open_kernel_source(fork=True, spares=1, renew_after=RENEW_AFTER)
     atexit.register(source.close)
     return source
 
 
-def register() -> None:
+def register_engine() -> None:
     """Make the engine known to papermill, as its entry point does where this is installed."""
-    papermill_engines.register(NAME, WarmEngine)
+    papermill_engines.register(ENGINE_NAME, WarmEngine)

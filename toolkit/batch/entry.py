@@ -7,11 +7,11 @@ import of the engine's own module: so that is only looked up when it is used.
 from typing import Any
 
 
-class _Found:
+class _LazyEngine:
     def __getattr__(self, name: str) -> Any:
         from toolkit.batch.engine import WarmEngine
 
         return getattr(WarmEngine, name)
 
 
-warm = _Found()
+warm = _LazyEngine()

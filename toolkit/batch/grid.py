@@ -10,18 +10,18 @@ from typing import Any
 
 import yaml
 
-from toolkit.batch.imports import cell_trees
-from toolkit.contract.connections import looks_like_a_key
+from toolkit.batch.imports import parse_cells
+from toolkit.contract.connections import looks_like_key
 from toolkit.contract.errors import ErrorCode, RequestError
 
 Parameters = dict[str, Any]
 Grid = str | Path | Sequence[Mapping[str, Any]] | Mapping[str, Any]
 
 
-def defaults(notebook: Mapping[str, Any]) -> dict[str, Any]:
+def read_defaults(notebook: Mapping[str, Any]) -> dict[str, Any]:
     """Read what the cell tagged `parameters` assigns, with the values that are plain."""
     found: dict[str, Any] = {}
-    for tree in cell_trees(notebook, tag="parameters"):
+    for tree in parse_cells(notebook, tag="parameters"):
         for node in tree.body:
             targets: Sequence[ast.expr] = ()
             value: ast.expr | None = None
@@ -31,11 +31,11 @@ def defaults(notebook: Mapping[str, Any]) -> dict[str, Any]:
                 targets, value = [node.target], node.value
             for target in targets:
                 if isinstance(target, ast.Name):
-                    found[target.id] = _literal(value)
+                    found[target.id] = _evaluate_literal(value)
     return found
 
 
-def rows_of(grid: Grid, known: Mapping[str, Any]) -> list[Parameters]:
+def load_rows(grid: Grid, known: Mapping[str, Any]) -> list[Parameters]:
     """Load the rows of a grid, in order.
 
     Args:
@@ -47,10 +47,10 @@ def rows_of(grid: Grid, known: Mapping[str, Any]) -> list[Parameters]:
         RequestError: if it cannot be read, names what the notebook does not have, holds what looks
             like a key, or has two equal rows.
     """
-    given = _read(Path(grid), known) if isinstance(grid, str | Path) else grid
-    rows = _product(given) if isinstance(given, Mapping) else [dict(row) for row in given]
+    given = _read_file(Path(grid), known) if isinstance(grid, str | Path) else grid
+    rows = _combine_lists(given) if isinstance(given, Mapping) else [dict(row) for row in given]
     if not rows:
-        raise _refusal("The grid has no rows: give at least one.")
+        raise _build_refusal("The grid has no rows: give at least one.")
     _check_names(rows, known)
     seen: dict[str, int] = {}
     for number, row in enumerate(rows, 1):
@@ -58,7 +58,7 @@ def rows_of(grid: Grid, known: Mapping[str, Any]) -> list[Parameters]:
             _check_value(f"rows.{number}.{name}", value)
         text = json.dumps(row, sort_keys=True)
         if text in seen:
-            raise _refusal(
+            raise _build_refusal(
                 f"Rows {seen[text]} and {number} are equal: to run one twice, add a parameter "
                 "that tells them apart, such as a seed."
             )
@@ -66,35 +66,41 @@ def rows_of(grid: Grid, known: Mapping[str, Any]) -> list[Parameters]:
     return rows
 
 
-def _read(path: Path, known: Mapping[str, Any]) -> Sequence[Mapping[str, Any]] | Mapping[str, Any]:
+def _read_file(
+    path: Path, known: Mapping[str, Any]
+) -> Sequence[Mapping[str, Any]] | Mapping[str, Any]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise _refusal(f"The grid {path.name} cannot be read: {type(error).__name__}.") from None
+        raise _build_refusal(
+            f"The grid {path.name} cannot be read: {type(error).__name__}."
+        ) from None
     if path.suffix.lower() == ".csv":
-        return _csv(text, known)
+        return _parse_csv(text, known)
     if path.suffix.lower() not in (".yaml", ".yml"):
-        raise _refusal(f"The grid {path.name} is of no known kind: name it .csv or .yaml.")
+        raise _build_refusal(f"The grid {path.name} is of no known kind: name it .csv or .yaml.")
     try:
         found = yaml.safe_load(text)
     except yaml.YAMLError:
-        raise _refusal(f"The grid {path.name} is not YAML: check its indentation.") from None
+        raise _build_refusal(f"The grid {path.name} is not YAML: check its indentation.") from None
     if isinstance(found, Mapping) or (
         isinstance(found, list) and all(isinstance(row, Mapping) for row in found)
     ):
         return found
-    raise _refusal(f"The grid {path.name} must be a list of rows, or a mapping of lists.")
+    raise _build_refusal(f"The grid {path.name} must be a list of rows, or a mapping of lists.")
 
 
-def _csv(text: str, known: Mapping[str, Any]) -> list[Parameters]:
+def _parse_csv(text: str, known: Mapping[str, Any]) -> list[Parameters]:
     reader = csv.DictReader(text.splitlines())
     rows = []
     for number, row in enumerate(reader, 1):
         if None in row or None in row.values():
-            raise _refusal(f"Row {number} of the grid has not as many cells as there are names.")
+            raise _build_refusal(
+                f"Row {number} of the grid has not as many cells as there are names."
+            )
         rows.append(
             {
-                name.strip(): _cell(cell, known.get(name.strip()))
+                name.strip(): _parse_cell(cell, known.get(name.strip()))
                 for name, cell in row.items()
                 if cell.strip()
             }
@@ -102,7 +108,7 @@ def _csv(text: str, known: Mapping[str, Any]) -> list[Parameters]:
     return rows
 
 
-def _cell(cell: str, default: Any) -> Any:
+def _parse_cell(cell: str, default: Any) -> Any:
     """Parse a cell: text where the notebook's own value is text; else as JSON, or else text."""
     if isinstance(default, str):
         return cell
@@ -114,7 +120,7 @@ def _cell(cell: str, default: Any) -> Any:
         return cell
 
 
-def _product(lists: Mapping[str, Any]) -> list[Parameters]:
+def _combine_lists(lists: Mapping[str, Any]) -> list[Parameters]:
     choices = [
         [(name, value) for value in (values if isinstance(values, list | tuple) else [values])]
         for name, values in lists.items()
@@ -126,48 +132,48 @@ def _check_names(rows: Sequence[Parameters], known: Mapping[str, Any]) -> None:
     unknown = sorted({str(name) for row in rows for name in row} - set(known))
     if unknown:
         has = ", ".join(known) or "none: tag a cell `parameters`"
-        raise _refusal(
+        raise _build_refusal(
             f"The notebook has no parameter {', '.join(f'`{name}`' for name in unknown)}; "
             f"it has {has}."
         )
 
 
 def _check_value(path: str, value: Any) -> None:
-    for leaf in _leaves(value):
-        if isinstance(leaf, str) and looks_like_a_key(leaf) and not _leads_somewhere(leaf):
+    for leaf in _iter_leaves(value):
+        if isinstance(leaf, str) and looks_like_key(leaf) and not _is_in_existing_folder(leaf):
             # It is not echoed: it may be one.
-            raise _refusal(
+            raise _build_refusal(
                 f"The value at `{path}` looks like a key, and notebooks keep their parameters: "
                 "give the name of the variable that holds it."
             )
         if not isinstance(leaf, bool | int | float | str | None):
             kind = type(leaf).__name__
-            raise _refusal(f"The value at `{path}` is a {kind}: write it as text.")
+            raise _build_refusal(f"The value at `{path}` is a {kind}: write it as text.")
 
 
-def _leads_somewhere(text: str) -> bool:
+def _is_in_existing_folder(text: str) -> bool:
     """Tell whether a text is a long path rather than a long key: its folder is there."""
     return "/" in text and Path(text).expanduser().parent.is_dir()
 
 
-def _leaves(value: Any) -> Iterator[Any]:
+def _iter_leaves(value: Any) -> Iterator[Any]:
     if isinstance(value, Mapping):
         for name, inner in value.items():
-            yield from _leaves(name)
-            yield from _leaves(inner)
+            yield from _iter_leaves(name)
+            yield from _iter_leaves(inner)
     elif isinstance(value, list | tuple):
         for inner in value:
-            yield from _leaves(inner)
+            yield from _iter_leaves(inner)
     else:
         yield value
 
 
-def _literal(node: ast.expr | None) -> Any:
+def _evaluate_literal(node: ast.expr | None) -> Any:
     try:
         return None if node is None else ast.literal_eval(node)
     except ValueError:
         return None
 
 
-def _refusal(message: str) -> RequestError:
+def _build_refusal(message: str) -> RequestError:
     return RequestError(ErrorCode.INVALID_REQUEST, message)

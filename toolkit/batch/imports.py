@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 
-def cell_trees(notebook: Mapping[str, Any], tag: str | None = None) -> Iterator[ast.Module]:
+def parse_cells(notebook: Mapping[str, Any], tag: str | None = None) -> Iterator[ast.Module]:
     """Parse the code cells that are Python; with a tag, only those that have it."""
     for cell in notebook["cells"]:
         if cell["cell_type"] != "code":
@@ -24,24 +24,24 @@ def cell_trees(notebook: Mapping[str, Any], tag: str | None = None) -> Iterator[
             continue
 
 
-def preloads(notebook: Mapping[str, Any]) -> tuple[str, ...]:
+def find_preloads(notebook: Mapping[str, Any]) -> tuple[str, ...]:
     """List `module` and `module:name` for what a notebook imports from installed packages, in
     order.
 
     Modules of the author's own are left to each run, as what they do when imported may differ.
     """
     found: dict[str, None] = {}
-    for tree in cell_trees(notebook):
+    for tree in parse_cells(notebook):
         for node in tree.body:
             if isinstance(node, ast.Import):
                 found |= dict.fromkeys(alias.name for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 names = [f":{alias.name}" if alias.name != "*" else "" for alias in node.names]
                 found |= dict.fromkeys(f"{node.module}{name}" for name in names)
-    return tuple(name for name in found if _installed(name.partition(":")[0].partition(".")[0]))
+    return tuple(name for name in found if _is_installed(name.partition(":")[0].partition(".")[0]))
 
 
-def _installed(package: str) -> bool:
+def _is_installed(package: str) -> bool:
     if package in sys.stdlib_module_names or package == __name__.partition(".")[0]:
         return True
     try:

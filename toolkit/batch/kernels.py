@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import IO, Any, Protocol
 
 LAUNCHER = "ipykernel_launcher"
-Connection = dict[str, Any]
+ConnectionInfo = dict[str, Any]
 
 
 class NotWarmError(Exception):
     """No warm kernel is available for this request; start one as usual."""
 
 
-class ClosedError(Exception):
+class SourceClosedError(Exception):
     """The source was closed: callers that wait for a kernel have to give up."""
 
 
@@ -43,7 +43,7 @@ class Kernel(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class KernelRequest:
     """A request for a kernel.
 
     Attributes:
@@ -58,7 +58,7 @@ class Wanted:
     env: Mapping[str, str]
     preload: tuple[str, ...] = ()
 
-    def launcher(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def split_command(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Split the command into the interpreter with its options and the kernel's own arguments.
 
         Raises:
@@ -70,7 +70,7 @@ class Wanted:
         return self.command[: at - 1], self.command[at + 1 :]
 
 
-class Source(Protocol):
+class KernelSource(Protocol):
     """Gives kernels that are already prepared; safe to ask from many threads.
 
     Attributes:
@@ -79,12 +79,12 @@ class Source(Protocol):
 
     folder: str
 
-    def start(self, wanted: Wanted) -> tuple[Kernel, Connection]:
+    def start(self, wanted: KernelRequest) -> tuple[Kernel, ConnectionInfo]:
         """Return a kernel that was never used, and where it listens.
 
         Raises:
             NotWarmError: if it can only be had cold.
-            ClosedError: if this was closed.
+            SourceClosedError: if this was closed.
         """
 
     def close(self) -> None:
@@ -96,7 +96,7 @@ def can_fork() -> bool:
     return hasattr(os, "fork") and sys.platform != "darwin"
 
 
-def open_source(*, fork: bool, spares: int, renew_after: int) -> Source:
+def open_kernel_source(*, fork: bool, spares: int, renew_after: int) -> KernelSource:
     """Open the fastest source this machine has.
 
     Args:
@@ -105,9 +105,9 @@ def open_source(*, fork: bool, spares: int, renew_after: int) -> Source:
         renew_after: after how many forks the process they are forked from is replaced.
     """
     if fork and can_fork():
-        from toolkit.batch.zygote import Forks
+        from toolkit.batch.zygote import ForkedKernelSource
 
-        return Forks(spares=spares, renew_after=renew_after)
-    from toolkit.batch.started import Started
+        return ForkedKernelSource(spares=spares, renew_after=renew_after)
+    from toolkit.batch.started import ProcessKernelSource
 
-    return Started(spares)
+    return ProcessKernelSource(spares)

@@ -5,9 +5,9 @@ import time
 from types import TracebackType
 from typing import Self, TextIO
 
-from toolkit.batch.table import Outcome
+from toolkit.batch.table import RowOutcome
 
-LINE_EVERY_S = 5.0
+LINE_INTERVAL_S = 5.0
 
 
 class BatchProgress:
@@ -24,12 +24,12 @@ class BatchProgress:
         self._shown = shown and total > 0
         self._stream = stream or sys.stderr
         self._bar = self._shown and self._stream.isatty()
-        self._started = self._told = time.monotonic()
+        self._started = self._line_written_at = time.monotonic()
         self._done = self._failed = 0
 
     def __enter__(self) -> Self:
         if self._bar:
-            self._tell("\r")
+            self._write_line("\r")
         return self
 
     def __exit__(
@@ -42,7 +42,7 @@ class BatchProgress:
             self._stream.write("\n")
             self._stream.flush()
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: RowOutcome) -> None:
         """Count one that has ended; a failure is shown at once."""
         self._done += 1
         self._failed += outcome.status == "failed"
@@ -50,35 +50,35 @@ class BatchProgress:
             return
         now = time.monotonic()
         if outcome.status == "failed":
-            self._print(f"{outcome.path}: {outcome.error}")
+            self._print_text(f"{outcome.path}: {outcome.error}")
         if self._bar:
-            self._tell("\r")
-        elif now - self._told >= LINE_EVERY_S or self._done == self._total:
-            self._told = now
-            self._tell("", "\n")
+            self._write_line("\r")
+        elif now - self._line_written_at >= LINE_INTERVAL_S or self._done == self._total:
+            self._line_written_at = now
+            self._write_line("", "\n")
 
-    def line(self) -> str:
+    def format_line(self) -> str:
         """Write the progress in one line."""
         spent = time.monotonic() - self._started
         left = spent / self._done * (self._total - self._done) if self._done else None
         failed = f", {self._failed} failed" if self._failed else ""
-        rest = f", {_duration(left)} left" if left else ""
-        return f"{self._done}/{self._total}{failed}, {_duration(spent)}{rest}"
+        rest = f", {_format_duration(left)} left" if left else ""
+        return f"{self._done}/{self._total}{failed}, {_format_duration(spent)}{rest}"
 
-    def _print(self, text: str) -> None:
+    def _print_text(self, text: str) -> None:
         clear = "\r\x1b[2K" if self._bar else ""
         self._stream.write(f"{clear}{text}\n")
 
-    def _tell(self, before: str, after: str = "") -> None:
+    def _write_line(self, before: str, after: str = "") -> None:
         bar = ""
         if self._bar:
             full = 24 * self._done // self._total
             bar = f"\x1b[2K[{'█' * full}{' ' * (24 - full)}] "
-        self._stream.write(f"{before}{bar}{self.line()}{after}")
+        self._stream.write(f"{before}{bar}{self.format_line()}{after}")
         self._stream.flush()
 
 
-def _duration(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:

@@ -8,9 +8,9 @@ from typing import Any
 
 from toolkit.contract.errors import ErrorCode, RequestError
 
-MIME = "application/vnd.capability-toolkit.record+json"
-IN_BATCH = "TOOLKIT_BATCH"  # set in the environment of a batch's kernels
-RESERVED = ("status", "error", "seconds", "path")
+RECORD_MIME = "application/vnd.capability-toolkit.record+json"
+IN_BATCH_VARIABLE = "TOOLKIT_BATCH"  # set in the environment of a batch's kernels
+RESERVED_NAMES = ("status", "error", "seconds", "path")
 
 
 def record(name: str, value: object) -> None:
@@ -25,38 +25,43 @@ def record(name: str, value: object) -> None:
     Raises:
         RequestError: if the name is the table's own, or JSON has no such value.
     """
-    if not name or name in RESERVED:
+    if not name or name in RESERVED_NAMES:
         raise RequestError(
             ErrorCode.INVALID_REQUEST,
-            f"Record it by another name than `{name}`: the table has {', '.join(RESERVED)} itself.",
+            f"Record it by another name than `{name}`: the table has {', '.join(RESERVED_NAMES)}"
+            " itself.",
         )
     try:
         # As text: the wire of kernels keeps neither NaN nor large integers.
-        text = json.dumps(value, default=_plain)
+        text = json.dumps(value, default=_to_plain_number)
     except (TypeError, ValueError):
         raise RequestError(
             ErrorCode.INVALID_REQUEST,
             f"`{name}` cannot be recorded: give a number, text, truth value, list or dictionary.",
         ) from None
     ipython = sys.modules.get("IPython")
-    if os.environ.get(IN_BATCH) and ipython is not None and ipython.get_ipython() is not None:
+    if (
+        os.environ.get(IN_BATCH_VARIABLE)
+        and ipython is not None
+        and ipython.get_ipython() is not None
+    ):
         from IPython.display import publish_display_data
 
-        publish_display_data({MIME: {"name": name, "value": text}})
+        publish_display_data({RECORD_MIME: {"name": name, "value": text}})
 
 
-def recorded(notebook: Mapping[str, Any]) -> dict[str, Any]:
+def read_records(notebook: Mapping[str, Any]) -> dict[str, Any]:
     """Read what an executed notebook recorded, in order."""
     found: dict[str, Any] = {}
     for cell in notebook["cells"]:
         for output in cell.get("outputs", ()):
-            kept = output.get("data", {}).get(MIME)
+            kept = output.get("data", {}).get(RECORD_MIME)
             if kept is not None:
                 found[kept["name"]] = json.loads(kept["value"])
     return found
 
 
-def _plain(value: object) -> object:
+def _to_plain_number(value: object) -> object:
     """Convert a number of NumPy to one of Python's."""
     item = getattr(value, "item", None)
     if item is None:

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING
 from jupyter_core.utils import ensure_event_loop
 
 from toolkit.batch import engine
-from toolkit.batch.grid import Grid, defaults, rows_of
-from toolkit.batch.imports import preloads
-from toolkit.batch.kernels import open_source
+from toolkit.batch.grid import Grid, load_rows, read_defaults
+from toolkit.batch.imports import find_preloads
+from toolkit.batch.kernels import open_kernel_source
 from toolkit.batch.progress import BatchProgress
-from toolkit.batch.single import Job, Template, execute, kept
-from toolkit.batch.table import Outcome, to_frame, write
+from toolkit.batch.single import NotebookJob, NotebookTemplate, load_outcome, run_job
+from toolkit.batch.table import RowOutcome, to_frame, write_results
 from toolkit.contract.errors import ErrorCode, RequestError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-LOOK_EVERY_S = 0.2
+POLL_INTERVAL_S = 0.2
 
 
 def run(
@@ -65,8 +65,8 @@ def run(
         RequestError: if the notebook or the grid cannot be used; nothing was run then.
         KeyboardInterrupt: if it was stopped.
     """
-    outcomes = run_all(
-        Batch(
+    outcomes = run_batch(
+        BatchOptions(
             Path(notebook),
             Path(out),
             workers,
@@ -83,7 +83,7 @@ def run(
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class BatchOptions:
     """The options of a batch; `run` says what each means."""
 
     notebook: Path
@@ -96,59 +96,68 @@ class Batch:
     renew_after: int = engine.RENEW_AFTER
 
     @property
-    def side_by_side(self) -> int:
+    def worker_count(self) -> int:
         """The number of notebooks that run at once."""
         return self.workers or os.cpu_count() or 1
 
 
-def run_all(batch: Batch, grid: Grid, *, progress: bool = True) -> list[Outcome]:
+def run_batch(batch: BatchOptions, grid: Grid, *, progress: bool = True) -> list[RowOutcome]:
     """Run a batch and write its table.
 
     Raises:
         RequestError: if the notebook or the grid cannot be used; nothing was run then.
         KeyboardInterrupt: if it was stopped; the table is written then, too.
     """
-    if batch.side_by_side < 1 or batch.renew_after < 1:
+    if batch.worker_count < 1 or batch.renew_after < 1:
         raise RequestError(ErrorCode.INVALID_REQUEST, "Give at least one worker and one run.")
-    template = Template(batch.notebook)
-    jobs = [template.job(row) for row in rows_of(grid, defaults(template.notebook))]
+    template = NotebookTemplate(batch.notebook)
+    jobs = [template.create_job(row) for row in load_rows(grid, read_defaults(template.notebook))]
     batch.out.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
-    done = {job.fingerprint: old for job in jobs if batch.resume and (old := kept(job, batch.out))}
+    done = {
+        job.fingerprint: old
+        for job in jobs
+        if batch.resume and (old := load_outcome(job, batch.out))
+    }
     left = [job for job in jobs if job.fingerprint not in done]
     try:
         with BatchProgress(len(left), shown=progress) as bar:
 
-            def add(job: Job, outcome: Outcome) -> None:
+            def add(job: NotebookJob, outcome: RowOutcome) -> None:
                 done[job.fingerprint] = outcome
                 bar.add(outcome)
 
-            _run_left(batch, template, left, add)
+            _run_jobs(batch, template, left, add)
     finally:
         outcomes = [
-            done.get(j.fingerprint) or Outcome(j.parameters, j.name, "not run") for j in jobs
+            done.get(j.fingerprint) or RowOutcome(j.parameters, j.name, "not run") for j in jobs
         ]
-        write(batch.out, outcomes, _report(batch, outcomes, time.monotonic() - started))
+        write_results(
+            batch.out, outcomes, _build_report(batch, outcomes, time.monotonic() - started)
+        )
     return outcomes
 
 
-def _run_left(
-    batch: Batch, template: Template, jobs: Sequence[Job], add: Callable[[Job, Outcome], None]
+def _run_jobs(
+    batch: BatchOptions,
+    template: NotebookTemplate,
+    jobs: Sequence[NotebookJob],
+    add: Callable[[NotebookJob, RowOutcome], None],
 ) -> None:
     """Run the remaining jobs and report each as it ends; when stopped, kill those that run."""
     if not jobs:
         return
-    engine.register()
-    workers = min(batch.side_by_side, len(jobs))
-    preload = preloads(template.notebook) if batch.preload is None else batch.preload
-    source = open_source(fork=batch.fork, spares=workers, renew_after=batch.renew_after)
+    engine.register_engine()
+    workers = min(batch.worker_count, len(jobs))
+    preload = find_preloads(template.notebook) if batch.preload is None else batch.preload
+    source = open_kernel_source(fork=batch.fork, spares=workers, renew_after=batch.renew_after)
     stopped, telling = threading.Event(), threading.Lock()
 
-    def work(job: Job) -> None:
+    def work(job: NotebookJob) -> None:
         if stopped.is_set():
             return
         try:
-            done = execute(template, job, batch.out, source, preload, batch.timeout, stopped)
+            done = run_job(template, job, batch.out, source, preload, batch.timeout, stopped)
         finally:
             ensure_event_loop().close()  # this thread's, which papermill's client opens
         if done is not None:
@@ -160,7 +169,7 @@ def _run_left(
             left = {pool.submit(work, job) for job in jobs}
             while left:
                 # Not for ever: a Ctrl-C that another thread receives does not end this wait.
-                ended, left = wait(left, timeout=LOOK_EVERY_S, return_when=FIRST_EXCEPTION)
+                ended, left = wait(left, timeout=POLL_INTERVAL_S, return_when=FIRST_EXCEPTION)
                 for future in ended:
                     future.result()
         finally:
@@ -168,13 +177,15 @@ def _run_left(
             source.close()
 
 
-def _report(batch: Batch, outcomes: Sequence[Outcome], seconds: float) -> dict[str, object]:
+def _build_report(
+    batch: BatchOptions, outcomes: Sequence[RowOutcome], seconds: float
+) -> dict[str, object]:
     statuses = [one.status for one in outcomes]
     return {
         "notebook": os.path.relpath(batch.notebook, batch.out),
-        "workers": batch.side_by_side,
+        "workers": batch.worker_count,
         "seconds": round(seconds, 3),
-        "kept": sum(one.kept for one in outcomes),
+        "kept": sum(one.reused for one in outcomes),
         "counts": {name: statuses.count(name) for name in ("completed", "failed", "not run")},
         "rows": [
             {

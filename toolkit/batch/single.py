@@ -25,19 +25,19 @@ from papermill.parameterize import parameterize_notebook
 
 from toolkit.batch import engine
 from toolkit.batch.grid import Parameters
-from toolkit.batch.kernels import Source
-from toolkit.batch.records import recorded
-from toolkit.batch.table import Outcome, replace
+from toolkit.batch.kernels import KernelSource
+from toolkit.batch.records import read_records
+from toolkit.batch.table import RowOutcome, replace_file
 from toolkit.contract.errors import ErrorCode, RequestError
 
-MARK = "toolkit_batch"  # the key in a notebook's metadata that says whose result it is
-LONGEST_SLUG = 60
+METADATA_KEY = "toolkit_batch"  # the key in a notebook's metadata that says whose result it is
+MAX_SLUG = 60
 _HASH_DIGITS = 10
-_LEAST_S = 0.001  # nbclient reads zero as no limit
+_MIN_TIMEOUT_S = 0.001  # nbclient reads zero as no limit
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class NotebookJob:
     """One row of the grid, with the name of its notebook and its fingerprint."""
 
     parameters: Parameters
@@ -45,7 +45,7 @@ class Job:
     fingerprint: str
 
 
-class Template:
+class NotebookTemplate:
     """A notebook that is run many times: read and checked once.
 
     Raises:
@@ -67,81 +67,85 @@ class Template:
             for cell in self.notebook.cells
         ]
 
-    def job(self, parameters: Parameters) -> Job:
+    def create_job(self, parameters: Parameters) -> NotebookJob:
         """Create a row with its name and the fingerprint of notebook, kernel and parameters."""
         content = json.dumps([self._content, self.kernel, parameters], sort_keys=True)
         fingerprint = hashlib.sha256(content.encode()).hexdigest()
         words = "-".join(f"{name}-{value}" for name, value in parameters.items())
-        slug = re.sub(r"[^A-Za-z0-9.]+", "-", words)[:LONGEST_SLUG].strip("-.")
-        return Job(
+        slug = re.sub(r"[^A-Za-z0-9.]+", "-", words)[:MAX_SLUG].strip("-.")
+        return NotebookJob(
             parameters, f"{slug or self.path.stem}-{fingerprint[:_HASH_DIGITS]}.ipynb", fingerprint
         )
 
 
-def kept(job: Job, out: Path) -> Outcome | None:
+def load_outcome(job: NotebookJob, out: Path) -> RowOutcome | None:
     """Load what an earlier batch left for this row, if it completed."""
     try:
         notebook = json.loads((out / job.name).read_text(encoding="utf-8"))
-        mark = notebook["metadata"][MARK]
+        mark = notebook["metadata"][METADATA_KEY]
         if mark["fingerprint"] != job.fingerprint or mark["status"] != "completed":
             return None
-        return Outcome(
+        return RowOutcome(
             job.parameters,
             job.name,
             "completed",
             seconds=mark["seconds"],
-            recorded=recorded(notebook),
-            kept=True,
+            recorded=read_records(notebook),
+            reused=True,
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None  # not there, or not ours: it is run
 
 
-def execute(
-    template: Template,
-    job: Job,
+def run_job(
+    template: NotebookTemplate,
+    job: NotebookJob,
     out: Path,
-    source: Source,
+    source: KernelSource,
     preload: tuple[str, ...],
     timeout: float | None,
     stopped: threading.Event,
-) -> Outcome | None:
+) -> RowOutcome | None:
     """Run one row and keep its notebook; none if the batch was stopped before its end."""
     started = time.monotonic()
     notebook = parameterize_notebook(
         copy.deepcopy(template.notebook),
         job.parameters,
         kernel_name=template.kernel,
-        engine_name=engine.NAME,
+        engine_name=engine.ENGINE_NAME,
     )
     # Relative to the notebook, so that a folder that is passed on names none of this machine.
     came_from = os.path.relpath(template.path, out)
     notebook = remove_error_markers(prepare_notebook_metadata(notebook, came_from, job.name))
-    error = _run(notebook, source, preload, template.kernel, timeout)
+    error = _run_cells(notebook, source, preload, template.kernel, timeout)
     if error and stopped.is_set():
         return None
     seconds = round(time.monotonic() - started, 3)
     status = "failed" if error else "completed"
     mark = {"fingerprint": job.fingerprint, "status": status, "seconds": seconds, "error": error}
-    notebook.metadata[MARK] = mark
-    replace(out / job.name, nbformat.writes(notebook))
-    return Outcome(
+    notebook.metadata[METADATA_KEY] = mark
+    replace_file(out / job.name, nbformat.writes(notebook))
+    return RowOutcome(
         job.parameters,
         job.name,
         "failed" if error else "completed",
         error,
         seconds,
-        recorded(notebook),
+        read_records(notebook),
     )
 
 
-def _run(
-    notebook: Any, source: Source, preload: tuple[str, ...], kernel: str, timeout: float | None
+def _run_cells(
+    notebook: Any,
+    source: KernelSource,
+    preload: tuple[str, ...],
+    kernel: str,
+    timeout: float | None,
 ) -> str | None:
     """Run the cells of a notebook; return its error in one line, if it failed."""
     try:
         papermill_engines.execute_notebook_with_engine(
-            engine.NAME,
+            engine.ENGINE_NAME,
             notebook,
             kernel,
             output_path=None,
@@ -149,21 +153,21 @@ def _run(
             autosave_cell_every=0,
             source=source,
             preload=preload,
-            timeout_func=None if timeout is None else _Left(timeout),
+            timeout_func=None if timeout is None else _RemainingTime(timeout),
         )
         raise_for_execution_errors(notebook, None)
     except PapermillExecutionError as failed:
-        return _line(f"{failed.ename}: {failed.evalue}")
+        return _to_line(f"{failed.ename}: {failed.evalue}")
     except CellTimeoutError:
         return f"Timed out after {timeout:g} s"
     except DeadKernelError:
         return "Its kernel died"
     except Exception as failed:
-        return _line(f"{type(failed).__name__}: {failed}")
+        return _to_line(f"{type(failed).__name__}: {failed}")
     return None
 
 
-class _Left:
+class _RemainingTime:
     """The time that a cell may still take; the time of a notebook begins with its first cell."""
 
     def __init__(self, seconds: float) -> None:
@@ -175,8 +179,8 @@ class _Left:
         now = time.monotonic()
         if self._ends is None:
             self._ends = now + self._seconds
-        return max(self._ends - now, _LEAST_S)
+        return max(self._ends - now, _MIN_TIMEOUT_S)
 
 
-def _line(text: str) -> str:
+def _to_line(text: str) -> str:
     return " ".join(text.split())[:500]

@@ -15,35 +15,35 @@ from typing import Any
 
 from toolkit.batch.kernels import (
     LAUNCHER,
-    ClosedError,
-    Connection,
+    ConnectionInfo,
     Kernel,
+    KernelRequest,
     NotWarmError,
-    Wanted,
+    SourceClosedError,
 )
 
-BOUND_S = 60.0
-LOOK_EVERY_S = 0.01
+PORT_TIMEOUT_S = 60.0
+POLL_INTERVAL_S = 0.01
 PORTS = ("shell_port", "iopub_port", "stdin_port", "hb_port", "control_port")
 
 
 @dataclass(frozen=True, slots=True)
-class Spare:
+class SpareKernel:
     """A kernel that was made ahead of need.
 
     Attributes:
         kernel: its process.
-        connection: waits until it listens, and returns its address.
+        wait_for_connection: waits until it listens, and returns its address.
     """
 
     kernel: Kernel
-    connection: Callable[[], Connection]
+    wait_for_connection: Callable[[], ConnectionInfo]
 
 
-Make = Callable[[Wanted, Path], Spare]
+KernelFactory = Callable[[KernelRequest, Path], SpareKernel]
 
 
-class Spares:
+class KernelPool:
     """Keeps some kernels ready, of the kind that was wanted last.
 
     Args:
@@ -52,64 +52,64 @@ class Spares:
         folder: for connection files.
     """
 
-    def __init__(self, number: int, make: Make, folder: Path) -> None:
+    def __init__(self, number: int, make: KernelFactory, folder: Path) -> None:
         self._number = number
-        self._make = make
+        self._factory = make
         self._folder = folder
         self._numbers = count()
         self._lock = threading.Lock()
         self._kind: tuple[object, ...] | None = None
-        self._ready: queue.SimpleQueue[Spare] = queue.SimpleQueue()
-        self._given: list[Kernel] = []
+        self._ready: queue.SimpleQueue[SpareKernel] = queue.SimpleQueue()
+        self._issued: list[Kernel] = []
         self._closed = False
 
-    def start(self, wanted: Wanted) -> tuple[Kernel, Connection]:
+    def start(self, wanted: KernelRequest) -> tuple[Kernel, ConnectionInfo]:
         """Return the kernel that was made first; another is made in its place."""
-        interpreter, argv = wanted.launcher()
+        interpreter, argv = wanted.split_command()
         env = frozenset(wanted.env.items())
-        kind = (interpreter, _options(argv), wanted.cwd, env, wanted.preload)
+        kind = (interpreter, _select_options(argv), wanted.cwd, env, wanted.preload)
         with self._lock:
             if self._closed:
-                raise ClosedError
+                raise SourceClosedError
             if self._kind != kind:
-                self._discard()
+                self._discard_ready()
                 self._kind = kind
             while self._ready.qsize() <= self._number:
-                self._ready.put(self._make(wanted, self._folder / f"{next(self._numbers)}.json"))
+                self._ready.put(self._factory(wanted, self._folder / f"{next(self._numbers)}.json"))
             spare = self._ready.get()
-            self._given = [given for given in self._given if given.poll() is None]
-            self._given.append(spare.kernel)
-        return spare.kernel, spare.connection()
+            self._issued = [given for given in self._issued if given.poll() is None]
+            self._issued.append(spare.kernel)
+        return spare.kernel, spare.wait_for_connection()
 
     def close(self) -> None:
         """Kill what is left, running kernels too."""
         self._closed = True
         with self._lock:
-            self._discard()
-        for kernel in self._given:
+            self._discard_ready()
+        for kernel in self._issued:
             kernel.kill()
             kernel.wait()
 
-    def _discard(self) -> None:
+    def _discard_ready(self) -> None:
         while not self._ready.empty():
             kernel = self._ready.get().kernel
             kernel.kill()
             kernel.wait()
 
 
-def cold(wanted: Wanted, path: Path) -> Spare:
+def launch_cold(wanted: KernelRequest, path: Path) -> SpareKernel:
     """Start a kernel in a process of its own, as papermill does."""
     from jupyter_client.launcher import launch_kernel
 
-    interpreter, argv = wanted.launcher()
+    interpreter, argv = wanted.split_command()
     # Port 0: the kernel picks ports that are free and writes them into the file.
-    write_connection(path, {**dict.fromkeys(PORTS, 0), "ip": "127.0.0.1", "transport": "tcp"})
-    command = [*interpreter, "-m", LAUNCHER, "-f", str(path), *_options(argv)]
+    write_connection_file(path, {**dict.fromkeys(PORTS, 0), "ip": "127.0.0.1", "transport": "tcp"})
+    command = [*interpreter, "-m", LAUNCHER, "-f", str(path), *_select_options(argv)]
     process = launch_kernel(command, cwd=wanted.cwd, env={**wanted.env})
-    return Spare(process, lambda: _bound(process, path))
+    return SpareKernel(process, lambda: _wait_for_ports(process, path))
 
 
-def write_connection(path: Path, where: Connection) -> Connection:
+def write_connection_file(path: Path, where: ConnectionInfo) -> ConnectionInfo:
     """Write a connection file with a key of its own, which only this user can read."""
     key = secrets.token_hex(16)
     info = {**where, "signature_scheme": "hmac-sha256", "key": key}
@@ -118,17 +118,17 @@ def write_connection(path: Path, where: Connection) -> Connection:
     return {**info, "key": key.encode()}
 
 
-def _options(argv: tuple[str, ...]) -> tuple[str, ...]:
+def _select_options(argv: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(word for word in argv if word.startswith("--"))
 
 
-def _bound(process: "subprocess.Popen[bytes]", path: Path) -> Connection:
-    waits_until = time.monotonic() + BOUND_S
+def _wait_for_ports(process: "subprocess.Popen[bytes]", path: Path) -> ConnectionInfo:
+    waits_until = time.monotonic() + PORT_TIMEOUT_S
     while process.poll() is None and time.monotonic() < waits_until:
         with suppress(ValueError, OSError):  # it is being written
             info: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
             if all(info[port] for port in PORTS):
                 return {**info, "key": str(info["key"]).encode()}
-        time.sleep(LOOK_EVERY_S)
+        time.sleep(POLL_INTERVAL_S)
     process.kill()
     raise NotWarmError

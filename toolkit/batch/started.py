@@ -4,11 +4,11 @@ import tempfile
 from pathlib import Path
 from shutil import rmtree
 
-from toolkit.batch.kernels import Connection, Kernel, Wanted
-from toolkit.batch.spares import Spares, cold
+from toolkit.batch.kernels import ConnectionInfo, Kernel, KernelRequest
+from toolkit.batch.spares import KernelPool, launch_cold
 
 
-class Started:
+class ProcessKernelSource:
     """Keeps processes ready that have started as kernels do anywhere.
 
     Args:
@@ -17,13 +17,13 @@ class Started:
 
     def __init__(self, spares: int) -> None:
         self.folder = tempfile.mkdtemp(prefix="toolkit-")
-        self._spares = Spares(spares, cold, Path(self.folder))
+        self._pool = KernelPool(spares, launch_cold, Path(self.folder))
 
-    def start(self, wanted: Wanted) -> tuple[Kernel, Connection]:
+    def start(self, wanted: KernelRequest) -> tuple[Kernel, ConnectionInfo]:
         """Return the kernel that was started first."""
-        return self._spares.start(wanted)
+        return self._pool.start(wanted)
 
     def close(self) -> None:
         """Kill what is left, running kernels too."""
-        self._spares.close()
+        self._pool.close()
         rmtree(self.folder, ignore_errors=True)

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     import pandas as pd
 
-from toolkit.batch.records import RESERVED
+from toolkit.batch.records import RESERVED_NAMES
 
-Status = Literal["completed", "failed", "not run"]
+RowStatus = Literal["completed", "failed", "not run"]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RowOutcome:
     """The outcome of one row.
 
     Attributes:
@@ -28,19 +28,19 @@ class Outcome:
         error: what went wrong, in one line.
         seconds: what it took, its kernel included.
         recorded: what it recorded.
-        kept: whether it is from an earlier batch.
+        reused: whether it is from an earlier batch.
     """
 
     parameters: Mapping[str, Any]
     path: str
-    status: Status
+    status: RowStatus
     error: str | None = None
     seconds: float | None = None
     recorded: Mapping[str, Any] = field(default_factory=dict)
-    kept: bool = False
+    reused: bool = False
 
 
-def columns(outcomes: Sequence[Outcome]) -> dict[str, list[Any]]:
+def build_columns(outcomes: Sequence[RowOutcome]) -> dict[str, list[Any]]:
     """Build the columns: parameters, recorded values, then status, error, seconds and path.
 
     Where two of a name would meet, the parameter is `parameter.name`, the other `recorded.name`.
@@ -49,13 +49,17 @@ def columns(outcomes: Sequence[Outcome]) -> dict[str, list[Any]]:
     recorded = dict.fromkeys(name for one in outcomes for name in one.recorded)
     found: dict[str, list[Any]] = {}
     for name in parameters:
-        found[_apart(name, "parameter", RESERVED)] = [one.parameters.get(name) for one in outcomes]
+        found[_disambiguate(name, "parameter", RESERVED_NAMES)] = [
+            one.parameters.get(name) for one in outcomes
+        ]
     for name in recorded:
-        found[_apart(name, "recorded", parameters)] = [one.recorded.get(name) for one in outcomes]
-    return found | {name: [getattr(one, name) for one in outcomes] for name in RESERVED}
+        found[_disambiguate(name, "recorded", parameters)] = [
+            one.recorded.get(name) for one in outcomes
+        ]
+    return found | {name: [getattr(one, name) for one in outcomes] for name in RESERVED_NAMES}
 
 
-def to_frame(outcomes: Sequence[Outcome]) -> "pd.DataFrame":
+def to_frame(outcomes: Sequence[RowOutcome]) -> "pd.DataFrame":
     """Build a table with a row each; columns with gaps keep their values (pandas makes 1 a 1.0)."""
     import pandas as pd
 
@@ -64,31 +68,33 @@ def to_frame(outcomes: Sequence[Outcome]) -> "pd.DataFrame":
             name: pd.Series(
                 values, dtype=object if any(value is None for value in values) else None
             )
-            for name, values in columns(outcomes).items()
+            for name, values in build_columns(outcomes).items()
         }
     )
 
 
-def _apart(name: str, kind: str, taken: Iterable[str]) -> str:
+def _disambiguate(name: str, kind: str, taken: Iterable[str]) -> str:
     return f"{kind}.{name}" if name in taken else name
 
 
-def write(out: Path, outcomes: Sequence[Outcome], report: Mapping[str, Any]) -> None:
+def write_results(out: Path, outcomes: Sequence[RowOutcome], report: Mapping[str, Any]) -> None:
     """Write `results.csv` and `report.json`, each whole or not at all."""
-    named = columns(outcomes)
+    named = build_columns(outcomes)
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(named)
-    rows.writerows([_cell(value) for value in row] for row in zip(*named.values(), strict=True))
-    replace(out / "results.csv", text.getvalue())
-    replace(out / "report.json", json.dumps(report, indent=2, ensure_ascii=False) + "\n")
+    rows.writerows(
+        [_format_cell(value) for value in row] for row in zip(*named.values(), strict=True)
+    )
+    replace_file(out / "results.csv", text.getvalue())
+    replace_file(out / "report.json", json.dumps(report, indent=2, ensure_ascii=False) + "\n")
 
 
-def _cell(value: Any) -> Any:
+def _format_cell(value: Any) -> Any:
     return json.dumps(value) if isinstance(value, dict | list) else value
 
 
-def replace(path: Path, text: str) -> None:
+def replace_file(path: Path, text: str) -> None:
     """Put a file in the place of another, whole or not at all."""
     fresh = path.with_name(path.name + ".new")
     fresh.write_text(text, encoding="utf-8")

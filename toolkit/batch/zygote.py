@@ -16,13 +16,23 @@ from shutil import rmtree
 from typing import IO, cast
 
 from toolkit.batch import _zygote
-from toolkit.batch.kernels import LAUNCHER, ClosedError, Connection, Kernel, NotWarmError, Wanted
-from toolkit.batch.spares import PORTS, Spare, Spares, cold, write_connection
+from toolkit.batch.kernels import (
+    LAUNCHER,
+    ConnectionInfo,
+    Kernel,
+    KernelRequest,
+    NotWarmError,
+    SourceClosedError,
+)
+from toolkit.batch.spares import PORTS, KernelPool, SpareKernel, launch_cold, write_connection_file
 
-READY_S = 60.0
-LONGEST_SOCKET = 80  # a path may have 107 bytes; the sockets' own names need some
-KEPT = 4
-_OWN = ("JPY_", "PYDEVD_")  # variables that differ by kernel, which imports do not read
+READY_TIMEOUT_S = 60.0
+MAX_SOCKET_FOLDER = 80  # a path may have 107 bytes; the sockets' own names need some
+MAX_ZYGOTES = 4
+_KERNEL_VARIABLE_PREFIXES = (
+    "JPY_",
+    "PYDEVD_",
+)  # variables that differ by kernel, which imports do not read
 
 
 class ForkedKernel:
@@ -32,38 +42,38 @@ class ForkedKernel:
     stdout: IO[bytes] | None = None
     stderr: IO[bytes] | None = None
 
-    def __init__(self, pid: int, zygote: "Zygote") -> None:
+    def __init__(self, pid: int, zygote: "ForkServer") -> None:
         self.pid = pid
         self._zygote = zygote
-        self._listens = threading.Event()
+        self._listening = threading.Event()
         self._ended = threading.Event()
-        self._code: int | None = None
+        self._exit_code: int | None = None
 
-    def end(self, code: int) -> None:
+    def mark_ended(self, code: int) -> None:
         """Note that it has ended."""
-        self._code = code
+        self._exit_code = code
         self._ended.set()
-        self._listens.set()
+        self._listening.set()
 
-    def listen(self) -> None:
+    def mark_listening(self) -> None:
         """Note that it listens."""
-        self._listens.set()
+        self._listening.set()
 
-    def wait_until_it_listens(self) -> None:
+    def wait_until_listening(self) -> None:
         """Wait until it listens or has ended: who connects sooner is turned away, and waits to try
         again.
         """
-        self._listens.wait(READY_S)
+        self._listening.wait(READY_TIMEOUT_S)
 
     def poll(self) -> int | None:
         """Return its exit code, once it has one."""
-        return self._code
+        return self._exit_code
 
     def wait(self, timeout: float | None = None) -> int:
         """Wait for its exit code."""
-        if not self._ended.wait(timeout) or self._code is None:
+        if not self._ended.wait(timeout) or self._exit_code is None:
             raise subprocess.TimeoutExpired(f"kernel {self.pid}", timeout or 0)
-        return self._code
+        return self._exit_code
 
     def send_signal(self, sig: int, /) -> None:
         """Signal it and what it started."""
@@ -78,7 +88,7 @@ class ForkedKernel:
         self.send_signal(signal.SIGKILL)
 
 
-class Zygote:
+class ForkServer:
     """The parent's side of a `toolkit.batch._zygote` process, and its kernels."""
 
     def __init__(
@@ -98,19 +108,19 @@ class Zygote:
         self.forks = 0
         self._lock = threading.Lock()
         self._retired = False
-        self._safe: bool | None = None
+        self._can_fork: bool | None = None
         self._kernels: dict[int, ForkedKernel] = {}
-        self._told: queue.SimpleQueue[bool | ForkedKernel | None] = queue.SimpleQueue()
-        self._reader = threading.Thread(target=self._read, daemon=True, name="zygote")
+        self._replies: queue.SimpleQueue[bool | ForkedKernel | None] = queue.SimpleQueue()
+        self._reader = threading.Thread(target=self._read_messages, daemon=True, name="zygote")
         self._reader.start()
 
     @property
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         """True if it can be asked for kernels."""
         return self._reader.is_alive() and not self._retired
 
     @property
-    def running(self) -> bool:
+    def has_kernels(self) -> bool:
         """True if it still has kernels."""
         return bool(self._kernels)
 
@@ -122,13 +132,13 @@ class Zygote:
                 a fork would lose.
         """
         with self._lock:
-            if self._safe is None:
-                self._safe = self._next() is True
-            if not self._safe:
+            if self._can_fork is None:
+                self._can_fork = self._next_reply() is True
+            if not self._can_fork:
                 raise NotWarmError
             self._send({"fork": {"argv": [LAUNCHER, *argv], "cwd": cwd, "env": {**env}}})
             self.forks += 1
-            return cast("ForkedKernel", self._next())
+            return cast("ForkedKernel", self._next_reply())
 
     def signal(self, pid: int, number: int) -> None:
         """Signal a kernel that is still there."""
@@ -149,10 +159,10 @@ class Zygote:
         self._process.wait()
         self._reader.join()
 
-    def _next(self) -> "bool | ForkedKernel":
-        told = self._told.get(timeout=READY_S)
+    def _next_reply(self) -> "bool | ForkedKernel":
+        told = self._replies.get(timeout=READY_TIMEOUT_S)
         if told is None:
-            self._told.put(None)
+            self._replies.put(None)
             raise NotWarmError
         return told
 
@@ -162,106 +172,108 @@ class Zygote:
         except OSError:
             raise NotWarmError from None
 
-    def _read(self) -> None:
+    def _read_messages(self) -> None:
         with self._channel, self._channel.makefile("rb") as lines, suppress(OSError):
             for line in lines:
-                self._hear(json.loads(line))
-        self._told.put(None)
+                self._handle_message(json.loads(line))
+        self._replies.put(None)
         for kernel in tuple(self._kernels.values()):
             # Its parent is gone, and nobody else would end it.
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(kernel.pid, signal.SIGKILL)
-            kernel.end(-signal.SIGKILL)
+            kernel.mark_ended(-signal.SIGKILL)
         self._process.wait()
 
-    def _hear(self, told: dict[str, object]) -> None:
+    def _handle_message(self, told: dict[str, object]) -> None:
         match told:
             case {"threads": int(count)}:
-                self._told.put(count == 1)
+                self._replies.put(count == 1)
             case {"forked": int(pid)}:
                 self._kernels[pid] = ForkedKernel(pid, self)
-                self._told.put(self._kernels[pid])
+                self._replies.put(self._kernels[pid])
             case {"listens": int(pid)}:
-                self._kernels[pid].listen()
+                self._kernels[pid].mark_listening()
             case {"ended": [int(pid), int(code)]}:
-                self._kernels.pop(pid).end(code)
+                self._kernels.pop(pid).mark_ended(code)
                 if self._retired and not self._kernels:
                     self._channel.shutdown(socket.SHUT_RDWR)
 
 
-class Forks:
+class ForkedKernelSource:
     """A source of kernels from zygotes, by imports; one that died or forked often is replaced.
 
     One kernel is always forked ahead, so that it gets ready while a notebook runs.
     """
 
     def __init__(self, *, spares: int, renew_after: int) -> None:
-        usual = len(tempfile.gettempdir()) < LONGEST_SOCKET
+        usual = len(tempfile.gettempdir()) < MAX_SOCKET_FOLDER
         # The folder is private: mkdtemp makes it for this user alone.
         short = None if usual else "/tmp"  # noqa: S108  # nosec B108
         self.folder = tempfile.mkdtemp(prefix="toolkit-", dir=short)
         self._renew_after = renew_after
-        self._forked = Spares(1, self._fork, Path(self.folder))
-        self._cold = Spares(spares, cold, Path(self.folder))
+        self._forked_pool = KernelPool(1, self._fork, Path(self.folder))
+        self._cold_pool = KernelPool(spares, launch_cold, Path(self.folder))
         self._lock = threading.Lock()
-        self._zygotes: OrderedDict[tuple[object, ...], Zygote] = OrderedDict()
-        self._retired: list[Zygote] = []
+        self._servers: OrderedDict[tuple[object, ...], ForkServer] = OrderedDict()
+        self._retired: list[ForkServer] = []
         self._closed = False
 
-    def start(self, wanted: Wanted) -> tuple[Kernel, Connection]:
+    def start(self, wanted: KernelRequest) -> tuple[Kernel, ConnectionInfo]:
         """Return a forked kernel; where that cannot be, one that was started ahead of need."""
         for _ in range(2):  # the first may have died with its zygote
             try:
-                return self._forked.start(wanted)
+                return self._forked_pool.start(wanted)
             except NotWarmError:
                 continue
-        return self._cold.start(wanted)
+        return self._cold_pool.start(wanted)
 
     def close(self) -> None:
         """Kill what is left, running kernels too."""
         with self._lock:
             self._closed = True
-            zygotes = (*self._zygotes.values(), *self._retired)
+            zygotes = (*self._servers.values(), *self._retired)
         for zygote in zygotes:
             zygote.close()
-        self._forked.close()
-        self._cold.close()
+        self._forked_pool.close()
+        self._cold_pool.close()
         rmtree(self.folder, ignore_errors=True)
 
-    def _fork(self, wanted: Wanted, path: Path) -> Spare:
-        interpreter, argv = wanted.launcher()
-        where: Connection = {"ip": str(path.with_suffix("")), "transport": "ipc"}
+    def _fork(self, wanted: KernelRequest, path: Path) -> SpareKernel:
+        interpreter, argv = wanted.split_command()
+        where: ConnectionInfo = {"ip": str(path.with_suffix("")), "transport": "ipc"}
         where |= {port: number for number, port in enumerate(PORTS, 1)}
-        connection = write_connection(path, where)
+        connection = write_connection_file(path, where)
         options = [word for word in argv if word.startswith("--")]
-        kernel = self._zygote(interpreter, wanted).fork(
+        kernel = self._get_server(interpreter, wanted).fork(
             ("-f", str(path), *options), wanted.cwd, wanted.env
         )
 
-        def listening() -> Connection:
-            kernel.wait_until_it_listens()
+        def listening() -> ConnectionInfo:
+            kernel.wait_until_listening()
             if kernel.poll() is not None:
                 raise NotWarmError
             return connection
 
-        return Spare(kernel, listening)
+        return SpareKernel(kernel, listening)
 
-    def _zygote(self, interpreter: tuple[str, ...], wanted: Wanted) -> Zygote:
-        env = frozenset(item for item in wanted.env.items() if not item[0].startswith(_OWN))
+    def _get_server(self, interpreter: tuple[str, ...], wanted: KernelRequest) -> ForkServer:
+        env = frozenset(
+            item for item in wanted.env.items() if not item[0].startswith(_KERNEL_VARIABLE_PREFIXES)
+        )
         key = (interpreter, wanted.preload, env)
         with self._lock:
             if self._closed:
-                raise ClosedError
-            zygote = self._zygotes.pop(key, None)
+                raise SourceClosedError
+            zygote = self._servers.pop(key, None)
             if zygote is not None and zygote.forks >= self._renew_after:
                 self._retire(zygote)
-            if zygote is None or not zygote.alive:
-                zygote = Zygote(interpreter, wanted.env, wanted.preload)
-            self._zygotes[key] = zygote
-            while len(self._zygotes) > KEPT:
-                self._retire(self._zygotes.popitem(last=False)[1])
+            if zygote is None or not zygote.is_alive:
+                zygote = ForkServer(interpreter, wanted.env, wanted.preload)
+            self._servers[key] = zygote
+            while len(self._servers) > MAX_ZYGOTES:
+                self._retire(self._servers.popitem(last=False)[1])
             return zygote
 
-    def _retire(self, zygote: Zygote) -> None:
+    def _retire(self, zygote: ForkServer) -> None:
         zygote.retire()
-        self._retired = [old for old in (*self._retired, zygote) if old.running]
+        self._retired = [old for old in (*self._retired, zygote) if old.has_kernels]

@@ -33,9 +33,9 @@ def load_capabilities() -> "list[Capability]":
     >>> [capability.name for capability in load_capabilities()][:2]
     ['image.generate@1', 'research.gather@1']
     """
-    found = {capability.name: capability for capability in _built_in()}
+    found = {capability.name: capability for capability in _load_built_in()}
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
-        capability = _installed(point)
+        capability = _load_entry_point(point)
         if capability is None:
             continue
         if capability.name in found:
@@ -45,20 +45,20 @@ def load_capabilities() -> "list[Capability]":
     return list(found.values())
 
 
-def _built_in() -> "list[Capability]":
+def _load_built_in() -> "list[Capability]":
     names = [module.name for module in pkgutil.iter_modules(__path__)]
     capabilities: list[Capability] = [
         import_module(f"{__name__}.{name}").CAPABILITY for name in names if name[0] != "_"
     ]
-    return sorted(capabilities, key=_place)
+    return sorted(capabilities, key=_sort_key)
 
 
-def _place(capability: "Capability") -> tuple[int, str]:
+def _sort_key(capability: "Capability") -> tuple[int, str]:
     known = capability.id in _REGISTRY_ORDER
     return (_REGISTRY_ORDER.index(capability.id) if known else len(_REGISTRY_ORDER), capability.id)
 
 
-def _installed(point: EntryPoint) -> "Capability | None":
+def _load_entry_point(point: EntryPoint) -> "Capability | None":
     from toolkit.plugins import Capability
 
     try:

@@ -4,14 +4,14 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from toolkit.capabilities._text import clean, ends_sentence, shorten, without_markup
+from toolkit.capabilities._text import clean, ends_sentence, shorten, strip_markup
 
-BODY_CHARACTERS = 320  # of a body that upstream wrote: more is not read on a card
-Artifact = tuple[str, bytes]  # its media type and its bytes
+MAX_BODY_CHARACTERS = 320  # of a body that upstream wrote: more is not read on a card
+ArtifactBytes = tuple[str, bytes]  # its media type and its bytes
 
 
 def draw_card(
-    given: Mapping[str, Any], picture: bytes | None, upstream: Sequence[Artifact]
+    given: Mapping[str, Any], picture: bytes | None, upstream: Sequence[ArtifactBytes]
 ) -> tuple[dict[str, object], bytes, str]:
     """Lay a card out and draw it.
 
@@ -33,7 +33,7 @@ def draw_card(
     card = Card(
         title=clean(given["title"]),
         subtitle=clean(given["subtitle"]),
-        body=body_text(given["body"], upstream),
+        body=prepare_body(given["body"], upstream),
         bullets=tuple(clean(bullet) for bullet in given["bullets"]),
         footer=clean(given["footer"]),
         kicker=clean(given["kicker"]),
@@ -47,9 +47,11 @@ def draw_card(
         made = render_svg(card) if given["format"] == "svg" else render_png(card)
     except CardError as error:
         from toolkit.contract.errors import ErrorCode
-        from toolkit.plugins import VendorFault
+        from toolkit.plugins import ProviderError
 
-        raise VendorFault(ErrorCode.PROVIDER_REJECTED, f"The card was not drawn: {error}") from None
+        raise ProviderError(
+            ErrorCode.PROVIDER_REJECTED, f"The card was not drawn: {error}"
+        ) from None
     facts: dict[str, object] = {
         "media_type": made.media_type,
         "width": made.width,
@@ -73,18 +75,18 @@ def draw_card(
     return facts, made.data, card.title
 
 
-def body_text(body: str, upstream: Sequence[Artifact]) -> str:
+def prepare_body(body: str, upstream: Sequence[ArtifactBytes]) -> str:
     """Return the body for the card: the caller's own as it is, upstream's first sentences."""
-    texts = _texts(upstream) if body else []
+    texts = _find_texts(upstream) if body else []
     if not body or "\n\n".join(text for _, text in texts)[: len(body)] != body:
         return clean(body)
     # Copy that was written for the card says it better than the facts it was written from.
     written = [text for (media_type, _), text in texts if media_type.startswith("text/")]
-    told = written or [_summary(data, text) for (_, data), text in texts]
-    return shorten(_running(without_markup(clean("\n\n".join(told)))), BODY_CHARACTERS)
+    told = written or [_pick_summary(data, text) for (_, data), text in texts]
+    return shorten(_drop_headings(strip_markup(clean("\n\n".join(told)))), MAX_BODY_CHARACTERS)
 
 
-def _texts(upstream: Sequence[Artifact]) -> list[tuple[Artifact, str]]:
+def _find_texts(upstream: Sequence[ArtifactBytes]) -> list[tuple[ArtifactBytes, str]]:
     """Find the artifacts that say something, each with what it says."""
     if not upstream:
         return []
@@ -94,14 +96,14 @@ def _texts(upstream: Sequence[Artifact]) -> list[tuple[Artifact, str]]:
     return [(item, text) for item, text in said if text]
 
 
-def _summary(data: bytes, text: str) -> str:
+def _pick_summary(data: bytes, text: str) -> str:
     """Return the `summary` of a JSON artifact that has one beside its `text`."""
     value = json.loads(data)
     short = value.get("summary") if isinstance(value, dict) else None
     return short if isinstance(short, str) and short.strip() else text
 
 
-def _running(text: str) -> str:
+def _drop_headings(text: str) -> str:
     """Return a text without the headings and greetings before its first sentence."""
     paragraphs = [part.strip() for part in text.split("\n") if part.strip()]
     first = next((n for n, part in enumerate(paragraphs) if ends_sentence(part)), 0)

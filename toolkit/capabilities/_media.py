@@ -4,7 +4,7 @@ import io
 import struct
 import wave
 
-from toolkit.capabilities._mp3 import duration_ms
+from toolkit.capabilities._mp3 import measure_duration_ms
 
 PICTURE_TYPES = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp"}
 MAX_PIXELS = 4096 * 4096  # far over what can be asked for; a small file may unpack to gigabytes
@@ -43,7 +43,7 @@ def measure_reference(data: bytes) -> tuple[str, int | None]:
     if len(data) > MAX_REFERENCE_BYTES:
         raise ValueError(f"is {len(data)} bytes, and at most {MAX_REFERENCE_BYTES} are taken")
     try:
-        media_type, duration = _kind(data)
+        media_type, duration = _detect_audio(data)
     except (ValueError, EOFError, wave.Error, struct.error, ZeroDivisionError):
         raise ValueError("does not read as MP3, M4A or WAV") from None
     if duration is not None and not MIN_REFERENCE_MS <= duration <= MAX_REFERENCE_MS:
@@ -51,16 +51,16 @@ def measure_reference(data: bytes) -> tuple[str, int | None]:
     return media_type, duration
 
 
-def _kind(data: bytes) -> tuple[str, int | None]:
+def _detect_audio(data: bytes) -> tuple[str, int | None]:
     if data[:4] == b"RIFF" and data[8:12] == b"WAVE":
         with wave.open(io.BytesIO(data)) as sound:
             return "audio/wav", round(sound.getnframes() * 1000 / sound.getframerate())
     if data[4:8] == b"ftyp":
-        return "audio/mp4", _m4a_duration_ms(data)
-    return "audio/mpeg", duration_ms(data)
+        return "audio/mp4", _read_m4a_duration_ms(data)
+    return "audio/mpeg", measure_duration_ms(data)
 
 
-def _m4a_duration_ms(data: bytes) -> int | None:
+def _read_m4a_duration_ms(data: bytes) -> int | None:
     """Read the duration from the movie header box (ISO 14496-12, `mvhd`)."""
     place = data.find(b"mvhd")
     if place < 0:

@@ -20,16 +20,25 @@ MAX_DEPTH = 32
 CACHE_SIZE = 32  # schemas; a workflow's nodes often share one
 
 # Keywords by what they hold: one schema, a list of them, or schemas by name.
-_ONE = ("additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then")
-_LIST = ("allOf", "anyOf", "oneOf", "prefixItems")
-_NAMED = ("dependentSchemas", "properties")
+_SINGLE_KEYWORDS = (
+    "additionalProperties",
+    "contains",
+    "else",
+    "if",
+    "items",
+    "not",
+    "propertyNames",
+    "then",
+)
+_LIST_KEYWORDS = ("allOf", "anyOf", "oneOf", "prefixItems")
+_NAMED_KEYWORDS = ("dependentSchemas", "properties")
 # Those whose schemas are checked against the same value as the schema that contains them.
-_SAME_PLACE = frozenset(
+_SAME_VALUE_KEYWORDS = frozenset(
     {"allOf", "anyOf", "dependentSchemas", "else", "if", "not", "oneOf", "then"}
 )
 _TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
 # A pattern can be made to run for ever, and the others make one schema mean another elsewhere.
-_REFUSED = (
+_REFUSED_KEYWORDS = (
     "$anchor", "$dynamicAnchor", "$dynamicRef", "$id", "$recursiveRef", "dependencies", "pattern",
     "patternProperties", "unevaluatedItems", "unevaluatedProperties",
 )  # fmt: skip
@@ -49,19 +58,20 @@ class BoundedSchema(NamedTuple):
     rules: int
 
 
-def plain_schema(schema: JsonObject) -> JsonObject:
+def simplify_schema(schema: JsonObject) -> JsonObject:
     """Write out a schema's references and leave only what an answer is checked against.
 
-    >>> plain_schema({"type": "object", "title": "Card", "properties": {"a": {"type": "string"}}})
+    >>> members = {"a": {"type": "string"}}
+    >>> simplify_schema({"type": "object", "title": "Card", "properties": members})
     {'type': 'object', 'properties': {'a': {'type': 'string'}}}
 
     Raises:
-        ValueError: see `bound_schema`.
+        ValueError: see `read_bounded_schema`.
     """
-    return bound_schema(schema).plain
+    return read_bounded_schema(schema).plain
 
 
-def bound_schema(schema: JsonObject) -> BoundedSchema:
+def read_bounded_schema(schema: JsonObject) -> BoundedSchema:
     """Read a schema, and see that a check by it is bounded. Takes milliseconds, whatever it holds.
 
     Raises:
@@ -74,24 +84,24 @@ def bound_schema(schema: JsonObject) -> BoundedSchema:
         raise ValueError("is nested too deeply, or is no JSON") from None
     if len(text) > MAX_CHARACTERS:
         raise ValueError(f"is longer than {MAX_CHARACTERS} characters")
-    return _read(text)
+    return _read_schema(text)
 
 
 @lru_cache(CACHE_SIZE)
-def _read(text: str) -> BoundedSchema:
+def _read_schema(text: str) -> BoundedSchema:
     try:
         root: JsonObject = json.loads(text)
-        reader = _Reader(root)
+        reader = _ReferenceExpander(root)
         plain = reader.expand(root, (), ())
     except RecursionError:
         raise ValueError("is nested too deeply") from None
     if not isinstance(plain, dict):
         raise ValueError("is not an object")
-    _parts_at_one_place(plain)
+    _count_parts_at_one_place(plain)
     return BoundedSchema(plain, reader.rules)
 
 
-class _Reader:
+class _ReferenceExpander:
     """Expands the references of one schema, and counts the parts and rules of the result."""
 
     def __init__(self, root: JsonObject) -> None:
@@ -107,48 +117,48 @@ class _Reader:
             raise ValueError(f"has more than {MAX_PARTS} parts")
         if depth > MAX_DEPTH:
             raise ValueError(f"is nested more than {MAX_DEPTH} deep")
-        self._count(1)
+        self._count_rules(1)
         if isinstance(schema, bool):
             return schema
         if not isinstance(schema, dict):
-            raise _no_schema(path)
-        for keyword in _REFUSED:
+            raise _build_schema_error(path)
+        for keyword in _REFUSED_KEYWORDS:
             if keyword in schema:
                 raise ValueError(f"uses `{keyword}`, which is not supported here")
         plain: JsonObject = {}
         for name, value in schema.items():
             if name in _ASSERTIONS:
                 if not _ASSERTIONS[name](value):
-                    raise _no_schema((*path, name))
-                self._count(1 + _size(value))
+                    raise _build_schema_error((*path, name))
+                self._count_rules(1 + _count_values(value))
                 plain[name] = value
-        for name, value in self._inner(schema, trail, path, depth + 1):
+        for name, value in self._expand_inner(schema, trail, path, depth + 1):
             plain[name] = value
         if "$ref" in schema:
-            target = self._referred(schema["$ref"], trail)
+            target = self._resolve_reference(schema["$ref"], trail)
             here = (*trail, str(schema["$ref"]))
             reached = self.expand(target, here, (*path, "$ref"), depth + 1)
             both = plain.get("allOf", [])
             plain["allOf"] = [*both, reached] if isinstance(both, list) else [reached]
         return plain
 
-    def _count(self, rules: int) -> None:
+    def _count_rules(self, rules: int) -> None:
         self.rules += rules
         if self.rules > MAX_RULES:
             raise ValueError(f"lists more than {MAX_RULES} rules, values and names")
 
-    def _inner(
+    def _expand_inner(
         self, schema: JsonObject, trail: tuple[str, ...], path: tuple[str, ...], depth: int
     ) -> Iterator[tuple[str, object]]:
         for name, value in schema.items():
             below = (*path, name)
-            if name in _ONE:
+            if name in _SINGLE_KEYWORDS:
                 yield name, self.expand(value, trail, below, depth)
-            elif name in _LIST:
+            elif name in _LIST_KEYWORDS:
                 if not isinstance(value, list):
                     raise ValueError(f"has a `{name}` of the wrong type")
                 if not value:
-                    raise _no_schema(below)
+                    raise _build_schema_error(below)
                 yield (
                     name,
                     [
@@ -156,7 +166,7 @@ class _Reader:
                         for place, part in enumerate(value)
                     ],
                 )
-            elif name in _NAMED:
+            elif name in _NAMED_KEYWORDS:
                 if not isinstance(value, dict):
                     raise ValueError(f"has a `{name}` of the wrong type")
                 yield (
@@ -167,7 +177,7 @@ class _Reader:
                     },
                 )
 
-    def _referred(self, reference: object, trail: tuple[str, ...]) -> object:
+    def _resolve_reference(self, reference: object, trail: tuple[str, ...]) -> object:
         parts = str(reference).split("/")
         home = self._root.get(parts[1]) if len(parts) == 3 else None
         if parts[0] != "#" or parts[1:2] not in (["$defs"], ["definitions"]):
@@ -180,7 +190,7 @@ class _Reader:
         return found
 
 
-def _parts_at_one_place(schema: object) -> int:
+def _count_parts_at_one_place(schema: object) -> int:
     """Count the schemas that are held against the same value as this one, itself included.
 
     Raises:
@@ -190,25 +200,25 @@ def _parts_at_one_place(schema: object) -> int:
         return 1
     count = 1
     for name, value in schema.items():
-        inner = [value] if name in _ONE else value if name in _LIST else []
-        inner = value.values() if name in _NAMED else inner
-        counts = [_parts_at_one_place(part) for part in inner]
-        count += sum(counts) if name in _SAME_PLACE else 0
+        inner = [value] if name in _SINGLE_KEYWORDS else value if name in _LIST_KEYWORDS else []
+        inner = value.values() if name in _NAMED_KEYWORDS else inner
+        counts = [_count_parts_at_one_place(part) for part in inner]
+        count += sum(counts) if name in _SAME_VALUE_KEYWORDS else 0
     if count > MAX_PARTS_AT_ONE_PLACE:
         raise ValueError(f"holds more than {MAX_PARTS_AT_ONE_PLACE} parts against one value")
     return count
 
 
-def _no_schema(path: tuple[str, ...]) -> ValueError:
+def _build_schema_error(path: tuple[str, ...]) -> ValueError:
     return ValueError(f"is no JSON schema at `{'.'.join(path) or '.'}`")
 
 
-def _size(value: object) -> int:
+def _count_values(value: object) -> int:
     """Count the values and names in a value."""
     if isinstance(value, list):
-        return len(value) + sum(map(_size, value))
+        return len(value) + sum(map(_count_values, value))
     if isinstance(value, dict):
-        return len(value) + sum(map(_size, value.values()))
+        return len(value) + sum(map(_count_values, value.values()))
     return 0
 
 

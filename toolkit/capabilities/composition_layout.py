@@ -6,10 +6,10 @@ from pydantic import Field
 
 from toolkit.capabilities._card_drawing import draw_card
 from toolkit.contract.base import Record, Request
-from toolkit.plugins import Blob, Call, Capability, Flow, Result, Take, run_in_process
+from toolkit.plugins import Blob, Call, Capability, Flow, InputBinding, Result, run_in_process
 
-Template = Literal["classic", "split", "cover", "quote"]
-Theme = Literal["dawn", "paper", "mint", "lilac", "midnight", "ember", "forest"]
+TemplateName = Literal["classic", "split", "cover", "quote"]
+ThemeName = Literal["dawn", "paper", "mint", "lilac", "midnight", "ember", "forest"]
 
 
 class LayoutInput(Request):
@@ -40,10 +40,10 @@ class LayoutInput(Request):
         pattern=r"^art_[0-7][0-9a-hjkmnp-tv-z]{25}$",
         description="id of an artifact with a PNG, JPEG or WebP picture; upstream fills it",
     )
-    template: Template | None = Field(
+    template: TemplateName | None = Field(
         default=None, description="the arrangement; `split` with a picture and `classic` without"
     )
-    theme: Theme = Field(default="dawn", description="the palette")
+    theme: ThemeName = Field(default="dawn", description="the palette")
     width: int = Field(default=1200, ge=200, le=4096, description="in pixels")
     height: int = Field(default=630, ge=200, le=4096, description="in pixels")
     format: Literal["png", "svg"] = Field(default="png", description="what is made")
@@ -74,7 +74,7 @@ class LayoutOutput(Record):
     text_boxes: list[PlacedText] = Field(description="what stands where")
 
 
-def layout(call: Call[LayoutInput]) -> Flow[Result]:
+def lay_out_card(call: Call[LayoutInput]) -> Flow[Result]:
     """Lay a card out and draw it.
 
     Raises:
@@ -98,12 +98,12 @@ CAPABILITY = Capability(
     description="Lays text and a picture out as a social card, as PNG or SVG.",
     input_model=LayoutInput,
     output_model=LayoutOutput,
-    flow=layout,
-    takes={
-        "body": Take(("text/*", "application/json"), "text"),
-        "image": Take(("image/png", "image/jpeg", "image/webp"), "artifact"),
+    flow=lay_out_card,
+    accepts={
+        "body": InputBinding(("text/*", "application/json"), "text"),
+        "image": InputBinding(("image/png", "image/jpeg", "image/webp"), "artifact"),
     },
-    yields="image/png",
+    produces="image/png",
     keywords=(
         "card", "social card", "poster", "banner", "layout", "cover", "flyer", "thumbnail",
         "composition", "compose", "og image", "open graph", "quote card", "infographic",

@@ -11,9 +11,9 @@ from toolkit.plugins import (
     Capability,
     Flow,
     ImageRequest,
+    ProviderError,
     Result,
-    VendorFault,
-    operate,
+    request_operation,
     run_in_process,
 )
 
@@ -51,7 +51,7 @@ class ImageOutput(Record):
     model: str = Field(description="the model that made it")
 
 
-def request(given: ImageInput) -> ImageRequest:
+def build_request(given: ImageInput) -> ImageRequest:
     """Build the one operation that an input leads to."""
     return ImageRequest(
         prompt=given.prompt,
@@ -63,17 +63,17 @@ def request(given: ImageInput) -> ImageRequest:
     )
 
 
-def generate(call: Call[ImageInput]) -> Flow[Result]:
+def generate_image(call: Call[ImageInput]) -> Flow[Result]:
     """Have an image made, and see that what came is one.
 
     Raises:
         VendorFault: `INVALID_OUTPUT` when it is not.
     """
-    reply = yield from operate(request(call.input))
+    reply = yield from request_operation(build_request(call.input))
     try:
         media_type, width, height = yield from run_in_process(read_picture, reply.image)
     except ValueError as error:
-        raise VendorFault(
+        raise ProviderError(
             ErrorCode.INVALID_OUTPUT,
             f"The image the provider sent {error}.",
             vendor_request_id=reply.vendor_request_id,
@@ -97,11 +97,11 @@ CAPABILITY = Capability(
     description="Makes an image from a prompt on a GPU, serverless or on an endpoint of yours.",
     input_model=ImageInput,
     output_model=ImageOutput,
-    flow=generate,
+    flow=generate_image,
     operation=ImageRequest,
     default_provider="runpod",
-    yields="image/png",
-    estimate=request,
+    produces="image/png",
+    estimate=build_request,
     job_type="image",
     keywords=(
         "image", "illustration", "illustrated", "illustrate", "picture", "photo", "photograph",

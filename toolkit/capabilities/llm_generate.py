@@ -2,9 +2,9 @@
 
 from pydantic import Field, JsonValue, field_validator
 
-from toolkit.capabilities._schema import bound_schema
+from toolkit.capabilities._schema import read_bounded_schema
 from toolkit.capabilities._schema_check import is_cheap, read_answer
-from toolkit.capabilities._text import clean, fenced
+from toolkit.capabilities._text import clean, fence_text
 from toolkit.contract.base import JsonObject, Record, Request
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import (
@@ -12,12 +12,12 @@ from toolkit.plugins import (
     Call,
     Capability,
     Flow,
+    InputBinding,
+    ProviderError,
     Result,
-    Take,
     TextReply,
     TextRequest,
-    VendorFault,
-    operate,
+    request_operation,
     run_in_process,
 )
 
@@ -56,9 +56,9 @@ class LlmInput(Request):
 
     @field_validator("output_schema")
     @classmethod
-    def _bounded(cls, schema: JsonObject | None) -> JsonObject | None:
+    def _check_output_schema(cls, schema: JsonObject | None) -> JsonObject | None:
         if schema is not None:
-            bound_schema(schema)
+            read_bounded_schema(schema)
         return schema
 
 
@@ -73,9 +73,9 @@ class LlmOutput(Record):
     )
 
 
-def request(given: LlmInput) -> TextRequest:
+def build_request(given: LlmInput) -> TextRequest:
     """Build the one operation that an input leads to."""
-    rule, material = fenced(given.context) if given.context.strip() else ("", "")
+    rule, material = fence_text(given.context) if given.context.strip() else ("", "")
     return TextRequest(
         prompt="\n\n".join(part for part in (given.objective, material) if part),
         system="\n\n".join(part for part in (given.system, rule) if part),
@@ -87,15 +87,15 @@ def request(given: LlmInput) -> TextRequest:
     )
 
 
-def generate(call: Call[LlmInput]) -> Flow[Result]:
+def generate_text(call: Call[LlmInput]) -> Flow[Result]:
     """Ask an LLM, and hold its answer to the schema if there is one.
 
     Raises:
         VendorFault: `PROVIDER_REJECTED` for a refusal, `INVALID_OUTPUT` for an empty answer or
             one that does not match the schema.
     """
-    reply = yield from operate(request(call.input))
-    text = answer_text(reply, call.input.max_tokens)
+    reply = yield from request_operation(build_request(call.input))
+    text = read_answer_text(reply, call.input.max_tokens)
     output: dict[str, object] = {
         "text": text,
         "finish_reason": reply.finish,
@@ -103,20 +103,20 @@ def generate(call: Call[LlmInput]) -> Flow[Result]:
     }
     schema = call.input.output_schema
     if schema is not None:
-        value, text = yield from _hold_to(schema, text, reply.finish)
+        value, text = yield from _match_schema(schema, text, reply.finish)
         output |= {"json": value, "text": text}
     metadata = {"model": reply.model, "finish_reason": reply.finish}
     return Result(output, Blob(text.encode(), "text/plain", metadata))
 
 
-def answer_text(reply: TextReply, max_tokens: int) -> str:
+def read_answer_text(reply: TextReply, max_tokens: int) -> str:
     """Return the text of a reply, unless it is a refusal or empty.
 
     Raises:
         VendorFault: `PROVIDER_REJECTED` for a refusal, `INVALID_OUTPUT` for an empty answer.
     """
     if reply.finish == "filtered":
-        raise VendorFault(
+        raise ProviderError(
             ErrorCode.PROVIDER_REJECTED,
             "The model's provider filtered the answer; reword the objective.",
             vendor_request_id=reply.vendor_request_id,
@@ -125,7 +125,7 @@ def answer_text(reply: TextReply, max_tokens: int) -> str:
     if text:
         return text
     cut = reply.finish == "length"
-    raise VendorFault(
+    raise ProviderError(
         ErrorCode.INVALID_OUTPUT,
         f"The model used up {max_tokens} tokens before its answer; raise max_tokens."
         if cut
@@ -136,7 +136,7 @@ def answer_text(reply: TextReply, max_tokens: int) -> str:
     )
 
 
-def _hold_to(schema: JsonObject, text: str, finish: str) -> Flow[tuple[object, str]]:
+def _match_schema(schema: JsonObject, text: str, finish: str) -> Flow[tuple[object, str]]:
     """Read the JSON of an answer that matches a schema: here if that is quick whatever they are."""
     cut = finish == "length"
     try:
@@ -147,7 +147,7 @@ def _hold_to(schema: JsonObject, text: str, finish: str) -> Flow[tuple[object, s
         message = f"The answer does not match output_schema: {error}."
     if cut:
         message = "The answer was cut off before its JSON ended; raise max_tokens."
-    raise VendorFault(ErrorCode.INVALID_OUTPUT, message, retryable=not cut)
+    raise ProviderError(ErrorCode.INVALID_OUTPUT, message, retryable=not cut)
 
 
 CAPABILITY = Capability(
@@ -156,12 +156,12 @@ CAPABILITY = Capability(
     description="Writes text, or JSON that matches a schema, for an objective and its material.",
     input_model=LlmInput,
     output_model=LlmOutput,
-    flow=generate,
+    flow=generate_text,
     operation=TextRequest,
     default_provider="minimax",
-    takes={"context": Take(("text/*", "application/json"), "text")},
-    yields="text/plain",
-    estimate=request,
+    accepts={"context": InputBinding(("text/*", "application/json"), "text")},
+    produces="text/plain",
+    estimate=build_request,
     keywords=(
         "text", "copy", "teaser", "summary", "summarise", "summarize", "headline", "write",
         "draft", "caption", "tagline", "slogan", "blurb", "paragraph", "article", "post", "email",

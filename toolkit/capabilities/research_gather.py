@@ -6,22 +6,35 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
-from toolkit.capabilities._encyclopedia import Hit, Page, Source, open_source
-from toolkit.capabilities._text import clean, fenced, shorten
+from toolkit.capabilities._encyclopedia import (
+    Encyclopedia,
+    EncyclopediaArticle,
+    SearchHit,
+    open_encyclopedia,
+)
+from toolkit.capabilities._text import clean, fence_text, shorten
 from toolkit.contract.base import Record, Request
 from toolkit.contract.errors import ErrorCode, WorkError
-from toolkit.plugins import Call, Capability, Flow, Result, TextRequest, VendorFault, operate
+from toolkit.plugins import (
+    Call,
+    Capability,
+    Flow,
+    ProviderError,
+    Result,
+    TextRequest,
+    request_operation,
+)
 
-MOST_SECTIONS = 12
-SUMMARY_CHARACTERS = 2_000
-SECTION_CHARACTERS = 1_500
-MOST_CANDIDATES = 3  # articles looked at for the main one
-LEAST_FIT = 0.3  # the share of a topic's words that a main article must at least speak of
-SPARE_HITS = 3  # searched for beyond max_sources, as some will be disambiguation pages
+MAX_SECTIONS = 12
+MAX_SUMMARY_CHARACTERS = 2_000
+MAX_SECTION_CHARACTERS = 1_500
+MAX_CANDIDATES = 3  # articles looked at for the main one
+MIN_FIT = 0.3  # the share of a topic's words that a main article must at least speak of
+EXTRA_HITS = 3  # searched for beyond max_sources, as some will be disambiguation pages
 SYNTHESIS_TOKENS = 600
-ASSUMED_MATERIAL = 6_000  # characters, for an estimate before anything was read
+ASSUMED_MATERIAL_CHARACTERS = 6_000  # characters, for an estimate before anything was read
 # Headings of sections that are lists of links or notes, in the languages known here.
-_LISTS = frozenset(
+_LIST_HEADINGS = frozenset(
     """see also|references|external links|further reading|notes|bibliography|sources|citations|
     gallery|einzelnachweise|weblinks|literatur|siehe auch|notes et références|voir aussi|
     liens externes|bibliographie|véase también|referencias|enlaces externos""".replace(
@@ -84,10 +97,10 @@ class ResearchOutput(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class _Findings:
+class _GatheredFacts:
     """The main article, and the facts from all that were read."""
 
-    main: Page
+    main: EncyclopediaArticle
     sections: tuple[ResearchSection, ...]
     summary: str
 
@@ -98,7 +111,7 @@ class _Findings:
         return "\n\n".join(parts)
 
 
-def gather(call: Call[ResearchInput]) -> Flow[Result]:
+def gather_facts(call: Call[ResearchInput]) -> Flow[Result]:
     """Look a topic up and tell what the articles say; with an LLM, also in one synthesis.
 
     Raises:
@@ -106,14 +119,14 @@ def gather(call: Call[ResearchInput]) -> Flow[Result]:
     """
     given = call.input
     topic = " ".join(clean(given.topic).split())
-    source = open_source(call.services, given.language)
-    pages, warnings = yield from _read(source, topic, given.max_sources)
+    source = open_encyclopedia(call.services, given.language)
+    pages, warnings = yield from _read_pages(source, topic, given.max_sources)
     if not pages:
-        raise VendorFault(
+        raise ProviderError(
             ErrorCode.PROVIDER_REJECTED,
             f"The encyclopedia has nothing on `{shorten(topic, 80)}`; try a simpler topic.",
         )
-    findings = _findings(pages)
+    findings = _collect_facts(pages)
     output: dict[str, object] = {
         "topic": given.topic,
         "title": findings.main.title,
@@ -125,15 +138,17 @@ def gather(call: Call[ResearchInput]) -> Flow[Result]:
         "warnings": warnings,
     }
     if given.synthesize and call.has_operation:
-        output["synthesis"], problem = yield from _synthesis(_request(topic, findings.text))
+        output["synthesis"], problem = yield from _synthesize(_build_request(topic, findings.text))
         warnings += [problem] if problem else []
     return Result(output)
 
 
-def _read(source: Source, topic: str, most: int) -> Flow[tuple[list[Page], list[str]]]:
+def _read_pages(
+    source: Encyclopedia, topic: str, most: int
+) -> Flow[tuple[list[EncyclopediaArticle], list[str]]]:
     """Read the main article, whole, and the summaries of others on the topic; collect warnings."""
-    hits = yield from source.search(topic, most + SPARE_HITS)
-    main, fit = yield from _main(source, topic, hits[:MOST_CANDIDATES])
+    hits = yield from source.search(topic, most + EXTRA_HITS)
+    main, fit = yield from _find_main(source, topic, hits[:MAX_CANDIDATES])
     if main is None:
         return [], []
     pages = [main]
@@ -142,26 +157,28 @@ def _read(source: Source, topic: str, most: int) -> Flow[tuple[list[Page], list[
             break
         if hit.title in {known.title for known in pages}:
             continue
-        if hit.excerpt and _share(topic, f"{hit.title} {hit.excerpt}") < 1:
+        if hit.excerpt and _measure_share(topic, f"{hit.title} {hit.excerpt}") < 1:
             continue  # known from the search alone: one request less
-        page = yield from source.page(hit, whole=False)
+        page = yield from source.read_article(hit, whole=False)
         if page is None or page.title in {known.title for known in pages}:
             continue
-        if _share(topic, f"{_opening(page)} {hit.excerpt}") == 1:
+        if _measure_share(topic, f"{_join_opening(page)} {hit.excerpt}") == 1:
             pages.append(page)
     doubt = f"The closest article is `{main.title}`, which may be about something else."
     return pages, [] if fit == 1 else [doubt]
 
 
-def _main(source: Source, topic: str, hits: list[Hit]) -> Flow[tuple[Page | None, float]]:
+def _find_main(
+    source: Encyclopedia, topic: str, hits: list[SearchHit]
+) -> Flow[tuple[EncyclopediaArticle | None, float]]:
     """Find the first article that is on the topic, else the one that comes closest to it."""
-    best: Page | None = None
-    most = LEAST_FIT
+    best: EncyclopediaArticle | None = None
+    most = MIN_FIT
     for hit in hits:
-        page = yield from source.page(hit, whole=True)
+        page = yield from source.read_article(hit, whole=True)
         if page is None:
             continue
-        fit = _fit(topic, hit, page)
+        fit = _rate_fit(topic, hit, page)
         if fit == 1:
             return page, fit
         if fit >= most and (best is None or fit > most):
@@ -169,55 +186,55 @@ def _main(source: Source, topic: str, hits: list[Hit]) -> Flow[tuple[Page | None
     return best, most
 
 
-def _fit(topic: str, hit: Hit, page: Page) -> float:
+def _rate_fit(topic: str, hit: SearchHit, page: EncyclopediaArticle) -> float:
     """Rate how surely an article is on the topic: a search finds something for any words."""
-    opening = f"{_opening(page)} {hit.excerpt}"
-    share = _share(topic, opening)
-    named = all(word in _folded(topic) for word in _words(page.title))
+    opening = f"{_join_opening(page)} {hit.excerpt}"
+    share = _measure_share(topic, opening)
+    named = all(word in _fold_text(topic) for word in _extract_stems(page.title))
     if hit.certain or named or share > 0.5:
         return 1.0
     whole = " ".join(section.text for section in page.sections)
-    return 1.0 if _share(topic, f"{opening} {whole}") == 1 else share
+    return 1.0 if _measure_share(topic, f"{opening} {whole}") == 1 else share
 
 
-def _opening(page: Page) -> str:
+def _join_opening(page: EncyclopediaArticle) -> str:
     return f"{page.title} {page.description} {page.summary}"
 
 
-def _share(topic: str, text: str) -> float:
+def _measure_share(topic: str, text: str) -> float:
     """Return the share of the topic's words that a text has, from 0 to 1."""
-    words, told = _words(topic), _folded(text)
+    words, told = _extract_stems(topic), _fold_text(text)
     return sum(word in told for word in words) / len(words)
 
 
-def _words(text: str) -> list[str]:
+def _extract_stems(text: str) -> list[str]:
     """Return the stems of a topic's words, without the small ones that are in every text."""
     found = [w for w in re.findall(r"\w+", text) if len(w) > 3 or (len(w) > 1 and w.isupper())]
-    stems = (_folded(word) for word in found or [text])
+    stems = (_fold_text(word) for word in found or [text])
     return [stem[: max(4, len(stem) - 2)] for stem in stems]
 
 
-def _folded(text: str) -> str:
+def _fold_text(text: str) -> str:
     plain = unicodedata.normalize("NFKD", text.casefold())
     return "".join(char for char in plain if not unicodedata.combining(char))
 
 
-def _findings(pages: list[Page]) -> _Findings:
+def _collect_facts(pages: list[EncyclopediaArticle]) -> _GatheredFacts:
     main, *others = pages
     sections = [
-        ResearchSection(title=section.title, text=shorten(section.text, SECTION_CHARACTERS))
+        ResearchSection(title=section.title, text=shorten(section.text, MAX_SECTION_CHARACTERS))
         for section in main.sections
-        if section.title.casefold() not in _LISTS
-    ][: MOST_SECTIONS - len(others)]
+        if section.title.casefold() not in _LIST_HEADINGS
+    ][: MAX_SECTIONS - len(others)]
     sections += [
-        ResearchSection(title=page.title, text=shorten(page.summary, SECTION_CHARACTERS))
+        ResearchSection(title=page.title, text=shorten(page.summary, MAX_SECTION_CHARACTERS))
         for page in others
     ]
-    return _Findings(main, tuple(sections), shorten(main.summary, SUMMARY_CHARACTERS))
+    return _GatheredFacts(main, tuple(sections), shorten(main.summary, MAX_SUMMARY_CHARACTERS))
 
 
-def _request(topic: str, text: str) -> TextRequest:
-    rule, material = fenced(text)
+def _build_request(topic: str, text: str) -> TextRequest:
+    rule, material = fence_text(text)
     return TextRequest(
         prompt=f"Summarise the material on {topic} in at most 150 words.\n\n{material}",
         system=f"Use only what the material says, in its own language. {rule}",
@@ -225,11 +242,11 @@ def _request(topic: str, text: str) -> TextRequest:
     )
 
 
-def _synthesis(request: TextRequest) -> Flow[tuple[str | None, str]]:
+def _synthesize(request: TextRequest) -> Flow[tuple[str | None, str]]:
     """Ask for the synthesis, or say why there is none: the facts are worth having without it."""
     try:
-        reply = yield from operate(request)
-    except (VendorFault, WorkError) as error:
+        reply = yield from request_operation(request)
+    except (ProviderError, WorkError) as error:
         if error.code is ErrorCode.REPLAY_MISS:
             raise  # a replay must be complete, or fail with what it lacks
         return None, f"There is no synthesis: {error.code.name}."
@@ -239,9 +256,11 @@ def _synthesis(request: TextRequest) -> Flow[tuple[str | None, str]]:
     return text, ""
 
 
-def estimate(given: ResearchInput) -> TextRequest | None:
+def estimate_synthesis(given: ResearchInput) -> TextRequest | None:
     """Build the request for the synthesis, with material of a usual length; none without one."""
-    return _request(given.topic, "x" * ASSUMED_MATERIAL) if given.synthesize else None
+    return (
+        _build_request(given.topic, "x" * ASSUMED_MATERIAL_CHARACTERS) if given.synthesize else None
+    )
 
 
 CAPABILITY = Capability(
@@ -250,11 +269,11 @@ CAPABILITY = Capability(
     description="Looks a topic up in an encyclopedia and tells what it says, with sources.",
     input_model=ResearchInput,
     output_model=ResearchOutput,
-    flow=gather,
+    flow=gather_facts,
     operation=TextRequest,
     operation_required=False,
-    yields="application/json",
-    estimate=estimate,
+    produces="application/json",
+    estimate=estimate_synthesis,
     keywords=(
         "facts", "fact", "research", "about", "summary of", "look up", "background", "sources",
         "information on", "explain", "what is", "history of", "encyclopedia",

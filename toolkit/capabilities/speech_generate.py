@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from toolkit.capabilities._mp3 import duration_ms
+from toolkit.capabilities._mp3 import measure_duration_ms
 from toolkit.contract.base import Record, Request
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import (
@@ -10,11 +10,11 @@ from toolkit.plugins import (
     Call,
     Capability,
     Flow,
+    InputBinding,
+    ProviderError,
     Result,
     SpeechRequest,
-    Take,
-    VendorFault,
-    operate,
+    request_operation,
     run_in_process,
 )
 
@@ -57,25 +57,25 @@ class SpeechOutput(Record):
     model: str = Field(description="the model that spoke")
 
 
-def request(given: SpeechInput) -> SpeechRequest:
+def build_request(given: SpeechInput) -> SpeechRequest:
     """Build the one operation that an input leads to."""
     return SpeechRequest(text=given.text, voice=given.voice, speed=given.speed)
 
 
-def generate(call: Call[SpeechInput]) -> Flow[Result]:
+def generate_speech(call: Call[SpeechInput]) -> Flow[Result]:
     """Have text spoken, and see that what came is an MP3.
 
     Raises:
         VendorFault: `INVALID_OUTPUT` when it is not.
     """
     given = call.input
-    reply = yield from operate(request(given))
+    reply = yield from request_operation(build_request(given))
     try:
-        measured = yield from run_in_process(duration_ms, reply.audio)
+        measured = yield from run_in_process(measure_duration_ms, reply.audio)
     except ValueError:
         measured = 0
     if measured == 0:
-        raise VendorFault(
+        raise ProviderError(
             ErrorCode.INVALID_OUTPUT,
             "What the provider sent is no MP3 that plays.",
             vendor_request_id=reply.vendor_request_id,
@@ -99,12 +99,12 @@ CAPABILITY = Capability(
     description="Speaks text as MP3, in the provider's default voice or a named one.",
     input_model=SpeechInput,
     output_model=SpeechOutput,
-    flow=generate,
+    flow=generate_speech,
     operation=SpeechRequest,
     default_provider="minimax",
-    takes={"text": Take(("text/*",), "text")},
-    yields=MEDIA_TYPE,
-    estimate=request,
+    accepts={"text": InputBinding(("text/*",), "text")},
+    produces=MEDIA_TYPE,
+    estimate=build_request,
     keywords=(
         "spoken", "speech", "speak", "narration", "narrated", "narrate", "voice-over",
         "voiceover", "voice over", "audio", "mp3", "podcast", "read aloud", "read out", "aloud",

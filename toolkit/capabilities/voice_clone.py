@@ -13,10 +13,10 @@ from toolkit.plugins import (
     Capability,
     CloneRequest,
     Flow,
+    InputBinding,
+    ProviderError,
     Result,
-    Take,
-    VendorFault,
-    operate,
+    request_operation,
     run_in_process,
 )
 
@@ -44,12 +44,12 @@ class CloneOutput(Record):
     )
 
 
-def request(given: CloneInput) -> CloneRequest:
+def build_request(given: CloneInput) -> CloneRequest:
     """Build the operation that an input leads to, without the audio: its price needs none."""
     return CloneRequest(name=given.name, audio=b"", media_type="audio/mpeg")
 
 
-def clone(call: Call[CloneInput]) -> Flow[Result]:
+def clone_voice(call: Call[CloneInput]) -> Flow[Result]:
     """Check the reference audio, and have a voice made from it.
 
     Raises:
@@ -60,9 +60,11 @@ def clone(call: Call[CloneInput]) -> Flow[Result]:
         media_type, duration = yield from run_in_process(measure_reference, blob.data)
     except ValueError as error:
         message = f"The reference audio {error}."
-        raise VendorFault(ErrorCode.PROVIDER_REJECTED, message) from None
+        raise ProviderError(ErrorCode.PROVIDER_REJECTED, message) from None
     name = call.input.name
-    reply = yield from operate(CloneRequest(name=name, audio=blob.data, media_type=media_type))
+    reply = yield from request_operation(
+        CloneRequest(name=name, audio=blob.data, media_type=media_type)
+    )
     output: dict[str, object] = {
         "voice": reply.voice,
         "name": name,
@@ -79,11 +81,11 @@ CAPABILITY = Capability(
     description="Makes a voice for later speech from reference audio, uploaded as an artifact.",
     input_model=CloneInput,
     output_model=CloneOutput,
-    flow=clone,
+    flow=clone_voice,
     operation=CloneRequest,
     default_provider="minimax",
-    takes={"reference_audio": Take(("audio/*",), "artifact")},
-    yields="application/json",
-    estimate=request,
+    accepts={"reference_audio": InputBinding(("audio/*",), "artifact")},
+    produces="application/json",
+    estimate=build_request,
     keywords=("clone", "cloned voice", "clone voice", "voice clone", "custom voice", "my voice"),
 )

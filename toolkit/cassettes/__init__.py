@@ -5,8 +5,8 @@ successful answers (`record`), answers from the file alone (`replay`), or does e
 (`auto`).
 """
 
-from toolkit.cassettes.cassette import Cassette, Mode
+from toolkit.cassettes.cassette import Cassette, CassetteMode
 from toolkit.cassettes.scrubbing import PLACEHOLDER
 from toolkit.cassettes.transport import CassetteTransport
 
-__all__ = ["PLACEHOLDER", "Cassette", "CassetteTransport", "Mode"]
+__all__ = ["PLACEHOLDER", "Cassette", "CassetteMode", "CassetteTransport"]

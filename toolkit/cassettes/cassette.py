@@ -12,14 +12,14 @@ from typing import Literal, Self
 import httpx
 
 from toolkit.cassettes import file, outcomes
-from toolkit.cassettes.file import Exchange
-from toolkit.cassettes.matching import RequestKey, key_of
+from toolkit.cassettes.file import RecordedExchange
+from toolkit.cassettes.matching import RequestKey, compute_request_key
 from toolkit.cassettes.scrubbing import Scrubber
 from toolkit.contract.errors import ErrorCode, ServiceError
-from toolkit.plugins import VendorFault
+from toolkit.plugins import ProviderError
 
-Mode = Literal["replay", "record", "auto"]
-_MODES: tuple[Mode, ...] = ("replay", "record", "auto")
+CassetteMode = Literal["replay", "record", "auto"]
+_MODES: tuple[CassetteMode, ...] = ("replay", "record", "auto")
 
 log = logging.getLogger(__name__)
 
@@ -32,27 +32,27 @@ class Cassette:
 
     >>> cassette = Cassette(Path("run.yaml"), "record", [])
     >>> request = httpx.Request("GET", "https://api.example/models")
-    >>> cassette.answer(cassette.key(request)) is None
+    >>> cassette.replay_response(cassette.compute_key(request)) is None
     True
     """
 
-    def __init__(self, path: Path, mode: Mode, exchanges: list[Exchange]) -> None:
+    def __init__(self, path: Path, mode: CassetteMode, exchanges: list[RecordedExchange]) -> None:
         self.path = path
-        self.mode: Mode = mode
+        self.mode: CassetteMode = mode
         self._scrubber = Scrubber()
-        self._tape: dict[RequestKey, list[Exchange]] = defaultdict(list)
+        self._exchanges: dict[RequestKey, list[RecordedExchange]] = defaultdict(list)
         for exchange in exchanges:
-            self._tape[exchange.key].append(exchange)
-        self._played: dict[RequestKey, int] = defaultdict(int)
+            self._exchanges[exchange.key].append(exchange)
+        self._play_counts: dict[RequestKey, int] = defaultdict(int)
         # The file's exchanges by the position of their request; those read from it come first.
         kept = exchanges if mode == "auto" else []
         self._items = {n - len(kept): file.as_yaml(each) for n, each in enumerate(kept)}
         self._jobs: dict[int, str] = {}
-        self._sent = self._changes = self._written = 0
+        self._last_position = self._changes = self._written = 0
         self._writing = threading.Lock()
 
     @classmethod
-    def open(cls, path: Path, mode: Mode) -> Self:
+    def open(cls, path: Path, mode: CassetteMode) -> Self:
         """Read a cassette, or start a new one.
 
         Args:
@@ -66,54 +66,54 @@ class Cassette:
         """
         if mode not in _MODES:
             raise ValueError(f"mode is one of {', '.join(_MODES)}, not {mode!r}")
-        there = file.holds_anything(path)
+        there = file.has_content(path)
         if mode == "replay" and not there:
             raise ServiceError(
                 ErrorCode.UNAVAILABLE,
                 f'There is no cassette `{path.name}`: make it with mode="record".',
             )
         if mode == "record" or not there or path.is_dir():
-            _make_place(path)
+            _check_writable(path)
             return cls(path, mode, [])
-        return cls(path, mode, file.read(path))
+        return cls(path, mode, file.read_exchanges(path))
 
-    def learn(self, secret: str) -> None:
+    def add_secret(self, secret: str) -> None:
         """Keep a secret out of the file from now on."""
-        self._scrubber.learn(secret)
+        self._scrubber.add_secret(secret)
 
-    def key(self, request: httpx.Request) -> RequestKey:
+    def compute_key(self, request: httpx.Request) -> RequestKey:
         """Compute the key of a request whose body has been read."""
-        return key_of(request, self._scrubber)
+        return compute_request_key(request, self._scrubber)
 
-    def answer(self, key: RequestKey) -> httpx.Response | None:
+    def replay_response(self, key: RequestKey) -> httpx.Response | None:
         """Return the next recorded answer to this request, or None where it has none."""
-        exchanges = self._tape.get(key, ())
+        exchanges = self._exchanges.get(key, ())
         if not exchanges:
             return None
-        turn = self._played[key]
-        self._played[key] += 1
+        turn = self._play_counts[key]
+        self._play_counts[key] += 1
         if turn < len(exchanges):
-            return exchanges[turn].response()
-        last = exchanges[-1].response()
+            return exchanges[turn].to_response()
+        last = exchanges[-1].to_response()
         # Repeating that a job is still running would have the caller wait forever.
-        return None if outcomes.under_way(key.url, last) else last
+        return None if outcomes.is_job_running(key.url, last) else last
 
-    def miss(self, key: RequestKey) -> VendorFault:
+    def make_miss_error(self, key: RequestKey) -> ProviderError:
         """Make the error for a request that is not recorded."""
         url = httpx.URL(key.url)
         code = ErrorCode.REPLAY_MISS
-        return VendorFault(
+        return ProviderError(
             code,
             f"{key.method} {url.host}{url.path} is not in the cassette `{self.path.name}`."
             f" {code.hint}",
         )
 
-    def sent(self) -> int:
+    def reserve_position(self) -> int:
         """Reserve the position of a request about to be sent; the file is in that order."""
-        self._sent += 1
-        return self._sent
+        self._last_position += 1
+        return self._last_position
 
-    async def keep(
+    async def record_response(
         self, place: int, key: RequestKey, response: httpx.Response, model: str = ""
     ) -> None:
         """Record an answer if it is a success, and return once it is in the file.
@@ -127,7 +127,7 @@ class Cassette:
             response: with its body read.
             model: that the request named, where the key does not tell.
         """
-        taken = await asyncio.to_thread(self._taken, key, response, model)
+        taken = await asyncio.to_thread(self._prepare_entry, key, response, model)
         if taken.item is not None:
             self._items[place] = taken.item
             if taken.job is not None:
@@ -139,40 +139,42 @@ class Cassette:
             return
         self._changes += 1
         try:
-            await asyncio.to_thread(self._save, self._changes)
+            await asyncio.to_thread(self._save_file, self._changes)
         except OSError as error:
             # The answer may have been paid for: it is returned even if the file is not written.
             log.warning("the cassette %s was not written: %s", self.path.name, error.strerror)
 
-    def _taken(self, key: RequestKey, response: httpx.Response, model: str) -> "_Taken":
+    def _prepare_entry(
+        self, key: RequestKey, response: httpx.Response, model: str
+    ) -> "_PreparedEntry":
         """Check, scrub and serialize an answer; it may be megabytes, so this runs in a thread."""
-        if not outcomes.succeeded(key.method, response):
+        if not outcomes.is_success(key.method, response):
             failed = response.is_success and outcomes.job_failed(response)
-            return _Taken(None, outcomes.job_of(key.url, response) if failed else None)
-        body = self._scrubber.body(response.content, is_json=outcomes.is_json(response))
-        headers = self._scrubber.headers(response.headers)
-        exchange = Exchange(key, response.status_code, headers, body, model)
-        return _Taken(file.as_yaml(exchange), outcomes.job_of(key.url, response))
+            return _PreparedEntry(None, outcomes.get_job_id(key.url, response) if failed else None)
+        body = self._scrubber.scrub_body(response.content, is_json=outcomes.is_json(response))
+        headers = self._scrubber.scrub_headers(response.headers)
+        exchange = RecordedExchange(key, response.status_code, headers, body, model)
+        return _PreparedEntry(file.as_yaml(exchange), outcomes.get_job_id(key.url, response))
 
-    def _save(self, change: int) -> None:
+    def _save_file(self, change: int) -> None:
         """Write the file, unless a later change has been written with this one."""
         with self._writing:
             if self._written >= change:
                 return
             written, items = self._changes, dict(self._items)
-            file.write(self.path, [items[place] for place in sorted(items)])
+            file.write_items(self.path, [items[place] for place in sorted(items)])
             self._written = written
 
 
 @dataclass(frozen=True, slots=True)
-class _Taken:
+class _PreparedEntry:
     """An exchange as it is written to the file, if it is to be, and the id of its job."""
 
     item: str | None
     job: str | None
 
 
-def _make_place(path: Path) -> None:
+def _check_writable(path: Path) -> None:
     """Check that a cassette can be written, before any call is paid for."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

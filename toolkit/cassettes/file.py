@@ -15,19 +15,19 @@ from toolkit.cassettes.matching import RequestKey
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.plugins import RECORDED_MODEL
 
-VERSION = 1
-HEAD = f"version: {VERSION}\nexchanges:"
-_EMPTY = f"{HEAD} []\n"
+FORMAT_VERSION = 1
+FILE_HEADER = f"version: {FORMAT_VERSION}\nexchanges:"
+_EMPTY_FILE = f"{FILE_HEADER} []\n"
 # YAML takes these for line breaks of its own and would not give them back as they were.
-_FOREIGN_BREAKS = re.compile("[\x85\u2028\u2029\ufeff]")
-_UNREADABLE = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_ODD_LINE_BREAKS = re.compile("[\x85\u2028\u2029\ufeff]")
+_CONTROL_BYTES = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 # libyaml where it is installed, as bodies are megabytes. Both make plain values only.
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class RecordedExchange:
     """A request and its answer, scrubbed, with the body decoded.
 
     Attributes:
@@ -40,7 +40,7 @@ class Exchange:
     body: bytes
     model: str = ""
 
-    def response(self) -> httpx.Response:
+    def to_response(self) -> httpx.Response:
         """Return the answer as a new response."""
         extensions = {RECORDED_MODEL: self.model} if self.model else None
         return httpx.Response(
@@ -48,7 +48,7 @@ class Exchange:
         )
 
 
-def as_yaml(exchange: Exchange) -> str:
+def as_yaml(exchange: RecordedExchange) -> str:
     """Return an exchange as an item of the file's list."""
     asked, answer = exchange.key, {"status": exchange.status, "headers": exchange.headers}
     request = {"method": asked.method, "url": asked.url}
@@ -63,7 +63,7 @@ def as_yaml(exchange: Exchange) -> str:
     return text
 
 
-def write(path: Path, items: Sequence[str]) -> None:
+def write_items(path: Path, items: Sequence[str]) -> None:
     """Replace the file as a whole; only its owner may read it.
 
     Raises:
@@ -72,14 +72,14 @@ def write(path: Path, items: Sequence[str]) -> None:
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # 0600
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write("\n".join([HEAD, *items]) if items else _EMPTY)
+            file.write("\n".join([FILE_HEADER, *items]) if items else _EMPTY_FILE)
         os.replace(name, path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
 
 
-def holds_anything(path: Path) -> bool:
+def has_content(path: Path) -> bool:
     """Tell whether the file exists and is not empty."""
     try:
         return path.stat().st_size > 0
@@ -95,13 +95,13 @@ def is_foreign(path: Path) -> bool:
     """
     if path.is_dir():
         return True
-    if not holds_anything(path):
+    if not has_content(path):
         return False
     with path.open("rb") as opened:
         return opened.read(len(b"version:")) != b"version:"
 
 
-def read(path: Path) -> list[Exchange]:
+def read_exchanges(path: Path) -> list[RecordedExchange]:
     """Read a cassette's exchanges, in their order.
 
     Raises:
@@ -112,11 +112,11 @@ def read(path: Path) -> list[Exchange]:
         text = path.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is not UTF-8"
-        raise _unusable(path, f"cannot be read: {why}") from None
-    return parsed(text, path)
+        raise _make_error(path, f"cannot be read: {why}") from None
+    return parse_exchanges(text, path)
 
 
-def parsed(text: str, path: Path) -> list[Exchange]:
+def parse_exchanges(text: str, path: Path) -> list[RecordedExchange]:
     """Parse the text of a cassette into exchanges, in their order.
 
     Args:
@@ -127,23 +127,23 @@ def parsed(text: str, path: Path) -> list[Exchange]:
         ServiceError: as `read_exchanges`.
     """
     try:
-        value = _plain(text)
+        value = _load_yaml(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f" in line {mark.line + 1}" if mark is not None else ""
-        raise _unusable(path, f"is damaged{where}: record it again") from None
+        raise _make_error(path, f"is damaged{where}: record it again") from None
     version = value.get("version") if isinstance(value, dict) else None
     if not isinstance(value, dict) or type(version) is not int:
-        raise _unusable(path, "is no cassette: it does not begin with a version")
-    if version != VERSION:
-        raise _unusable(path, f"was made by a later toolkit (version {version}): use that one")
+        raise _make_error(path, "is no cassette: it does not begin with a version")
+    if version != FORMAT_VERSION:
+        raise _make_error(path, f"was made by a later toolkit (version {version}): use that one")
     exchanges = value.get("exchanges") or []
     if not isinstance(exchanges, list):
-        raise _unusable(path, "is damaged: `exchanges` is no list")
-    return [_exchange(path, number, item) for number, item in enumerate(exchanges, 1)]
+        raise _make_error(path, "is damaged: `exchanges` is no list")
+    return [_parse_exchange(path, number, item) for number, item in enumerate(exchanges, 1)]
 
 
-def _plain(text: str) -> object:
+def _load_yaml(text: str) -> object:
     loader = _Loader(text)
     try:
         value: object = loader.get_single_data()
@@ -152,21 +152,21 @@ def _plain(text: str) -> object:
     return value
 
 
-def _exchange(path: Path, number: int, item: object) -> Exchange:
+def _parse_exchange(path: Path, number: int, item: object) -> RecordedExchange:
     try:
         request, answer = item["request"], item["response"]  # type: ignore[index]
         key = RequestKey(request["method"], request["url"], request.get("body", ""))
         status, headers = answer["status"], answer.get("headers") or {}
-        body, model = _body_of(answer), request.get("model", "")
+        body, model = _decode_body(answer), request.get("model", "")
         texts = [*key, *headers.keys(), *headers.values(), model]
         if type(status) is not int or not all(isinstance(text, str) for text in texts):
             raise TypeError
     except (AttributeError, KeyError, TypeError, ValueError):
-        raise _unusable(path, f"is damaged: exchange {number} is not whole") from None
-    return Exchange(key, status, dict(headers), body, model)
+        raise _make_error(path, f"is damaged: exchange {number} is not whole") from None
+    return RecordedExchange(key, status, dict(headers), body, model)
 
 
-def _unusable(path: Path, why: str) -> ServiceError:
+def _make_error(path: Path, why: str) -> ServiceError:
     return ServiceError(ErrorCode.UNAVAILABLE, f"The cassette `{path.name}` {why}.")
 
 
@@ -174,9 +174,9 @@ class _BlockDumper(_Dumper):  # type: ignore[misc, valid-type]
     """A dumper that writes long or multi-line texts as blocks, and odd line breaks escaped."""
 
 
-def _represented(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     style = None
-    if _FOREIGN_BREAKS.search(text):
+    if _ODD_LINE_BREAKS.search(text):
         style = '"'
     elif "\n" in text or len(text) > 80:
         style = "|"
@@ -184,21 +184,21 @@ def _represented(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     return node
 
 
-_BlockDumper.add_representer(str, _represented)
+_BlockDumper.add_representer(str, _represent_text)
 
 
 def _body_as_yaml(body: bytes) -> dict[str, str]:
     if not body:
         return {}
     try:
-        if not _UNREADABLE.search(body):
+        if not _CONTROL_BYTES.search(body):
             return {"body": body.decode("utf-8")}
     except UnicodeDecodeError:
         pass
     return {"body_base64": base64.encodebytes(body).decode("ascii")}
 
 
-def _body_of(answer: dict[str, str]) -> bytes:
+def _decode_body(answer: dict[str, str]) -> bytes:
     if "body_base64" in answer:
         return base64.b64decode("".join(answer["body_base64"].split()), validate=True)
     return answer.get("body", "").encode("utf-8")

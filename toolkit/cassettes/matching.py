@@ -33,11 +33,11 @@ class RequestKey(NamedTuple):
     body: str
 
 
-def key_of(request: httpx.Request, scrubber: Scrubber) -> RequestKey:
+def compute_request_key(request: httpx.Request, scrubber: Scrubber) -> RequestKey:
     """Compute the key of a request whose body has been read; headers have no part in it.
 
     >>> request = httpx.Request("GET", "https://a.example/x?b=2&a=1")
-    >>> key_of(request, Scrubber()).url
+    >>> compute_request_key(request, Scrubber()).url
     'https://a.example/x?a=1&b=2'
     """
     url = request.url
@@ -47,11 +47,11 @@ def key_of(request: httpx.Request, scrubber: Scrubber) -> RequestKey:
     if host != url.host:
         path = _PROFILE.sub("/model/", path)
     where += path + ("?" + "&".join(sorted(query.split("&"))) if query else "")
-    where = _anonymous(scrubber.text(where).encode()).decode()
-    return RequestKey(request.method.upper(), where, _body(request, scrubber))
+    where = _mask_own_ids(scrubber.scrub_text(where).encode()).decode()
+    return RequestKey(request.method.upper(), where, _normalize_body(request, scrubber))
 
 
-def model_called(request: httpx.Request) -> str:
+def get_requested_model(request: httpx.Request) -> str:
     """Return the model that a request names where its key leaves it out, else an empty text.
 
     Its price goes by the profile, which a replay cannot know by itself.
@@ -63,8 +63,8 @@ def model_called(request: httpx.Request) -> str:
     return named[1] if named else ""
 
 
-def _body(request: httpx.Request, scrubber: Scrubber) -> str:
-    content = _anonymous(scrubber.content(request.content))
+def _normalize_body(request: httpx.Request, scrubber: Scrubber) -> str:
+    content = _mask_own_ids(scrubber.scrub_bytes(request.content))
     if not content:
         return ""
     kind = request.headers.get("content-type", "").encode("ascii", "replace")
@@ -79,5 +79,5 @@ def _body(request: httpx.Request, scrubber: Scrubber) -> str:
     return f"sha256:{hashlib.sha256(content).hexdigest()}"
 
 
-def _anonymous(content: bytes) -> bytes:
+def _mask_own_ids(content: bytes) -> bytes:
     return _OWN_ID.sub(rb"\1_*", content)

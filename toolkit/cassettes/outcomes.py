@@ -10,7 +10,7 @@ _JOB_UNDER_WAY = frozenset({"IN_QUEUE", "IN_PROGRESS", "RUNNING"})
 _VOICE_EXISTS = 2039
 
 
-def succeeded(method: str, response: httpx.Response) -> bool:
+def is_success(method: str, response: httpx.Response) -> bool:
     """Tell whether an answer is one to record.
 
     That is a success by its status and by its body, or where a redirect of a GET leads.
@@ -36,14 +36,14 @@ def succeeded(method: str, response: httpx.Response) -> bool:
     return code in (0, _VOICE_EXISTS) and not job_failed(response) and not said.get("error")
 
 
-def job_of(url: str, response: httpx.Response) -> str | None:
+def get_job_id(url: str, response: httpx.Response) -> str | None:
     """Return the id of the queued job that an answer is about, if it is about one.
 
     Args:
         url: of the request; it ends with the id where the answer does not have it.
         response: with its body read.
     """
-    said = _job(response)
+    said = _parse_job(response)
     if "status" not in said:
         return None
     return said.get("id") or (url.rpartition("/")[2] if "/status/" in url else None)
@@ -51,17 +51,17 @@ def job_of(url: str, response: httpx.Response) -> str | None:
 
 def job_failed(response: httpx.Response) -> bool:
     """Tell whether an answer says that a job has failed."""
-    return _job(response).get("status") in _JOB_FAILED
+    return _parse_job(response).get("status") in _JOB_FAILED
 
 
-def under_way(url: str, response: httpx.Response) -> bool:
+def is_job_running(url: str, response: httpx.Response) -> bool:
     """Tell whether an answer says that a job is still running, so that another one follows.
 
     Args:
         url: of the request. Machines are `RUNNING`, too, and nobody waits for their end.
         response: with its body read.
     """
-    return "/status/" in url and _job(response).get("status") in _JOB_UNDER_WAY
+    return "/status/" in url and _parse_job(response).get("status") in _JOB_UNDER_WAY
 
 
 def is_json(response: httpx.Response) -> bool:
@@ -69,7 +69,7 @@ def is_json(response: httpx.Response) -> bool:
     return "json" in response.headers.get("content-type", "").lower()
 
 
-def _job(response: httpx.Response) -> dict[str, str]:
+def _parse_job(response: httpx.Response) -> dict[str, str]:
     """Parse the id and the status of a job or other resource from an answer, where it has them."""
     if not is_json(response) or b'"status"' not in response.content:
         return {}

@@ -12,13 +12,13 @@ import httpx
 PLACEHOLDER = "replayed"
 SCRUBBED = "scrubbed"
 # Shorter ones, such as the `none` for a server of one's own, also occur in other texts.
-SHORTEST_SECRET = 8
+MIN_SECRET_LENGTH = 8
 
 # Kept unchanged: the body's type, what was billed, and the target of a redirect.
-_KEPT = re.compile(r"content-type|content-language|location|.*(cost|usage|billed|credit).*")
-_LIMITS = re.compile(r".*(limit|remaining|reset).*")
+_KEPT_HEADERS = re.compile(r"content-type|content-language|location|.*(cost|usage|billed|credit).*")
+_RATE_LIMIT_HEADERS = re.compile(r".*(limit|remaining|reset).*")
 # They differ from call to call and identify the caller.
-_CALLS_OWN = re.compile(
+_PER_CALL_HEADERS = re.compile(
     r"(.*-)?(request-?id|trace-?id|correlation-?id)|cf-ray|set-cookie|date|x-amz-cf-id"
 )
 _IDS_IN_JSON = re.compile(
@@ -32,50 +32,52 @@ class Scrubber:
     """A scrubber that replaces the secrets it knows, in all their spellings.
 
     >>> scrubber = Scrubber()
-    >>> scrubber.learn("sk-1234567890")
-    >>> scrubber.text("?key=sk-1234567890")
+    >>> scrubber.add_secret("sk-1234567890")
+    >>> scrubber.scrub_text("?key=sk-1234567890")
     '?key=replayed'
     """
 
     def __init__(self) -> None:
-        self._known: set[str] = set()
+        self._secrets: set[str] = set()
         self._spellings: list[bytes] = []
 
-    def learn(self, secret: str) -> None:
+    def add_secret(self, secret: str) -> None:
         """Scrub a secret from now on; of a JSON object, each of its texts.
 
         Args:
             secret: as its resolver gave it.
         """
-        if secret in self._known:
+        if secret in self._secrets:
             return
-        self._known.add(secret)
-        spellings = {form for part in _parts(secret) for form in _forms(part)}
+        self._secrets.add(secret)
+        spellings = {form for part in _split_secret(secret) for form in _list_spellings(part)}
         # The longest first: one may be the beginning of another.
         self._spellings = sorted({*self._spellings, *spellings}, key=lambda s: (-len(s), s))
 
-    def content(self, content: bytes) -> bytes:
+    def scrub_bytes(self, content: bytes) -> bytes:
         """Replace every secret in the content by a placeholder."""
         for spelling in self._spellings:
             if spelling in content:
                 content = content.replace(spelling, PLACEHOLDER.encode())
         return content
 
-    def text(self, text: str) -> str:
+    def scrub_text(self, text: str) -> str:
         """Replace every secret in the text by a placeholder."""
-        return self.content(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+        return self.scrub_bytes(text.encode("utf-8", "surrogatepass")).decode(
+            "utf-8", "surrogatepass"
+        )
 
-    def headers(self, headers: httpx.Headers) -> dict[str, str]:
+    def scrub_headers(self, headers: httpx.Headers) -> dict[str, str]:
         """Return the headers to record, with a placeholder for those that differ by call."""
         kept: dict[str, str] = {}
         for name, value in sorted(headers.items()):
-            if _CALLS_OWN.fullmatch(name):
+            if _PER_CALL_HEADERS.fullmatch(name):
                 kept[name] = SCRUBBED
-            elif _KEPT.fullmatch(name) and not _LIMITS.fullmatch(name):
-                kept[name] = self.text(value)
+            elif _KEPT_HEADERS.fullmatch(name) and not _RATE_LIMIT_HEADERS.fullmatch(name):
+                kept[name] = self.scrub_text(value)
         return kept
 
-    def body(self, content: bytes, *, is_json: bool) -> bytes:
+    def scrub_body(self, content: bytes, *, is_json: bool) -> bytes:
         """Remove the secrets from an answer's body; the rest of it stays byte for byte.
 
         Args:
@@ -83,11 +85,11 @@ class Scrubber:
             is_json: whether members such as `request_id` are scrubbed, too. Those by which later
                 requests name something, such as `id` and `voice_id`, stay.
         """
-        content = self.content(content)
+        content = self.scrub_bytes(content)
         return _IDS_IN_JSON.sub(rb'\1"%s"' % SCRUBBED.encode(), content) if is_json else content
 
 
-def _parts(secret: str) -> list[str]:
+def _split_secret(secret: str) -> list[str]:
     """Return a secret, and its parts where it is a JSON object, such as signing credentials."""
     parts = [secret]
     try:
@@ -101,9 +103,9 @@ def _parts(secret: str) -> list[str]:
     return [text for part in parts for text in {part, part.strip()}]
 
 
-def _forms(secret: str) -> list[bytes]:
+def _list_spellings(secret: str) -> list[bytes]:
     """List the spellings that a secret may have in URLs, JSON and headers."""
-    if len(secret) < SHORTEST_SECRET:
+    if len(secret) < MIN_SECRET_LENGTH:
         return []
     raw = secret.encode("utf-8", "surrogatepass")
     escaped = (json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])

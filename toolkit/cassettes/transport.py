@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator
 import httpx
 
 from toolkit.cassettes.cassette import Cassette
-from toolkit.cassettes.matching import RequestKey, model_called
+from toolkit.cassettes.matching import RequestKey, get_requested_model
 from toolkit.cassettes.scrubbing import PLACEHOLDER
 from toolkit.contract.errors import ErrorCode
-from toolkit.plugins import VendorFault
+from toolkit.plugins import ProviderError
 
 
 class CassetteTransport(httpx.AsyncBaseTransport):
@@ -31,19 +31,19 @@ class CassetteTransport(httpx.AsyncBaseTransport):
                 `SECRET_UNRESOLVED` for one that is new and has no key to be sent with.
         """
         await request.aread()
-        key = self._cassette.key(request)
-        known = self._cassette.answer(key)
+        key = self._cassette.compute_key(request)
+        known = self._cassette.replay_response(key)
         if known is not None:
             return known
         if self._inner is None:
-            raise self._cassette.miss(key)
+            raise self._cassette.make_miss_error(key)
         if any(value.split()[-1:] == [PLACEHOLDER] for value in request.headers.values()):
-            raise VendorFault(
+            raise ProviderError(
                 ErrorCode.SECRET_UNRESOLVED,
                 "This is new to the cassette, and the connection's pointer leads to no secret"
                 " to ask for it with.",
             )
-        place = self._cassette.sent()
+        place = self._cassette.reserve_position()
         response = await self._inner.handle_async_request(request)
         stream = response.stream
         if not isinstance(stream, httpx.AsyncByteStream):
@@ -52,7 +52,9 @@ class CassetteTransport(httpx.AsyncBaseTransport):
         return httpx.Response(
             response.status_code,
             headers=response.headers,
-            stream=_Taped(stream, self._cassette, place, key, response, model_called(request)),
+            stream=_RecordingStream(
+                stream, self._cassette, place, key, response, get_requested_model(request)
+            ),
             extensions=response.extensions,
         )
 
@@ -62,7 +64,7 @@ class CassetteTransport(httpx.AsyncBaseTransport):
             await self._inner.aclose()
 
 
-class _Taped(httpx.AsyncByteStream):
+class _RecordingStream(httpx.AsyncByteStream):
     """A stream that passes an answer's body on, and has it recorded once it is complete.
 
     So limits on size and time hold as they do without a cassette.
@@ -91,7 +93,7 @@ class _Taped(httpx.AsyncByteStream):
             whole = httpx.Response(self._status, headers=self._headers, content=b"".join(chunks))
         except httpx.DecodingError:
             return  # the reader of the response gets the same error
-        await self._cassette.keep(self._place, self._key, whole, self._model)
+        await self._cassette.record_response(self._place, self._key, whole, self._model)
 
     async def aclose(self) -> None:
         await self._stream.aclose()

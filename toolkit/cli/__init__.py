@@ -8,43 +8,43 @@ from typing import Annotated, ClassVar
 import typer
 
 from toolkit.cli import areas
-from toolkit.cli.errors import EXIT_CODES, exit_code, report
-from toolkit.cli.lazy import Home, LazyGroup
+from toolkit.cli.errors import EXIT_CODES, find_exit_code, report_error
+from toolkit.cli.lazy import CommandLocation, LazyGroup
 from toolkit.contract.errors import ToolkitError
 
 WORK, HERE, SERVICE, PROFILES = "Work", "Here", "The service", "Profiles"
 
 
-class Commands(LazyGroup):
+class RootGroup(LazyGroup):
     """All commands, in the order in which the help shows them."""
 
-    homes: ClassVar[Mapping[str, Home]] = {
-        "run": Home("cli.areas.runs", "run", WORK),
-        "task": Home("cli.areas.tasks", "task", WORK),
-        "route": Home("cli.alone", "route", WORK),
-        "batch": Home("cli.batch", "batch", HERE),
-        "demo": Home("cli.demo", "demo", HERE),
-        "serve": Home("cli.serve", "serve", HERE),
-        "verify": Home("cli.verify", "verify", HERE),
-        "doctor": Home("upkeep", "doctor", HERE),
-        "backup": Home("upkeep", "backup", HERE),
-        "prune": Home("upkeep", "prune", HERE),
-        "health": Home("cli.alone", "health", SERVICE),
-        "whoami": Home("cli.login", "whoami", SERVICE),
-        "login": Home("cli.login", "login", PROFILES),
-        "logout": Home("cli.login", "logout", PROFILES),
-        "profiles": Home("cli.login", "profiles", PROFILES),
+    locations: ClassVar[Mapping[str, CommandLocation]] = {
+        "run": CommandLocation("cli.areas.runs", "run", WORK),
+        "task": CommandLocation("cli.areas.tasks", "task", WORK),
+        "route": CommandLocation("cli.alone", "route", WORK),
+        "batch": CommandLocation("cli.batch", "batch", HERE),
+        "demo": CommandLocation("cli.demo", "demo", HERE),
+        "serve": CommandLocation("cli.serve", "serve", HERE),
+        "verify": CommandLocation("cli.verify", "verify", HERE),
+        "doctor": CommandLocation("upkeep", "doctor", HERE),
+        "backup": CommandLocation("upkeep", "backup", HERE),
+        "prune": CommandLocation("upkeep", "prune", HERE),
+        "health": CommandLocation("cli.alone", "health", SERVICE),
+        "whoami": CommandLocation("cli.login", "whoami", SERVICE),
+        "login": CommandLocation("cli.login", "login", PROFILES),
+        "logout": CommandLocation("cli.login", "logout", PROFILES),
+        "profiles": CommandLocation("cli.login", "profiles", PROFILES),
         **{
-            module.name: Home(f"cli.areas.{module.name}", "app", SERVICE)
+            module.name: CommandLocation(f"cli.areas.{module.name}", "app", SERVICE)
             for module in pkgutil.iter_modules(areas.__path__)
         },
         # The singular, as an alias.
-        "workflow": Home("cli.areas.workflows", "app", SERVICE, hidden=True),
+        "workflow": CommandLocation("cli.areas.workflows", "app", SERVICE, hidden=True),
     }
 
 
 app = typer.Typer(
-    cls=Commands,
+    cls=RootGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Ask for capabilities, not vendors.",
@@ -54,9 +54,9 @@ app = typer.Typer(
 
 def _print_version(asked: bool) -> None:
     if asked:
-        from toolkit.contract.version import installed_version
+        from toolkit.contract.version import read_installed_version
 
-        print("capability-toolkit", installed_version())
+        print("capability-toolkit", read_installed_version())
         raise typer.Exit
 
 
@@ -77,5 +77,5 @@ def main() -> None:
     try:
         app()
     except (ToolkitError, OSError) as error:
-        report(error, as_json="--json" in sys.argv)
-        sys.exit(exit_code(error))
+        report_error(error, as_json="--json" in sys.argv)
+        sys.exit(find_exit_code(error))

@@ -1,19 +1,19 @@
 """`toolkit route` and `toolkit health`: commands of the service without a group."""
 
 from toolkit.cli import options
-from toolkit.cli.options import looking
-from toolkit.cli.output import Shell
-from toolkit.given import parsed
+from toolkit.cli.options import read_command
+from toolkit.cli.output import ClientOutput
+from toolkit.given import parse_fields
 
-CANDIDATES = ("provider", "model", "score", "estimated_cost_usd", "latency_p50_ms", "reason")
+CANDIDATE_COLUMNS = ("provider", "model", "score", "estimated_cost_usd", "latency_p50_ms", "reason")
 
 
-@looking
+@read_command
 def route(
-    shell: Shell,
+    shell: ClientOutput,
     name: options.Name,
     fields: options.Fields = None,
-    given: options.Given = None,
+    given: options.InputFile = None,
     optimize_for: options.Optimize = None,
     provider: options.Provider = None,
     endpoint_id: options.OnEndpoint = None,
@@ -23,17 +23,17 @@ def route(
     """Show who would serve a run, and why; nothing is spent."""
     chosen = shell.client.route(
         name,
-        parsed(fields or [], given),
+        parse_fields(fields or [], given),
         optimize_for=optimize_for,
         provider=provider,
         endpoint_id=endpoint_id,
         compute_id=compute_id,
         max_cost_usd=max_cost_usd,
     )
-    shell.show(chosen, "candidates", CANDIDATES)
+    shell.print_record(chosen, "candidates", CANDIDATE_COLUMNS)
 
 
-@looking
-def health(shell: Shell) -> None:
+@read_command
+def health(shell: ClientOutput) -> None:
     """Say whether the service is there, and how busy."""
-    shell.show(shell.client.read("/health", max_wait_s=0.0))
+    shell.print_record(shell.client.read("/health", max_wait_s=0.0))

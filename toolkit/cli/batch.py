@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from toolkit.cli.options import AsJson
-from toolkit.cli.output import print_json, tame
+from toolkit.cli.output import escape_controls, print_json
 
 
 def batch(
@@ -40,24 +40,24 @@ def batch(
 
     Progress is told on stderr. A second run takes up where this one ended.
     """
-    from toolkit.batch.running import Batch, run_all
+    from toolkit.batch.running import BatchOptions, run_batch
 
     modules = None if preload is None else tuple(name for name in preload if name != "none")
-    given = Batch(notebook, out, workers, timeout, resume, modules, fork, renew_after)
+    given = BatchOptions(notebook, out, workers, timeout, resume, modules, fork, renew_after)
     table = out / "results.csv"
     try:
-        outcomes = run_all(given, grid)
+        outcomes = run_batch(given, grid)
     except KeyboardInterrupt:
-        print(tame(f"Stopped; what is done is in {table}."), file=sys.stderr)
+        print(escape_controls(f"Stopped; what is done is in {table}."), file=sys.stderr)
         raise
     failures = sum(one.status == "failed" for one in outcomes)
     if as_json:
         report = json.loads((out / "report.json").read_text(encoding="utf-8"))
         print_json({**report, "out": str(out)})
     else:
-        kept = sum(one.kept for one in outcomes)
+        kept = sum(one.reused for one in outcomes)
         before = f", {kept} of them before" if kept else ""
         completed = f"{len(outcomes) - failures} completed{before}, {failures} failed"
-        print(tame(f"{completed}: {table}"))
+        print(escape_controls(f"{completed}: {table}"))
     if failures:
         raise typer.Exit(1)

@@ -3,7 +3,7 @@
 import json
 import sys
 
-from toolkit.cli.output import tame
+from toolkit.cli.output import escape_controls
 from toolkit.contract.errors import ErrorCode, RequestError, ServiceError, ToolkitError
 
 EXIT_CODES = {
@@ -16,11 +16,11 @@ EXIT_CODES = {
 }
 
 
-def exit_code(error: Exception) -> int:
+def find_exit_code(error: Exception) -> int:
     """Return the exit code for an error.
 
     >>> from toolkit.contract.errors import ErrorCode, ServiceError
-    >>> exit_code(ServiceError(ErrorCode.UNAVAILABLE))
+    >>> find_exit_code(ServiceError(ErrorCode.UNAVAILABLE))
     4
     """
     if isinstance(error, RequestError):
@@ -28,10 +28,10 @@ def exit_code(error: Exception) -> int:
     return 4 if isinstance(error, ServiceError) else 1
 
 
-def report(error: Exception, *, as_json: bool) -> None:
+def report_error(error: Exception, *, as_json: bool) -> None:
     """Print on stderr what went wrong, in one line or as the contract's JSON."""
     if not as_json:
-        print(tame(str(error)), file=sys.stderr)
+        print(escape_controls(str(error)), file=sys.stderr)
         if isinstance(error, RequestError) and error.code is ErrorCode.CREDENTIALS_MISSING:
             print("Next: toolkit connections discover", file=sys.stderr)
         return

@@ -4,13 +4,13 @@ import os
 from pathlib import Path
 from typing import Any
 
-from toolkit.cli.options import Where
-from toolkit.cli.output import Shell
+from toolkit.cli.options import TargetOptions
+from toolkit.cli.output import ClientOutput
 
-OPTIONS = {"address": "--base-url", "key": "--api-key-env", "profile": "--profile"}
+SOURCE_OPTIONS = {"address": "--base-url", "key": "--api-key-env", "profile": "--profile"}
 
 
-def identity_of(shell: Shell) -> dict[str, Any]:
+def collect_identity(shell: ClientOutput) -> dict[str, Any]:
     """Ask the service who the caller is, and add where address and key came from.
 
     `key` is the key's name, `address` is none for an embedded engine, `data_dir` is none for a
@@ -19,7 +19,7 @@ def identity_of(shell: Shell) -> dict[str, Any]:
     account, health = shell.read("/account"), shell.client.read("/health", max_wait_s=0.0)
     access, key = shell.client.access, account.get("key") or {}
     here = access.data_dir is not None
-    folder, folder_from = _data_dir(shell.where, access.data_dir) if here else (None, None)
+    folder, folder_from = _find_data_dir(shell.where, access.data_dir) if here else (None, None)
     return {
         "account": account["email"],
         "account_id": account["id"],
@@ -29,23 +29,29 @@ def identity_of(shell: Shell) -> dict[str, Any]:
         "scopes": key.get("scopes", []),
         "world": "sandbox" if health["sandbox"] else "live",
         "address": None if here else access.server,
-        "address_from": None if here else _spelled("address", access.address_from, access.profile),
+        "address_from": None
+        if here
+        else _format_source("address", access.address_from, access.profile),
         "data_dir": None if folder is None else str(folder),
         "data_dir_from": folder_from,
-        "key_from": "this process" if here else _spelled("key", access.key_from, access.profile),
+        "key_from": "this process"
+        if here
+        else _format_source("key", access.key_from, access.profile),
         "profile": access.profile,
-        "profile_from": _spelled("profile", access.profile_from, access.profile),
+        "profile_from": _format_source("profile", access.profile_from, access.profile),
     }
 
 
-def _spelled(what: str, source: str | None, profile: str | None) -> str | None:
+def _format_source(what: str, source: str | None, profile: str | None) -> str | None:
     """Format a source as one finds it: an option, a variable, or a profile."""
     if source == "given":
-        return OPTIONS[what]
+        return SOURCE_OPTIONS[what]
     return f"profile {profile}" if source == "profile" else source
 
 
-def _data_dir(where: Where | None, used: Path | None) -> tuple[Path | None, str | None]:
+def _find_data_dir(
+    where: TargetOptions | None, used: Path | None
+) -> tuple[Path | None, str | None]:
     """Return the folder of the embedded engine and its source; none for a temporary one."""
     from toolkit.settings import Settings
 

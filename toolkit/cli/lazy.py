@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
+class CommandLocation:
     """The location of a command.
 
     Attributes:
@@ -33,11 +33,11 @@ class Home:
     panel: str
     hidden: bool = False
 
-    def load(self, name: str) -> "TyperCommand | TyperGroup":
+    def load_command(self, name: str) -> "TyperCommand | TyperGroup":
         """Import the module, and make the command, or the group, of its member."""
         member = getattr(import_module(f"{toolkit.__name__}.{self.module}"), self.member)
         root = typer.Typer(add_completion=False)
-        root.callback()(_nothing)  # without one, a single command would be the root itself
+        root.callback()(_do_nothing)  # without one, a single command would be the root itself
         if isinstance(member, typer.Typer):
             root.add_typer(member, name=name, rich_help_panel=self.panel, hidden=self.hidden)
         else:
@@ -46,37 +46,37 @@ class Home:
         return cast("TyperCommand | TyperGroup", made)
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     pass
 
 
-class _Commands(Mapping[str, Any]):
+class _LazyCommands(Mapping[str, Any]):
     """Commands by name, each made when it is first looked at."""
 
-    def __init__(self, homes: Mapping[str, Home]) -> None:
-        self._homes = homes
-        self._made: dict[str, TyperCommand | TyperGroup] = {}
+    def __init__(self, homes: Mapping[str, CommandLocation]) -> None:
+        self._locations = homes
+        self._loaded: dict[str, TyperCommand | TyperGroup] = {}
 
     def __getitem__(self, name: str) -> "TyperCommand | TyperGroup":
-        if name not in self._made:
-            self._made[name] = self._homes[name].load(name)
-        return self._made[name]
+        if name not in self._loaded:
+            self._loaded[name] = self._locations[name].load_command(name)
+        return self._loaded[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._homes)
+        return iter(self._locations)
 
     def __len__(self) -> int:
-        return len(self._homes)
+        return len(self._locations)
 
 
 class LazyGroup(TyperGroup):
     """A group of the commands whose locations a subclass gives."""
 
-    homes: ClassVar[Mapping[str, Home]]
+    locations: ClassVar[Mapping[str, CommandLocation]]
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
-        self.commands = cast("MutableMapping[str, Any]", _Commands(self.homes))
+        self.commands = cast("MutableMapping[str, Any]", _LazyCommands(self.locations))
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - typer's signature
         """Return the names of the commands; none is loaded for it."""

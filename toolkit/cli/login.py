@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from toolkit.cli import complete
-from toolkit.cli.options import AsJson, on_existing
-from toolkit.cli.output import Shell, print_json, print_rows, tame
+from toolkit.cli.options import AsJson, existing_command
+from toolkit.cli.output import ClientOutput, escape_controls, print_json, print_rows
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.profiles.secret import Secret
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from toolkit.profiles.files import Profile
 
 KEY_PREFIX = "sk_live_"
-COLUMNS = ("active", "name", "base_url", "account", "key_in", "problem")
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
+PROFILE_COLUMNS = ("active", "name", "base_url", "account", "key_in", "problem")
+LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
 
 ProfileName = Annotated[
     str | None,
@@ -57,45 +57,52 @@ def login(
     """
     from toolkit.profiles.files import write_profile
 
-    name = _chosen_name(profile)
-    before = _kept_profile(name)
+    name = _choose_name(profile)
+    before = _find_profile(name)
     address = _check_address(name, url, before)
     kept_cacert = before.cacert if before is not None else None
     authority = str(cacert.absolute()) if cacert is not None else kept_cacert
     key = _ask_key(address)
     account = _check_key(address, key, authority)
-    made = _keep(name, address, key, account, key_store, authority)
+    made = _make_profile(name, address, key, account, key_store, authority)
     try:
         write_profile(name, made)
     except OSError:
-        _forget_entry(name, made)
+        _delete_entry(name, made)
         raise
     if before is not None and before.key_in == "keyring" and made.key_in == "file":
-        _forget_entry(name, before)
-    _tell_login(name, made, account)
+        _delete_entry(name, before)
+    _print_login(name, made, account)
 
 
 def logout(profile: ProfileName = None) -> None:
     """Forget a profile and its key here; the key itself stays valid until it is revoked."""
     from toolkit.profiles.files import delete_profile
 
-    name = _chosen_name(profile)
-    kept = _kept_profile(name)
+    name = _choose_name(profile)
+    kept = _find_profile(name)
     delete_profile(name)
     if kept is None:
         print(f"Logged out: the profile `{name}` is deleted.")
         return
-    print(tame(f"Logged out of {kept.base_url}: the profile `{name}` is deleted."))
-    if not _forget_entry(name, kept):
-        _note(f"The system's keyring could not be reached: the key of `{name}` is still there.")
+    print(escape_controls(f"Logged out of {kept.base_url}: the profile `{name}` is deleted."))
+    if not _delete_entry(name, kept):
+        _print_note(
+            f"The system's keyring could not be reached: the key of `{name}` is still there."
+        )
     if kept.key_id:
-        _note(f"The key is still valid; `toolkit keys revoke {kept.key_id}` ends it.")
+        _print_note(f"The key is still valid; `toolkit keys revoke {kept.key_id}` ends it.")
 
 
 def profiles(as_json: AsJson = False) -> None:
     """List the profiles, and which one is active; keys are not shown."""
     from toolkit.profiles.files import Profile, iterate_profiles
-    from toolkit.profiles.resolution import BASE_URL, PROFILE, choose_profile, names_server
+    from toolkit.profiles.resolution import (
+        BASE_URL_VARIABLE,
+        PROFILE_VARIABLE,
+        choose_profile,
+        names_server,
+    )
 
     chosen = choose_profile(None, None) if names_server() else None
     active = chosen[0] if chosen else None
@@ -111,37 +118,39 @@ def profiles(as_json: AsJson = False) -> None:
         print_json(rows)
     elif rows:
         shown = [{**row, "active": "*" if row["active"] else ""} for row in rows]
-        used = [name for name in COLUMNS if any(row.get(name) for row in shown)]
-        print_rows(shown, [name for name in COLUMNS if name in used])
+        used = [name for name in PROFILE_COLUMNS if any(row.get(name) for row in shown)]
+        print_rows(shown, [name for name in PROFILE_COLUMNS if name in used])
     else:
-        _note("There are none: `toolkit login URL` makes one.")
-    if os.environ.get(BASE_URL):
-        _note(f"{BASE_URL} is set, and goes before profiles that are not named by --profile.")
+        _print_note("There are none: `toolkit login URL` makes one.")
+    if os.environ.get(BASE_URL_VARIABLE):
+        _print_note(
+            f"{BASE_URL_VARIABLE} is set, and goes before profiles that are not named by --profile."
+        )
     elif active is not None and active not in [row["name"] for row in rows]:
-        _note(f"{PROFILE} names `{active}`, which is not here.")
+        _print_note(f"{PROFILE_VARIABLE} names `{active}`, which is not here.")
 
 
-@on_existing
-def whoami(shell: Shell) -> None:
+@existing_command
+def whoami(shell: ClientOutput) -> None:
     """Show whose key is used, what it allows, where, and where each of these came from."""
-    from toolkit.cli.identity import identity_of
+    from toolkit.cli.identity import collect_identity
 
-    shell.show(identity_of(shell))
+    shell.print_record(collect_identity(shell))
     access = shell.client.access
     if access.key_from == "profile" and os.environ.get("TOOLKIT_API_KEY"):
-        shell.note("TOOLKIT_API_KEY is set and not used: a profile has a key of its own.")
+        shell.print_note("TOOLKIT_API_KEY is set and not used: a profile has a key of its own.")
 
 
-def _chosen_name(given: str | None) -> str:
-    from toolkit.profiles.files import profile_path
-    from toolkit.profiles.resolution import DEFAULT, PROFILE
+def _choose_name(given: str | None) -> str:
+    from toolkit.profiles.files import get_profile_path
+    from toolkit.profiles.resolution import DEFAULT_PROFILE, PROFILE_VARIABLE
 
-    name = given or os.environ.get(PROFILE, "").strip() or DEFAULT
-    profile_path(name)  # refuses what is no name
+    name = given or os.environ.get(PROFILE_VARIABLE, "").strip() or DEFAULT_PROFILE
+    get_profile_path(name)  # refuses what is no name
     return name
 
 
-def _kept_profile(name: str) -> "Profile | None":
+def _find_profile(name: str) -> "Profile | None":
     """Read a profile; one that cannot be used is none, as it is about to be replaced or deleted."""
     from toolkit.profiles.files import ProfileError, read_profile
 
@@ -184,8 +193,10 @@ def _check_address(name: str, url: str | None, before: "Profile | None") -> str:
             f"The profile `{name}` is of {before.base_url}: name another by --profile, or"
             f" `toolkit logout --profile {name}` first.",
         )
-    if parsed.scheme == "http" and parsed.host not in LOOPBACK:
-        _note(f"{parsed.host} is spoken to without encryption, the key included: prefer https://.")
+    if parsed.scheme == "http" and parsed.host not in LOOPBACK_HOSTS:
+        _print_note(
+            f"{parsed.host} is spoken to without encryption, the key included: prefer https://."
+        )
     return address
 
 
@@ -197,7 +208,7 @@ def _ask_key(address: str) -> Secret:
     """
     from getpass import getpass
 
-    from toolkit.client._wire import fault_of_key
+    from toolkit.client._wire import find_key_fault
     from toolkit.profiles.files import ProfileError
 
     asked = sys.stdin.isatty()
@@ -210,7 +221,7 @@ def _ask_key(address: str) -> Secret:
             " (`toolkit login URL < key.txt`).",
         )
     # Another service's key is not sent to this one.
-    if not text.startswith(KEY_PREFIX) or fault_of_key(key) is not None:
+    if not text.startswith(KEY_PREFIX) or find_key_fault(key) is not None:
         raise ProfileError(
             ErrorCode.UNAUTHENTICATED,
             f"That is no key of this service, which begins with {KEY_PREFIX}, so it was not sent:"
@@ -242,7 +253,7 @@ def _check_key(address: str, key: Secret, cacert: str | None) -> "CallerAccount"
             ) from None
 
 
-def _keep(
+def _make_profile(
     name: str,
     address: str,
     key: Secret,
@@ -275,27 +286,29 @@ def _keep(
     )
 
 
-def _forget_entry(name: str, kept: "Profile") -> bool:
+def _delete_entry(name: str, kept: "Profile") -> bool:
     from toolkit.profiles.keyring_store import delete_key
 
     return kept.key_in != "keyring" or delete_key(name, kept.base_url)
 
 
-def _tell_login(name: str, made: "Profile", account: "CallerAccount") -> None:
-    from toolkit.profiles.files import profile_path
-    from toolkit.profiles.resolution import BASE_URL, choose_profile
+def _print_login(name: str, made: "Profile", account: "CallerAccount") -> None:
+    from toolkit.profiles.files import get_profile_path
+    from toolkit.profiles.resolution import BASE_URL_VARIABLE, choose_profile
 
     key = account.key
     named = f" with the key {key.name or key.id} ({', '.join(key.scopes)})" if key else ""
-    print(tame(f"Logged in at {made.base_url} as {account.email}{named}."))
-    place = "the system's keyring" if made.key_in == "keyring" else str(profile_path(name))
-    print(tame(f"The profile `{name}` has its key in {place}."))
+    print(escape_controls(f"Logged in at {made.base_url} as {account.email}{named}."))
+    place = "the system's keyring" if made.key_in == "keyring" else str(get_profile_path(name))
+    print(escape_controls(f"The profile `{name}` has its key in {place}."))
     chosen = choose_profile(None, None)
     if chosen is None or chosen[0] != name:
-        _note(f"Use it by --profile {name}, or TOOLKIT_PROFILE={name}.")
-    if os.environ.get(BASE_URL):
-        _note(f"{BASE_URL} is set, and goes before profiles that are not named by --profile.")
+        _print_note(f"Use it by --profile {name}, or TOOLKIT_PROFILE={name}.")
+    if os.environ.get(BASE_URL_VARIABLE):
+        _print_note(
+            f"{BASE_URL_VARIABLE} is set, and goes before profiles that are not named by --profile."
+        )
 
 
-def _note(text: str) -> None:
-    print(tame(text), file=sys.stderr)
+def _print_note(text: str) -> None:
+    print(escape_controls(text), file=sys.stderr)

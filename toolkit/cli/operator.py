@@ -7,27 +7,29 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from toolkit.cli.options import WhereToLook
+from toolkit.cli.options import ReadTargetOptions
 from toolkit.cli.output import Printer
-from toolkit.upkeep import AsJson, DataDir, known_accounts
+from toolkit.upkeep import AsJson, DataDir, complete_accounts
 
 if TYPE_CHECKING:
     from toolkit.contract.account import Account
-    from toolkit.engine.account_admin import AccountAdmin, Rented
+    from toolkit.engine.account_admin import AccountAdmin, RentedResource
     from toolkit.settings import Settings
     from toolkit.store import Store
 
 T = TypeVar("T")
 
-Named = Annotated[
+AccountName = Annotated[
     str,
-    typer.Argument(metavar="ACCOUNT", help="Its id or its address.", autocompletion=known_accounts),
+    typer.Argument(
+        metavar="ACCOUNT", help="Its id or its address.", autocompletion=complete_accounts
+    ),
 ]
-ACCOUNTS = (
+ACCOUNT_COLUMNS = (
     "id", "email", "operator", "created_at", "disabled_at", "spent_usd_today",
     "max_cost_usd_per_day", "records", "stored_bytes",
 )  # fmt: skip
-KEYS = (
+KEY_COLUMNS = (
     "id", "name", "last4", "scopes", "max_cost_usd_per_day", "left_usd_today", "spent_usd_today",
     "last_used_at", "expires_at", "revoked_at", "created_at",
 )  # fmt: skip
@@ -35,17 +37,21 @@ KEYS = (
 
 def list_accounts(data_dir: DataDir = Path(".toolkit"), as_json: AsJson = False) -> None:
     """List the accounts of a data directory: what each spent today, and keeps."""
-    Printer(as_json).table(look(data_dir, lambda admin: admin.list_all()), ACCOUNTS)
+    Printer(as_json).print_table(
+        read_accounts(data_dir, lambda admin: admin.list_all()), ACCOUNT_COLUMNS
+    )
 
 
 def list_keys(
-    account: Named, data_dir: DataDir = Path(".toolkit"), as_json: AsJson = False
+    account: AccountName, data_dir: DataDir = Path(".toolkit"), as_json: AsJson = False
 ) -> None:
     """List an account's keys, those that have ended too: never the keys themselves."""
-    Printer(as_json).table(look(data_dir, lambda admin: admin.list_keys(account)), KEYS)
+    Printer(as_json).print_table(
+        read_accounts(data_dir, lambda admin: admin.list_keys(account)), KEY_COLUMNS
+    )
 
 
-def show_account(where: WhereToLook, account: str | None) -> bool:
+def show_account(where: ReadTargetOptions, account: str | None) -> bool:
     """Show the account that is named, from its data directory; false where none is.
 
     Raises:
@@ -61,13 +67,13 @@ def show_account(where: WhereToLook, account: str | None) -> bool:
     from toolkit.settings import Settings
 
     data_dir = where.data_dir or Settings().data_dir
-    found = look(data_dir, lambda admin: admin.describe(account))
-    Printer(where.as_json).show(found, "keys", KEYS)
+    found = read_accounts(data_dir, lambda admin: admin.describe(account))
+    Printer(where.as_json).print_record(found, "keys", KEY_COLUMNS)
     return True
 
 
 def disable(
-    account: Named,
+    account: AccountName,
     let_finish: Annotated[
         bool, typer.Option("--let-finish", help="Have what is under way go on to its end.")
     ] = False,
@@ -75,10 +81,10 @@ def disable(
     as_json: AsJson = False,
 ) -> None:
     """Refuse an account's keys, and end what it has under way; nothing of it is deleted."""
-    done = change(data_dir, lambda admin: admin.disable(account, let_finish=let_finish))
+    done = change_accounts(data_dir, lambda admin: admin.disable(account, let_finish=let_finish))
     printer = Printer(as_json)
     if as_json:
-        printer.show(done)
+        printer.print_record(done)
         return
     print(f"✓ {done.id} {done.email} is disabled: its keys answer 401 UNAUTHENTICATED.")
     if done.ended:
@@ -87,46 +93,52 @@ def disable(
         print(f"  {done.under_way} under way go on.")
     elif done.under_way:
         print(f"  {done.under_way} under way end as soon as a server is there to end them.")
-    _tell_rented(printer, done.rented)
+    _print_infrastructure(printer, done.rented)
 
 
-def _tell_rented(printer: Printer, rented: "list[Rented]") -> None:
+def _print_infrastructure(printer: Printer, rented: "list[RentedResource]") -> None:
     if rented:
         named = ", ".join(f"{one.id} ({one.status})" for one in rented)
-        printer.note(
+        printer.print_note(
             f"It has {named} at a GPU cloud, billed until they are deleted: with a key of"
             " `toolkit account recover`, after `toolkit account enable`."
         )
 
 
-def enable(account: Named, data_dir: DataDir = Path(".toolkit"), as_json: AsJson = False) -> None:
+def enable(
+    account: AccountName, data_dir: DataDir = Path(".toolkit"), as_json: AsJson = False
+) -> None:
     """Have a disabled account's keys work again."""
-    done = change(data_dir, lambda admin: admin.enable(account))
-    _tell_changed(done, "is enabled: its keys work again", as_json=as_json)
+    done = change_accounts(data_dir, lambda admin: admin.enable(account))
+    _print_change(done, "is enabled: its keys work again", as_json=as_json)
 
 
-def promote(account: Named, data_dir: DataDir = Path(".toolkit"), as_json: AsJson = False) -> None:
+def promote(
+    account: AccountName, data_dir: DataDir = Path(".toolkit"), as_json: AsJson = False
+) -> None:
     """Make an account an operator's: it may share its connections with others."""
-    done = change(data_dir, lambda admin: admin.set_operator(account, operator=True))
-    _tell_changed(done, "may share: toolkit connections share VENDOR --all", as_json=as_json)
+    done = change_accounts(data_dir, lambda admin: admin.set_operator(account, operator=True))
+    _print_change(done, "may share: toolkit connections share VENDOR --all", as_json=as_json)
 
 
-def demote(account: Named, data_dir: DataDir = Path(".toolkit"), as_json: AsJson = False) -> None:
+def demote(
+    account: AccountName, data_dir: DataDir = Path(".toolkit"), as_json: AsJson = False
+) -> None:
     """Make an account an operator's no longer: what it shared leads others nowhere."""
-    done = change(data_dir, lambda admin: admin.set_operator(account, operator=False))
-    _tell_changed(done, "may share no longer, and nobody uses what it shared", as_json=as_json)
+    done = change_accounts(data_dir, lambda admin: admin.set_operator(account, operator=False))
+    _print_change(done, "may share no longer, and nobody uses what it shared", as_json=as_json)
 
 
-def _tell_changed(account: "Account", state: str, *, as_json: bool) -> None:
+def _print_change(account: "Account", state: str, *, as_json: bool) -> None:
     """Print how an account stands now."""
     if as_json:
-        Printer(as_json).show(account)
+        Printer(as_json).print_record(account)
     else:
         print(f"✓ {account.id} {account.email} {state}.")
 
 
 def recover(
-    account: Named,
+    account: AccountName,
     revoke_others: Annotated[
         bool, typer.Option("--revoke-others", help="Revoke all its other keys at once.")
     ] = False,
@@ -134,25 +146,27 @@ def recover(
     as_json: AsJson = False,
 ) -> None:
     """Make a key with all scopes for an account whose own was lost; it is shown this once."""
-    made = change(data_dir, lambda admin: admin.recover(account, revoke_others=revoke_others))
+    made = change_accounts(
+        data_dir, lambda admin: admin.recover(account, revoke_others=revoke_others)
+    )
     printer = Printer(as_json)
     if as_json:
-        printer.show(made)
+        printer.print_record(made)
         return
     print(f"✓ {made.account.id} {made.account.email}: {made.id}\n{made.api_key}")
     if made.revoked:
-        printer.note(f"Revoked: {', '.join(made.revoked)}.")
+        printer.print_note(f"Revoked: {', '.join(made.revoked)}.")
     if made.still_good:
         named = ", ".join(f"{key.id} (…{key.last4})" for key in made.still_good)
-        printer.note(
+        printer.print_note(
             f"Still good: {named}. Revoke the one that was lost, with the new key:"
             " toolkit keys revoke ID; or all of them: --revoke-others."
         )
     if made.account.disabled_at is not None:
-        printer.note(f"The account is disabled: toolkit account enable {made.account.id}.")
+        printer.print_note(f"The account is disabled: toolkit account enable {made.account.id}.")
 
 
-def look(data_dir: Path, ask: "Callable[[AccountAdmin], Awaitable[T]]") -> T:
+def read_accounts(data_dir: Path, ask: "Callable[[AccountAdmin], Awaitable[T]]") -> T:
     """Read about the accounts of a data directory, without writing to it.
 
     Raises:
@@ -166,10 +180,10 @@ def look(data_dir: Path, ask: "Callable[[AccountAdmin], Awaitable[T]]") -> T:
     async def opened() -> Store:
         return ReadOnlyStore(settings.data_dir, settings.artifact_url)
 
-    return _carry_out(opened, ask, settings)
+    return _run_on_store(opened, ask, settings)
 
 
-def change(data_dir: Path, make: "Callable[[AccountAdmin], Awaitable[T]]") -> T:
+def change_accounts(data_dir: Path, make: "Callable[[AccountAdmin], Awaitable[T]]") -> T:
     """Change an account of a data directory, beside whatever process serves it.
 
     Raises:
@@ -188,10 +202,10 @@ def change(data_dir: Path, make: "Callable[[AccountAdmin], Awaitable[T]]") -> T:
         durability=settings.durability,
         artifact_url=settings.artifact_url,
     )
-    return _carry_out(opening, make, settings)
+    return _run_on_store(opening, make, settings)
 
 
-def _carry_out(
+def _run_on_store(
     opening: "Callable[[], Awaitable[Store]]",
     asked: "Callable[[AccountAdmin], Awaitable[T]]",
     settings: "Settings",

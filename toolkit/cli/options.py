@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args
 import typer
 
 from toolkit.cli import complete
-from toolkit.cli.output import Shell
+from toolkit.cli.output import ClientOutput
 from toolkit.contract.choices import OptimizeFor, Scope, UsageGroup
 
 if TYPE_CHECKING:
     from toolkit.client import Client
 
-WHERE = "Where, and how it is shown"
+TARGET_PANEL = "Where, and how it is shown"
 KEY_VARIABLE = "TOOLKIT_API_KEY"
-Makes = Literal["any", "default", "none"]
+DirectoryPolicy = Literal["any", "default", "none"]
 
 # Options that may be repeated take an enumeration, where typer takes no `Literal`.
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ Fields = Annotated[
         help="Its input: name=value, or name:=JSON.", autocompletion=complete.fields_of_input
     ),
 ]
-Given = Annotated[
+InputFile = Annotated[
     Path | None,
     typer.Option("--input", help="A JSON or YAML file with its input; - is stdin."),
 ]
@@ -57,13 +57,15 @@ MaxCost = Annotated[float | None, typer.Option(min=0, help="Spend at most this, 
 OnEndpoint = Annotated[
     str | None,
     typer.Option(
-        help="The ep_ id that GPU work runs on.", autocompletion=complete.ids_of("endpoints")
+        help="The ep_ id that GPU work runs on.",
+        autocompletion=complete.make_id_completion("endpoints"),
     ),
 ]
 OnCompute = Annotated[
     str | None,
     typer.Option(
-        help="The cmp_ id that GPU work runs on.", autocompletion=complete.ids_of("compute")
+        help="The cmp_ id that GPU work runs on.",
+        autocompletion=complete.make_id_completion("compute"),
     ),
 ]
 Deadline = Annotated[
@@ -85,19 +87,19 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stder
 
 AsJson = Annotated[
     bool,
-    typer.Option("--json", help="Print JSON instead of text.", rich_help_panel=WHERE),
+    typer.Option("--json", help="Print JSON instead of text.", rich_help_panel=TARGET_PANEL),
 ]
 
 
 @dataclass(frozen=True)
-class Where:
+class TargetOptions:
     """The engine that a command speaks to, and the format of its output."""
 
     data_dir: Annotated[
         Path | None,
         typer.Option(
             help="Use an engine right here, with its data in this folder; .toolkit by default.",
-            rich_help_panel=WHERE,
+            rich_help_panel=TARGET_PANEL,
         ),
     ] = None
     sandbox: Annotated[
@@ -105,19 +107,21 @@ class Where:
         typer.Option(
             "--sandbox",
             help="Simulated vendors: no keys, no bills.",
-            rich_help_panel=WHERE,
+            rich_help_panel=TARGET_PANEL,
         ),
     ] = False
     base_url: Annotated[
         str | None,
-        typer.Option(help="Use this server; TOOLKIT_BASE_URL by default.", rich_help_panel=WHERE),
+        typer.Option(
+            help="Use this server; TOOLKIT_BASE_URL by default.", rich_help_panel=TARGET_PANEL
+        ),
     ] = None
     profile: Annotated[
         str | None,
         typer.Option(
             help="Use this profile of `toolkit login`; TOOLKIT_PROFILE by default.",
             autocompletion=complete.profiles,
-            rich_help_panel=WHERE,
+            rich_help_panel=TARGET_PANEL,
         ),
     ] = None
     api_key_env: Annotated[
@@ -125,7 +129,7 @@ class Where:
         typer.Option(
             help="The variable that holds the server's key.",
             autocompletion=complete.variables,
-            rich_help_panel=WHERE,
+            rich_help_panel=TARGET_PANEL,
         ),
     ] = KEY_VARIABLE
     max_wait_s: Annotated[
@@ -134,21 +138,21 @@ class Where:
             "--max-wait",
             min=0,
             help="Wait so many seconds for a server that is away; TOOLKIT_MAX_WAIT_S, or 60.",
-            rich_help_panel=WHERE,
+            rich_help_panel=TARGET_PANEL,
         ),
     ] = None
     cacert: Annotated[
         Path | None,
         typer.Option(
             help="Trust the certificates in this file (PEM), too; or set SSL_CERT_FILE.",
-            rich_help_panel=WHERE,
+            rich_help_panel=TARGET_PANEL,
         ),
     ] = None
     as_json: AsJson = False
 
 
 @dataclass(frozen=True)
-class WhereToLook(Where):
+class ReadTargetOptions(TargetOptions):
     """The same options, for a command that changes nothing."""
 
     read_only: Annotated[
@@ -156,13 +160,13 @@ class WhereToLook(Where):
         typer.Option(
             "--read-only",
             help="Look at the data directory of all accounts, and write nothing.",
-            rich_help_panel=WHERE,
+            rich_help_panel=TARGET_PANEL,
         ),
     ] = False
 
 
 @contextmanager
-def connected(where: Where, makes: Makes = "any") -> "Iterator[Client]":
+def open_client(where: TargetOptions, makes: DirectoryPolicy = "any") -> "Iterator[Client]":
     """Open a client of the engine or the server that the options name.
 
     An embedded engine resumes no work that was left: listing runs asks for none.
@@ -176,7 +180,7 @@ def connected(where: Where, makes: Makes = "any") -> "Iterator[Client]":
         BadParameter: they name both, or a variable that is not set.
         ServiceError: `UNAVAILABLE` when the data directory cannot be used.
     """
-    read_only = isinstance(where, WhereToLook) and where.read_only
+    read_only = isinstance(where, ReadTargetOptions) and where.read_only
     local = is_local(where)
     if local and (where.base_url or where.profile):
         hint = "--base-url" if where.base_url else "--profile"
@@ -208,27 +212,27 @@ def connected(where: Where, makes: Makes = "any") -> "Iterator[Client]":
 
         folder = where.data_dir
         if makes == "none" or (makes == "default" and folder is not None):
-            folder = _existing(where, opened, read_only=read_only)
+            folder = _find_data_dir(where, opened, read_only=read_only)
         local_client = LocalClient.local(
             folder, sandbox=where.sandbox, take_up=False, read_only=read_only
         )
         yield opened.enter_context(local_client)
 
 
-def is_local(where: Where) -> bool:
+def is_local(where: TargetOptions) -> bool:
     """Tell whether the options name an embedded engine."""
-    read_only = isinstance(where, WhereToLook) and where.read_only
+    read_only = isinstance(where, ReadTargetOptions) and where.read_only
     return where.data_dir is not None or where.sandbox or read_only
 
 
-def names_server(where: Where) -> bool:
+def names_server(where: TargetOptions) -> bool:
     """Tell whether a server is used, unless the options name an embedded engine."""
     from toolkit.profiles import resolution
 
     return resolution.names_server(where.base_url, where.profile)
 
 
-def _existing(where: Where, opened: ExitStack, *, read_only: bool) -> Path:
+def _find_data_dir(where: TargetOptions, opened: ExitStack, *, read_only: bool) -> Path:
     """Find the data directory; make a temporary empty one where none was named.
 
     Raises:
@@ -243,27 +247,27 @@ def _existing(where: Where, opened: ExitStack, *, read_only: bool) -> Path:
     return Path(opened.enter_context(TemporaryDirectory(prefix="toolkit-")))
 
 
-def on_service(function: Callable[..., None]) -> Callable[..., None]:
+def service_command(function: Callable[..., None]) -> Callable[..., None]:
     """Make a command that has the target options; the function takes the output first."""
-    return _command(function, Where, "any")
+    return _make_command(function, TargetOptions, "any")
 
 
-def on_existing(function: Callable[..., None]) -> Callable[..., None]:
+def existing_command(function: Callable[..., None]) -> Callable[..., None]:
     """Make a command of existing things, as `service_command`; it creates no data directory."""
-    return _command(function, Where, "none")
+    return _make_command(function, TargetOptions, "none")
 
 
-def on_named(function: Callable[..., None]) -> Callable[..., None]:
+def named_command(function: Callable[..., None]) -> Callable[..., None]:
     """Make a command as `service_command`, that creates no directory of a mistyped name."""
-    return _command(function, Where, "default")
+    return _make_command(function, TargetOptions, "default")
 
 
-def looking(function: Callable[..., None]) -> Callable[..., None]:
+def read_command(function: Callable[..., None]) -> Callable[..., None]:
     """Make a command as `existing_command` that only reads, and has `--read-only`, too."""
-    return _command(function, WhereToLook, "none")
+    return _make_command(function, ReadTargetOptions, "none")
 
 
-def looking_unless(
+def read_command_unless(
     instead: Callable[..., bool],
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Make a command as `read_command`, unless `instead` can do without a client.
@@ -271,13 +275,13 @@ def looking_unless(
     Args:
         instead: takes the target and the command's own options; returns true if it did all.
     """
-    return partial(_command, options=WhereToLook, makes="none", instead=instead)
+    return partial(_make_command, options=ReadTargetOptions, makes="none", instead=instead)
 
 
-def _command(
+def _make_command(
     function: Callable[..., None],
-    options: type[Where],
-    makes: Makes,
+    options: type[TargetOptions],
+    makes: DirectoryPolicy,
     instead: Callable[..., bool] | None = None,
 ) -> Callable[..., None]:
     shared = fields(options)
@@ -287,8 +291,8 @@ def _command(
         where = options(**{option.name: given.pop(option.name) for option in shared})
         if instead is not None and instead(where, **given):
             return
-        with connected(where, makes) as client:
-            function(Shell(client, where.as_json, where), **given)
+        with open_client(where, makes) as client:
+            function(ClientOutput(client, where.as_json, where), **given)
 
     own = list(inspect.signature(function).parameters.values())[1:]
     added = [

@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from toolkit.cli.options import Where
+    from toolkit.cli.options import TargetOptions
     from toolkit.client import Client
-    from toolkit.client._shown import Shown
+    from toolkit.client._shown import RecordView
 
-    Thing: TypeAlias = Shown[Any] | BaseModel | dict[str, Any]
+    Printable: TypeAlias = RecordView[Any] | BaseModel | dict[str, Any]
 
-MOST = 200  # items of a page
-A_LINE = 10_000  # columns, where a program reads: one row is one line
+PAGE_SIZE = 200  # items of a page
+UNLIMITED_WIDTH = 10_000  # columns, where a program reads: one row is one line
 _CONTROLS = {code: f"\\u{code:04x}" for code in (*range(32), *range(127, 160))}
 _UNESCAPED = {code: shown for code, shown in _CONTROLS.items() if code > 31}
 
 
-def tame(text: str) -> str:
+def escape_controls(text: str) -> str:
     """Return a vendor's text on one line, without characters that control the terminal.
 
-    >>> tame("a\\x1b[2Jb")
+    >>> escape_controls("a\\x1b[2Jb")
     'a\\\\u001b[2Jb'
     """
     return text.translate(_CONTROLS)
@@ -36,7 +36,7 @@ class Output:
 
     as_json: bool
 
-    def show(self, thing: "Thing", rows: str = "", columns: Sequence[str] = ()) -> None:
+    def print_record(self, thing: "Printable", rows: str = "", columns: Sequence[str] = ()) -> None:
         """Print one record: its facts, and below them its lists and schemas as tables.
 
         Args:
@@ -44,24 +44,24 @@ class Output:
             rows: the list of records in it that comes first.
             columns: the columns of that list.
         """
-        record = _recorded(thing)
+        record = _to_record(thing)
         if self.as_json:
             self.print_json(record)
             return
-        from toolkit.display.outline import outline
-        from toolkit.display.table import fact_lines
+        from toolkit.display.outline import outline_record
+        from toolkit.display.table import format_facts
 
-        facts, sections = outline(record)
-        shown = [(name, tame(value)) for name, value in facts.items()]
-        print("\n".join(fact_lines(shown, _room())))
+        facts, sections = outline_record(record)
+        shown = [(name, escape_controls(value)) for name, value in facts.items()]
+        print("\n".join(format_facts(shown, _measure_width())))
         for section in sorted(sections, key=lambda each: each.title != rows):
             print(f"\n{section.title}")
             named = columns if section.title == rows else section.columns
             print_rows(section.rows, named)
 
-    def table(
+    def print_table(
         self,
-        things: "Iterable[Thing]",
+        things: "Iterable[Printable]",
         columns: Sequence[str],
         row: Callable[[dict[str, Any]], dict[str, Any]] = dict,
     ) -> None:
@@ -72,21 +72,21 @@ class Output:
             columns: names of fields.
             row: a function that makes the values of the columns from a record.
         """
-        records = [_recorded(thing) for thing in things]
+        records = [_to_record(thing) for thing in things]
         if self.as_json:
             self.print_json(records)
         elif records:
             print_rows([row(record) for record in records], columns)
         else:
-            self.note("There are none.")
+            self.print_note("There are none.")
 
     def print_json(self, value: object, indent: int | None = 2) -> None:
         """Print a value as JSON."""
         print_json(value, indent)
 
-    def note(self, text: str) -> None:
+    def print_note(self, text: str) -> None:
         """Print a note for the reader on stderr, which is no result."""
-        print(tame(text), file=sys.stderr, flush=True)
+        print(escape_controls(text), file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True)
@@ -97,12 +97,12 @@ class Printer(Output):
 
 
 @dataclass(frozen=True)
-class Shell(Output):
+class ClientOutput(Output):
     """The output of a command, and its client."""
 
     client: "Client"
     as_json: bool = False
-    where: "Where | None" = None
+    where: "TargetOptions | None" = None
 
     def read(self, path: str, **params: str | int | None) -> Any:
         """Read a path of the service as plain JSON: what is only shown needs no record.
@@ -114,7 +114,7 @@ class Shell(Output):
         given = {name: value for name, value in params.items() if value is not None}
         return self.client.read(path, given)
 
-    def items(self, path: str, limit: int | None = None) -> Iterator[dict[str, Any]]:
+    def iterate_items(self, path: str, limit: int | None = None) -> Iterator[dict[str, Any]]:
         """Yield the items of a list, the newest first, page by page.
 
         Args:
@@ -136,7 +136,7 @@ def print_json(value: object, indent: int | None = 2) -> None:
     print(text.translate(_UNESCAPED), flush=True)
 
 
-def _recorded(thing: "Thing") -> dict[str, Any]:
+def _to_record(thing: "Printable") -> dict[str, Any]:
     if isinstance(thing, dict):
         return thing
     from pydantic import BaseModel
@@ -148,20 +148,20 @@ def _recorded(thing: "Thing") -> dict[str, Any]:
 
 def print_rows(records: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
     """Print records as a table, the columns in their order."""
-    from toolkit.display.table import table_lines
+    from toolkit.display.table import format_table
 
     head = [name.replace("_", " ") for name in columns]
-    rows = [[_cell(name, record.get(name)) for name in columns] for record in records]
+    rows = [[_format_cell(name, record.get(name)) for name in columns] for record in records]
     # Ids are never truncated: people copy them.
-    print("\n".join(table_lines(head, rows, _room(), whole="id")))
+    print("\n".join(format_table(head, rows, _measure_width(), whole="id")))
 
 
-def _cell(name: str, value: object) -> str:
-    from toolkit.display.text import cell
+def _format_cell(name: str, value: object) -> str:
+    from toolkit.display.text import format_cell
 
-    return tame(cell(name, value))
+    return escape_controls(format_cell(name, value))
 
 
-def _room() -> int:
+def _measure_width() -> int:
     """Measure the width of a line in cells; unlimited where a program reads."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else A_LINE
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else UNLIMITED_WIDTH

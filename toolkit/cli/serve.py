@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from toolkit.cli.errors import exit_code
+from toolkit.cli.errors import find_exit_code
 from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from toolkit.sandbox import Faults
     from toolkit.settings import Settings
 
-SWITCH_S = 0.001
+SWITCH_INTERVAL_S = 0.001
 
 
 def serve(
@@ -68,36 +68,38 @@ def serve(
     ] = None,
 ) -> None:
     """Serve the /v1 contract until SIGTERM or Ctrl-C."""
-    with _told_in_the_log(log_format):
+    with _log_errors(log_format):
         import asyncio
 
         from toolkit.local import open_engine
-        from toolkit.observability import Watching, watching
-        from toolkit.server.serve import bind
+        from toolkit.observability import ObservabilityOptions, observe_server
+        from toolkit.server.serve import bind_socket
         from toolkit.server.serve import serve as serve_engine
 
-        settings = _settings(
+        settings = _make_settings(
             data_dir=data_dir,
             closed_signup=closed_signup or None,
             trust_proxy=trust_proxy,
             cors_origins=cors_origin,
         )
-        script = _script(faults)
+        script = _load_faults(faults)
         update: dict[str, object] = {
             "sandbox": sandbox or faults is not None or settings.sandbox,
             "allow_secrets": settings.allow_secrets | frozenset(allow_secret or ()),
         }
         settings = settings.model_copy(update=update)
         allowed = settings.allow_env | frozenset(allow_env or ())
-        asked = Watching(log_format, log_level, metrics_host, metrics_port, otel_endpoint)
+        asked = ObservabilityOptions(
+            log_format, log_level, metrics_host, metrics_port, otel_endpoint
+        )
 
         # The loop is often busy, and other threads wait for the interpreter's lock meanwhile.
-        sys.setswitchinterval(SWITCH_S)
+        sys.setswitchinterval(SWITCH_INTERVAL_S)
 
         async def run() -> None:
-            async with watching(asked) as watch:
+            async with observe_server(asked) as watch:
                 # First of all: if the address is in use, nothing is created and no work resumed.
-                listener = bind(host, port)
+                listener = bind_socket(host, port)
                 engine = await open_engine(
                     settings,
                     allow_env=allowed,
@@ -105,13 +107,13 @@ def serve(
                     observer=watch,
                     take_up=take_up or None,
                 )
-                await watch.attach(engine)
+                await watch.attach_engine(engine)
 
                 def ready(url: str) -> None:
-                    watch.started(url)
-                    _say_ready(url)
+                    watch.log_started(url)
+                    _print_ready(url)
                     if engine.is_held:
-                        _say_held(settings.data_dir)
+                        _print_held(settings.data_dir)
 
                 await serve_engine(engine, host, listener, on_ready=ready, observer=watch)
 
@@ -119,22 +121,22 @@ def serve(
 
 
 @contextmanager
-def _told_in_the_log(log_format: "LogFormat") -> Iterator[None]:
+def _log_errors(log_format: "LogFormat") -> Iterator[None]:
     """Log an error that ends the command, where logs are read by machines."""
     try:
         yield
     except (ToolkitError, OSError) as error:
-        from toolkit.observability.logs import Logs, is_json, piped
+        from toolkit.observability.logs import LogObserver, configure_logging, is_json_format
 
-        if not is_json(sys.stderr, log_format):
+        if not is_json_format(sys.stderr, log_format):
             raise
         code = error.code.name if isinstance(error, ToolkitError) else ErrorCode.UNAVAILABLE.name
-        with piped(sys.stderr, log_format, "error"):
-            Logs().fail("failed", error_code=code, message=str(error))
-        raise typer.Exit(exit_code(error)) from None
+        with configure_logging(sys.stderr, log_format, "error"):
+            LogObserver().log_failure("failed", error_code=code, message=str(error))
+        raise typer.Exit(find_exit_code(error)) from None
 
 
-def _settings(**given: Any) -> "Settings":
+def _make_settings(**given: Any) -> "Settings":
     """Make the settings of the options given; the others are as set elsewhere.
 
     Raises:
@@ -151,7 +153,7 @@ def _settings(**given: Any) -> "Settings":
         raise RequestError(ErrorCode.INVALID_REQUEST, f"Correct the settings: {said}.") from None
 
 
-def _script(path: Path | None) -> "Faults | None":
+def _load_faults(path: Path | None) -> "Faults | None":
     if path is None:
         return None
     from toolkit.sandbox import Faults
@@ -162,7 +164,7 @@ def _script(path: Path | None) -> "Faults | None":
         raise RequestError(ErrorCode.INVALID_REQUEST, str(error)) from None
 
 
-def _say_held(data_dir: Path) -> None:
+def _print_held(data_dir: Path) -> None:
     print(
         f"{data_dir} is a copy of another data directory: what was left lying in it is held, and"
         " nothing at GPU clouds is touched. Go on with it by --take-up.",
@@ -171,5 +173,5 @@ def _say_held(data_dir: Path) -> None:
     )
 
 
-def _say_ready(url: str) -> None:
+def _print_ready(url: str) -> None:
     print(f"Serving /v1 on {url} (OpenAPI: {url}/openapi.json). Stop with Ctrl-C.", flush=True)

@@ -8,9 +8,9 @@ import typer
 from typer.core import TyperGroup
 
 from toolkit.cli import complete
-from toolkit.cli.options import Quiet, looking, on_existing
-from toolkit.cli.output import MOST, Shell, tame
-from toolkit.cli.work import take_up, waited
+from toolkit.cli.options import Quiet, existing_command, read_command
+from toolkit.cli.output import PAGE_SIZE, ClientOutput, escape_controls
+from toolkit.cli.work import take_up, wait_for_work
 from toolkit.contract.errors import ServiceError
 
 Id = Annotated[
@@ -21,7 +21,7 @@ Limit = Annotated[int, typer.Option(min=1, help="How many to show, the newest fi
 All = Annotated[bool, typer.Option("--all", help="Show all there are.")]
 
 
-class _Area(TyperGroup):
+class _ResourceGroup(TyperGroup):
     """A group whose name alone runs its first command, which is to list or to show."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -42,12 +42,12 @@ class _Area(TyperGroup):
         return found
 
 
-def group(help: str) -> typer.Typer:  # noqa: A002 - typer's word
+def make_group(help: str) -> typer.Typer:
     """Make the group of a resource; the first command added is what its name alone runs."""
-    return typer.Typer(cls=_Area, help=help)
+    return typer.Typer(cls=_ResourceGroup, help=help)
 
 
-def reads(
+def add_read_commands(
     app: typer.Typer,
     path: str,
     columns: Sequence[str],
@@ -65,70 +65,72 @@ def reads(
     """
 
     @app.command("list")
-    @looking
-    def list_them(shell: Shell, limit: Limit = 20, everything: All = False) -> None:
+    @read_command
+    def list_them(shell: ClientOutput, limit: Limit = 20, everything: All = False) -> None:
         """List them, newest first."""
-        found = shell.items(f"/{path}", MOST if everything else min(limit + 1, MOST))
+        found = shell.iterate_items(
+            f"/{path}", PAGE_SIZE if everything else min(limit + 1, PAGE_SIZE)
+        )
         things: list[Any] = list(found if everything else islice(found, limit + 1))
         more = not everything and len(things) > limit
-        shell.table(things[:limit] if more else things, columns)
+        shell.print_table(things[:limit] if more else things, columns)
         if more:
-            shell.note("There are more: --all, or a higher --limit.")
+            shell.print_note("There are more: --all, or a higher --limit.")
 
     @app.command()
-    @looking
-    def show(shell: Shell, id: Id) -> None:  # noqa: A002 - the contract's word
+    @read_command
+    def show(shell: ClientOutput, id: Id) -> None:
         """Show one."""
-        shell.show(shell.read(f"/{path}/{id}"), rows, of)
+        shell.print_record(shell.read(f"/{path}/{id}"), rows, of)
 
 
-def deletes(app: typer.Typer, area: str) -> None:
+def add_delete_command(app: typer.Typer, area: str) -> None:
     """Add `delete`."""
 
     @app.command()
-    @on_existing
-    def delete(shell: Shell, id: Id) -> None:  # noqa: A002
+    @existing_command
+    def delete(shell: ClientOutput, id: Id) -> None:
         """Delete one; what it was is printed."""
-        shell.show(getattr(shell.client, area).delete(id))
+        shell.print_record(getattr(shell.client, area).delete(id))
 
 
-def executions(app: typer.Typer, area: str) -> None:
+def add_execution_commands(app: typer.Typer, area: str) -> None:
     """Add the commands that runs and jobs have in common."""
     columns = ("id", "capability", "status", "provider", "cost_usd", "latency_ms", "created_at")
     attempt = ("n", "provider", "model", "status", "cost_usd", "started_at", "ended_at")
-    reads(app, area, columns, "attempts", attempt)
-    follows(app, area)
+    add_read_commands(app, area, columns, "attempts", attempt)
+    add_follow_commands(app, area)
 
 
-def follows(app: typer.Typer, area: str) -> None:
+def add_follow_commands(app: typer.Typer, area: str) -> None:
     """Add `wait`, `cancel` and `events`."""
 
     @app.command()
-    @on_existing
-    def wait(shell: Shell, id: Id, quiet: Quiet = False) -> None:  # noqa: A002
+    @existing_command
+    def wait(shell: ClientOutput, id: Id, quiet: Quiet = False) -> None:
         """Wait until one is over, with progress on stderr, and show it."""
         work = getattr(shell.client, area).get(id)
         take_up(shell, id)
-        shell.show(waited(shell, area, work, quiet))
+        shell.print_record(wait_for_work(shell, area, work, quiet))
 
     @app.command()
-    @on_existing
-    def cancel(shell: Shell, id: Id) -> None:  # noqa: A002
+    @existing_command
+    def cancel(shell: ClientOutput, id: Id) -> None:
         """End one; what has ended stays as it is."""
-        shell.show(getattr(shell.client, area).cancel(id))
+        shell.print_record(getattr(shell.client, area).cancel(id))
 
     @app.command()
-    @looking
+    @read_command
     def events(
-        shell: Shell,
-        id: Id,  # noqa: A002
+        shell: ClientOutput,
+        id: Id,
         after: Annotated[int, typer.Option(min=0, help="From the one after this number.")] = 0,
         follow: Annotated[
             bool, typer.Option("--follow", "-f", help="Go on with new ones until it is over.")
         ] = False,
     ) -> None:
         """Print what happened to one, a line an event; with --json, a JSON object a line."""
-        from toolkit.display.text import event_line
+        from toolkit.display.text import format_event
 
         area_of = getattr(shell.client, area)
         if follow:
@@ -139,8 +141,8 @@ def follows(app: typer.Typer, area: str) -> None:
                 if shell.as_json:
                     shell.print_json(event.model_dump(mode="json"), indent=None)
                 else:
-                    print(event.n, tame(event_line(event)), flush=True)
+                    print(event.n, escape_controls(format_event(event)), flush=True)
         except ServiceError:
             if follow:
-                shell.note(f"Next: toolkit {area} events {id} --follow --after {after}")
+                shell.print_note(f"Next: toolkit {area} events {id} --follow --after {after}")
             raise

@@ -9,7 +9,17 @@ if TYPE_CHECKING:
     from toolkit.verify import Check, Report
 
 DATA_DIR = Path(".toolkit")
-COLUMNS = ("provider", "kind", "result", "model", "expected", "at most", "paid", "usage", "took")
+CHECK_COLUMNS = (
+    "provider",
+    "kind",
+    "result",
+    "model",
+    "expected",
+    "at most",
+    "paid",
+    "usage",
+    "took",
+)
 _MARKS = {"ok": "✓", "differs": "✗", "failed": "✗", "skipped": "·", "planned": "·"}
 
 
@@ -43,14 +53,14 @@ def verify(
 
     Exit code 1 where one failed or answers otherwise, and where nothing is connected.
     """
-    from toolkit.cli.output import print_json, tame
+    from toolkit.cli.output import escape_controls, print_json
     from toolkit.settings import Settings
     from toolkit.store.directory import find_database
     from toolkit.verify import verify as ask
 
     def tell(check: "Check") -> None:
         what = f"{_MARKS[check.result]} {check.provider} {check.kind}: {check.result}"
-        typer.echo(tame("; ".join([what, *check.notes])), err=True)
+        typer.echo(escape_controls("; ".join([what, *check.notes])), err=True)
 
     settings = Settings(data_dir=data_dir)
     if data_dir != DATA_DIR:
@@ -67,48 +77,48 @@ def verify(
     if as_json:
         print_json(report.to_dict() | {"sound": report.sound})
     else:
-        _show(report)
+        _print_report(report)
     if not report.sound:
         raise typer.Exit(1)
 
 
-def _show(report: "Report") -> None:
+def _print_report(report: "Report") -> None:
     from toolkit.cli.output import print_rows
 
     if report.checks:
-        print_rows([_row(check) for check in report.checks], COLUMNS)
+        print_rows([_build_row(check) for check in report.checks], CHECK_COLUMNS)
     for check in report.checks:
         if not report.live and check.notes:
             typer.echo(f"· {check.provider} {check.kind}: {'; '.join(check.notes)}")
-    for line in _last_lines(report):
+    for line in _summarize_report(report):
         typer.echo(line)
 
 
-def _last_lines(report: "Report") -> list[str]:
-    from toolkit.display.text import money
+def _summarize_report(report: "Report") -> list[str]:
+    from toolkit.display.text import format_money
 
     lines = []
     if not report.checks:
         lines.append("Nothing is connected here.")
     for vendor in report.connectable:
         lines.append(f"Next: toolkit connections discover --connect {vendor}")
-    limit = money(report.max_cost_usd)
+    limit = format_money(report.max_cost_usd)
     if report.live:
-        lines.append(f"Paid {money(report.paid_usd)} of {limit}.")
+        lines.append(f"Paid {format_money(report.paid_usd)} of {limit}.")
     elif report.checks:
         bounds = [check.bound_usd or 0 for check in report.checks if check.result == "planned"]
         lines.append(
             f"Nothing was asked. With --live these {len(bounds)} calls may come to"
-            f" {money(sum(bounds))}; none is made that could pass {limit}."
+            f" {format_money(sum(bounds))}; none is made that could pass {limit}."
         )
     return lines
 
 
-def _row(check: "Check") -> dict[str, Any]:
-    from toolkit.display.text import money
+def _build_row(check: "Check") -> dict[str, Any]:
+    from toolkit.display.text import format_money
 
     def dollars(amount: float | None) -> str:
-        return "" if amount is None else money(amount)
+        return "" if amount is None else format_money(amount)
 
     return {
         "provider": check.provider,

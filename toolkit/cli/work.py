@@ -7,34 +7,34 @@ from typing import Any
 
 from typer import BadParameter
 
-from toolkit.cli.files import file_stem
-from toolkit.cli.output import Shell
+from toolkit.cli.files import make_file_stem
+from toolkit.cli.output import ClientOutput
 from toolkit.contract.errors import ErrorCode, ServiceError, ToolkitError, WorkError
 
 
-def started(shell: Shell, work: Any) -> None:
+def print_started(shell: ClientOutput, work: Any) -> None:
     """Print the id of work that is not waited for."""
     if shell.as_json:
-        shell.show(work)
+        shell.print_record(work)
     else:
         print(work.id)
 
 
-def take_up(shell: Shell, work_id: str) -> None:
+def take_up(shell: ClientOutput, work_id: str) -> None:
     """Have an embedded engine resume work that a process left; a server does so by itself."""
     from toolkit.local import Client as LocalClient
 
     if not isinstance(shell.client, LocalClient):
         return
     if shell.client.is_held:
-        shell.note(
+        shell.print_note(
             "This data directory is a copy: what was left lying in it is held until"
             " `toolkit serve --take-up`."
         )
     shell.client.take_up(work_id)
 
 
-def waited(shell: Shell, area: str, work: Any, quiet: bool) -> Any:
+def wait_for_work(shell: ClientOutput, area: str, work: Any, quiet: bool) -> Any:
     """Wait for work, with progress on stderr, and return it once it is completed.
 
     Raises:
@@ -42,37 +42,38 @@ def waited(shell: Shell, area: str, work: Any, quiet: bool) -> Any:
         ServiceError: the service is away for longer than it is waited for.
     """
     if not quiet:
-        shell.note(work.id)  # first of all, so that it can be found whatever happens
+        shell.print_note(work.id)  # first of all, so that it can be found whatever happens
     try:
         work.wait(progress=not quiet, check=False)
     except KeyboardInterrupt:
-        shell.note(f"{work.id} is not cancelled. Next: toolkit {area} wait {work.id}")
+        shell.print_note(f"{work.id} is not cancelled. Next: toolkit {area} wait {work.id}")
         raise
     except ServiceError:
-        shell.note(f"{work.id} has been accepted. Next: toolkit {area} wait {work.id}")
+        shell.print_note(f"{work.id} has been accepted. Next: toolkit {area} wait {work.id}")
         raise
-    fault = _fault(work)
+    fault = _find_fault(work)
     if fault is not None:
         if shell.as_json:
-            shell.show(work)
+            shell.print_record(work)
         else:
-            shell.note(f"See: toolkit {area} show {work.id}")
+            shell.print_note(f"See: toolkit {area} show {work.id}")
         raise fault
     return work
 
 
-def _fault(work: Any) -> ToolkitError | None:
+def _find_fault(work: Any) -> ToolkitError | None:
     """Return the error that kept work from being completed, if there was any."""
     record = work.record
     if work.status == "blocked":
-        from toolkit.display.text import missing_line
+        from toolkit.display.text import format_missing
 
         code = ErrorCode.CREDENTIALS_MISSING
         if record.missing_capabilities:
             code = ErrorCode.CAPABILITY_UNAVAILABLE
         return WorkError(
             code,
-            f"{missing_line(record.missing)}; once that is there: toolkit tasks resume {work.id}.",
+            f"{format_missing(record.missing)};"
+            f" once that is there: toolkit tasks resume {work.id}.",
         )
     if work.status not in work.failed:
         return None
@@ -96,14 +97,14 @@ def make_folder(folder: Path) -> None:
         raise BadParameter(f"{folder}: {error.strerror}", param_hint="--out") from None
 
 
-def saved(shell: Shell, artifact_ids: Mapping[str, str], out: Path) -> list[str]:
+def save_artifacts(shell: ClientOutput, artifact_ids: Mapping[str, str], out: Path) -> list[str]:
     """Write artifacts to a folder, each under the name of its node, and return their paths."""
     out.mkdir(parents=True, exist_ok=True)
     paths = []
     taken: set[str] = set()
     for node_id, artifact_id in artifact_ids.items():
         artifact = shell.client.artifacts.get(artifact_id)
-        stem = file_stem(node_id, taken)
+        stem = make_file_stem(node_id, taken)
         taken.add(stem.lower())
         suffix = Path(artifact.record.filename).suffix
         paths.append(str(artifact.save(out / f"{stem}{suffix}")))

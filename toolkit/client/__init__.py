@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from toolkit.client._sync.client import Client
 
 # The module of each name: importing one does not import the others (PEP 562).
-_HOMES = {
+_EXPORTS = {
     "AsyncClient": "toolkit.client._async.client",
     "Client": "toolkit.client._sync.client",
     "NodeRef": "toolkit.client._builder",
@@ -21,9 +21,9 @@ __all__ = ["AsyncClient", "Client", "NodeRef", "Workflow"]
 def __getattr__(name: str) -> object:
     from importlib import import_module
 
-    if name not in _HOMES:
+    if name not in _EXPORTS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(_HOMES[name]), name)
+    value: object = getattr(import_module(_EXPORTS[name]), name)
     globals()[name] = value
     return value
 

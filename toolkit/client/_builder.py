@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from toolkit.client._drawn import Drawn, planned_nodes
+from toolkit.client._drawn import GraphView, make_planned_nodes
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.jobs import Options
 from toolkit.contract.workflows import Node, NodeCreate, WorkflowCreate
@@ -21,11 +21,11 @@ class NodeRef:
 
 
 # Those of the contract, but for the placement: a body has a member for each of them.
-PLACES = ("endpoint_id", "compute_id")
-_OPTIONS = tuple(name for name in Options.model_fields if name not in PLACES)
+PLACEMENT_OPTIONS = ("endpoint_id", "compute_id")
+_OPTION_NAMES = tuple(name for name in Options.model_fields if name not in PLACEMENT_OPTIONS)
 
 
-class Workflow(Drawn):
+class Workflow(GraphView):
     """A graph of capabilities to submit.
 
     Args:
@@ -78,11 +78,11 @@ class Workflow(Drawn):
 
     def add(
         self,
-        id: str,  # noqa: A002 - the contract's word
+        id: str,
         capability: str,
         *,
         depends_on: Iterable[NodeRef | str] = (),
-        input: Mapping[str, object] | None = None,  # noqa: A002 - the contract's word
+        input: Mapping[str, object] | None = None,
         options: Mapping[str, object] | None = None,
         **fields: object,
     ) -> NodeRef:
@@ -100,14 +100,16 @@ class Workflow(Drawn):
                 that has not been added.
         """
         if not isinstance(id, str):
-            raise _fault(f"The id {id} is no text: put it between quotes.")
+            raise _make_workflow_error(f"The id {id} is no text: put it between quotes.")
         known = {node["id"] for node in self.nodes}
         upstream = [node.id if isinstance(node, NodeRef) else node for node in depends_on]
         if id in known:
-            raise _fault(f"`{id}` is the id of another node; choose a new one.")
+            raise _make_workflow_error(f"`{id}` is the id of another node; choose a new one.")
         for name in upstream:
             if name not in known:
-                raise _fault(f"`{id}` depends on `{name}`, which has not been added; add it first.")
+                raise _make_workflow_error(
+                    f"`{id}` depends on `{name}`, which has not been added; add it first."
+                )
         node: dict[str, Any] = {
             "id": id,
             "capability": capability,
@@ -122,11 +124,11 @@ class Workflow(Drawn):
     def to_dict(self) -> dict[str, Any]:
         """Return the body of `POST /v1/workflows`."""
         body: dict[str, Any] = {"name": self.name, "max_retries": self.max_retries}
-        for field in PLACES:
+        for field in PLACEMENT_OPTIONS:
             if getattr(self, field) is not None:
                 body[field] = getattr(self, field)
         options = {
-            name: getattr(self, name) for name in _OPTIONS if getattr(self, name) is not None
+            name: getattr(self, name) for name in _OPTION_NAMES if getattr(self, name) is not None
         }
         if options:
             body["options"] = options
@@ -143,8 +145,8 @@ class Workflow(Drawn):
         made = cls(
             body["name"],
             max_retries=body.get("max_retries", 0),
-            **{place: body.get(place) or options.get(place) for place in PLACES},
-            **{name: options.get(name) for name in _OPTIONS},
+            **{place: body.get(place) or options.get(place) for place in PLACEMENT_OPTIONS},
+            **{name: options.get(name) for name in _OPTION_NAMES},
         )
         for node in body["nodes"]:
             made.add(
@@ -162,11 +164,11 @@ class Workflow(Drawn):
             {**self.to_dict(), "nodes": [NodeCreate.model_validate(n) for n in self.nodes]}
         )
 
-    def _title(self) -> str:
+    def _make_title(self) -> str:
         return self.name
 
-    def _nodes(self) -> Sequence[Node]:
-        return planned_nodes(self.nodes)
+    def _list_nodes(self) -> Sequence[Node]:
+        return make_planned_nodes(self.nodes)
 
     def to_frame(self) -> "pd.DataFrame":
         """Return a row for each node."""
@@ -182,7 +184,7 @@ class Workflow(Drawn):
         )
 
 
-def _fault(message: str) -> RequestError:
+def _make_workflow_error(message: str) -> RequestError:
     return RequestError(
         ErrorCode.INVALID_WORKFLOW, message, details=[Detail("nodes", message.rstrip("."))]
     )

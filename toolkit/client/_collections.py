@@ -4,24 +4,24 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
-from toolkit.client._shown import Shown, UsageView
+from toolkit.client._shown import RecordView, UsageView
 from toolkit.display import html
-from toolkit.display.frames import frame
-from toolkit.display.text import money
+from toolkit.display.frames import to_data_frame
+from toolkit.display.text import format_money
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-H = TypeVar("H", bound=Shown[Any])
+H = TypeVar("H", bound=RecordView[Any])
 COLUMNS = (
     "id", "name", "capability", "version", "title", "objective", "status", "provider",
     "connection_type", "secret_ref", "media_type", "size_bytes", "cost_usd", "latency_ms",
     "created_at", "variable", "set", "connected", "pool", "memory_gb", "size_gb", "data_center",
     "quality", "day", "connection_id", "agent_id", "key_id", "jobs", "failed", "cached", "calls",
 )  # fmt: skip
-MOST_ROWS = 25  # of a table that shows itself; `to_frame` has them all
+MAX_ROWS = 25  # of a table that shows itself; `to_frame` has them all
 
 
 class Collection(Generic[H]):
@@ -64,7 +64,7 @@ class Collection(Generic[H]):
 
     def to_frame(self) -> "pd.DataFrame":
         """Return all of them as a table, one row each."""
-        return frame([item.record for item in self._items])
+        return to_data_frame([item.record for item in self._items])
 
     def to_dict(self) -> list[dict[str, object]]:
         """Return all of them as JSON values."""
@@ -76,7 +76,7 @@ class Collection(Generic[H]):
         if len(states) > 1:
             parts[0] += ": " + ", ".join(f"{states[s]} {s}" for s in sorted(states, key=str))
         if self.cost_usd is not None:
-            parts.append(money(self.cost_usd))
+            parts.append(format_money(self.cost_usd))
         if self.next_cursor:
             parts.append("and more")
         return f"<{', '.join(parts)}>"
@@ -84,7 +84,7 @@ class Collection(Generic[H]):
     def _repr_html_(self) -> str:
         rows = [item.to_dict() for item in self._items]
         columns = [c for c in COLUMNS if any(row.get(c) is not None for row in rows)]
-        return html.table(rows, columns, caption=repr(self)[1:-1], most=MOST_ROWS)
+        return html.render_table(rows, columns, caption=repr(self)[1:-1], most=MAX_ROWS)
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
@@ -98,6 +98,6 @@ class UsageLines(Collection[UsageView]):
 
     def plot(self, ax: "Axes | None" = None) -> "Figure":
         """Draw the cost of each day as a bar stacked by provider; by matplotlib."""
-        from toolkit.display.charts import usage_chart
+        from toolkit.display.charts import draw_usage
 
-        return usage_chart([item.record for item in self], ax)
+        return draw_usage([item.record for item in self], ax)

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from toolkit.client._shown import Shown
+from toolkit.client._shown import RecordView
 from toolkit.contract.artifacts import Artifact, Lineage, LineageJob
 from toolkit.contract.workflows import Node, Workflow
 from toolkit.display import timeline
-from toolkit.display.boxes import MOST_ROOMY, took_s
-from toolkit.display.mermaid import workflow_mermaid
-from toolkit.display.svg import workflow_svg
-from toolkit.display.text import seconds
+from toolkit.display.boxes import MAX_ROOMY_BOXES, measure_duration_s
+from toolkit.display.mermaid import format_workflow_mermaid
+from toolkit.display.svg import draw_workflow_svg
+from toolkit.display.text import format_seconds
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -22,78 +22,84 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Bundle = dict[str, Any] | tuple[dict[str, Any], dict[str, Any]]
+MimeBundle = dict[str, Any] | tuple[dict[str, Any], dict[str, Any]]
 
 
-class Drawn:
+class GraphView:
     """A graph of nodes that shows itself as a picture; `[id]` is one of its nodes."""
 
     planned = False  # whether its nodes are yet to run
 
-    def _title(self) -> str:
+    def _make_title(self) -> str:
         raise NotImplementedError
 
-    def _nodes(self) -> Sequence[Node]:
+    def _list_nodes(self) -> Sequence[Node]:
         raise NotImplementedError
 
-    def _cost(self) -> str:
+    def _describe_cost(self) -> str:
         """Describe the cost so far in words; empty for a graph that does not run."""
         return ""
 
     def picture(self) -> str:
         """Draw the graph as SVG: equal graphs give equal bytes."""
-        return workflow_svg(self._title(), self._nodes(), planned=self.planned, cost=self._cost())
+        return draw_workflow_svg(
+            self._make_title(), self._list_nodes(), planned=self.planned, cost=self._describe_cost()
+        )
 
     def plot(self, ax: "Axes | None" = None) -> "Figure":
         """Draw the graph by matplotlib, on axes given or on a figure of its own."""
-        from toolkit.display.drawings import workflow_figure
+        from toolkit.display.drawings import draw_workflow_figure
 
-        return workflow_figure(
-            self._title(), self._nodes(), ax, planned=self.planned, cost=self._cost()
+        return draw_workflow_figure(
+            self._make_title(),
+            self._list_nodes(),
+            ax,
+            planned=self.planned,
+            cost=self._describe_cost(),
         )
 
     def to_mermaid(self) -> str:
         """Return the graph as mermaid text."""
-        return workflow_mermaid(self._nodes())
+        return format_workflow_mermaid(self._list_nodes())
 
     def to_networkx(self) -> "nx.DiGraph[str]":
         """Return the graph as networkx has it, edges from a dependency to its dependent."""
         import networkx as nx
 
         graph: nx.DiGraph[str] = nx.DiGraph()
-        for node in self._nodes():
+        for node in self._list_nodes():
             graph.add_node(node.id, capability=node.capability)
             if not self.planned:
                 graph.nodes[node.id].update(
                     status=node.status,
                     provider=node.provider,
                     cost_usd=node.cost_usd,
-                    seconds=took_s(node),
+                    seconds=measure_duration_s(node),
                     retry_count=node.retry_count,
                 )
             graph.add_edges_from((upstream, node.id) for upstream in node.depends_on)
         return graph
 
     def __getitem__(self, key: str) -> Node:
-        for node in self._nodes():
+        for node in self._list_nodes():
             if node.id == key:
                 return node
         raise KeyError(key)
 
     def __iter__(self) -> Iterator[Node]:
-        return iter(self._nodes())
+        return iter(self._list_nodes())
 
     def _ipython_key_completions_(self) -> list[str]:
-        return [node.id for node in self._nodes()]
+        return [node.id for node in self._list_nodes()]
 
-    def _repr_mimebundle_(self, **_: object) -> Bundle:
-        nodes = self._nodes()
+    def _repr_mimebundle_(self, **_: object) -> MimeBundle:
+        nodes = self._list_nodes()
         if not nodes:
             return {"text/plain": repr(self)}
-        return _bundle(repr(self), self.picture(), self.plot, len(nodes))
+        return _make_bundle(repr(self), self.picture(), self.plot, len(nodes))
 
 
-class LineageView(Drawn, Shown[Lineage]):
+class LineageView(GraphView, RecordView[Lineage]):
     """The jobs and artifacts that an artifact came from."""
 
     kind = "Lineage"
@@ -108,17 +114,17 @@ class LineageView(Drawn, Shown[Lineage]):
         """The artifact itself first."""
         return self.record.artifacts
 
-    def _rows(self) -> Sequence[BaseModel]:
+    def _list_rows(self) -> Sequence[BaseModel]:
         return self.jobs
 
     def __repr__(self) -> str:
         counts = f"{len(self.jobs)} jobs, {len(self.artifacts)} artifacts"
         return f"<Lineage of {self.id}: {counts}>"
 
-    def _title(self) -> str:
+    def _make_title(self) -> str:
         return f"Lineage of {self.id}"
 
-    def _nodes(self) -> Sequence[Node]:
+    def _list_nodes(self) -> Sequence[Node]:
         """Return a node for each job, the first made on the left, named as in its workflow."""
         taken = Counter(job.node_id for job in self.jobs)
         names = {
@@ -144,7 +150,7 @@ class LineageView(Drawn, Shown[Lineage]):
         ]
 
 
-class TimelineView(Shown[Workflow]):
+class TimelineView(RecordView[Workflow]):
     """A Gantt chart of when each node of a workflow ran; grey dots are waiting."""
 
     kind = "Timeline"
@@ -152,29 +158,29 @@ class TimelineView(Shown[Workflow]):
     @property
     def seconds(self) -> float:
         """From the submission to the last thing known of it, in seconds."""
-        return timeline.span_s(timeline.bars(self.record))
+        return timeline.measure_span_s(timeline.build_bars(self.record))
 
     def picture(self) -> str:
         """Draw the chart as SVG: equal timelines give equal bytes."""
-        return timeline.timeline_svg(self.record)
+        return timeline.draw_timeline_svg(self.record)
 
     def plot(self, ax: "Axes | None" = None) -> "Figure":
         """Draw the chart by matplotlib, on axes given or on a figure of its own."""
-        from toolkit.display.drawings import timeline_figure
+        from toolkit.display.drawings import draw_timeline_figure
 
-        return timeline_figure(self.record, ax)
+        return draw_timeline_figure(self.record, ax)
 
     def to_dict(self) -> dict[str, object]:
         """Return the workflow's id, and its bars."""
-        return {"id": self.id, "seconds": self.seconds, "bars": self._bars()}
+        return {"id": self.id, "seconds": self.seconds, "bars": self._list_bars()}
 
     def to_frame(self) -> "pd.DataFrame":
         """Return a row for each node, in order of start; seconds since submission."""
         import pandas as pd
 
-        return pd.DataFrame(self._bars())
+        return pd.DataFrame(self._list_bars())
 
-    def _bars(self) -> list[dict[str, object]]:
+    def _list_bars(self) -> list[dict[str, object]]:
         return [
             {
                 "node": bar.node.id,
@@ -184,23 +190,23 @@ class TimelineView(Shown[Workflow]):
                 "ready_s": bar.ready_s,
                 "start_s": bar.start_s,
                 "end_s": bar.end_s,
-                "took_s": took_s(bar.node),
+                "took_s": measure_duration_s(bar.node),
                 "cost_usd": bar.node.cost_usd,
                 "retry_count": bar.node.retry_count,
                 "critical": bar.critical,
             }
-            for bar in timeline.bars(self.record)
+            for bar in timeline.build_bars(self.record)
         ]
 
     def __repr__(self) -> str:
         count = len(self.record.nodes)
-        return f"<Timeline of {self.id}: {count} nodes in {seconds(self.seconds)}>"
+        return f"<Timeline of {self.id}: {count} nodes in {format_seconds(self.seconds)}>"
 
-    def _repr_mimebundle_(self, **_: object) -> Bundle:
-        return _bundle(repr(self), self.picture(), self.plot, len(self.record.nodes))
+    def _repr_mimebundle_(self, **_: object) -> MimeBundle:
+        return _make_bundle(repr(self), self.picture(), self.plot, len(self.record.nodes))
 
 
-def planned_nodes(nodes: Sequence[Mapping[str, Any]]) -> list[Node]:
+def make_planned_nodes(nodes: Sequence[Mapping[str, Any]]) -> list[Node]:
     """Return contract nodes for nodes that were not submitted."""
     return [
         Node(
@@ -213,13 +219,13 @@ def planned_nodes(nodes: Sequence[Mapping[str, Any]]) -> list[Node]:
     ]
 
 
-def _bundle(text: str, svg: str, plot: Any, count: int) -> Bundle:
+def _make_bundle(text: str, svg: str, plot: Any, count: int) -> MimeBundle:
     """Build a MIME bundle with a picture for every reader; a large one scrolls in a notebook.
 
     The SVG is what notebooks show. The PNG is for readers that know none (mail, documents); of a
     large graph it would take seconds, and be too coarse to read.
     """
     shown = {"text/plain": text, "image/svg+xml": svg}
-    if count > MOST_ROOMY:
+    if count > MAX_ROOMY_BOXES:
         return shown, {"image/svg+xml": {"unconfined": True}}
     return {**shown, "image/png": base64.b64encode(plot()._repr_png_()).decode("ascii")}

@@ -13,8 +13,8 @@ from toolkit.contract.runs import Route
 from toolkit.contract.tasks import Criteria, Review
 from toolkit.contract.usage import UsageLine
 from toolkit.display import html
-from toolkit.display.frames import frame
-from toolkit.display.text import money, summary
+from toolkit.display.frames import to_data_frame
+from toolkit.display.text import format_money, summarize_record
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,7 +28,7 @@ ROUTE_COLUMNS = (
 )  # fmt: skip
 
 
-class Shown(Generic[R]):
+class RecordView(Generic[R]):
     """A record that shows itself.
 
     Attributes:
@@ -53,24 +53,24 @@ class Shown(Generic[R]):
 
     def to_frame(self) -> "pd.DataFrame":
         """Return the record as a table."""
-        return frame(self._rows())
+        return to_data_frame(self._list_rows())
 
-    def _rows(self) -> Sequence[BaseModel]:
+    def _list_rows(self) -> Sequence[BaseModel]:
         return [self.record]
 
     def __repr__(self) -> str:
-        return summary(self.kind, self.record)
+        return summarize_record(self.kind, self.record)
 
-    def _html(self) -> str:
+    def _render_html(self) -> str:
         data = self.to_dict()
         names = self.facts or [name for name in data if name != "id"]
-        return html.facts(f"{self.kind} {self.id}", {name: data[name] for name in names})
+        return html.render_facts(f"{self.kind} {self.id}", {name: data[name] for name in names})
 
     def _repr_mimebundle_(self, **_: object) -> Any:
-        return {"text/plain": repr(self), "text/html": self._html()}
+        return {"text/plain": repr(self), "text/html": self._render_html()}
 
 
-class ReviewView(Shown[Review]):
+class ReviewView(RecordView[Review]):
     """A review: decision, score, the three criteria, issues and what is recommended."""
 
     kind = "Review"
@@ -99,7 +99,7 @@ class ReviewView(Shown[Review]):
         issues = len(self.issues)
         return f"<Review {self.decision} {self.score:.2f}, {issues} issue{'s' * (issues != 1)}>"
 
-    def _html(self) -> str:
+    def _render_html(self) -> str:
         rows = {"decision": self.decision, "score": f"{self.score:.2f}"}
         rows |= {name: f"{value:.2f}" for name, value in self.criteria.model_dump().items()}
         action = self.record.recommended_action
@@ -107,10 +107,10 @@ class ReviewView(Shown[Review]):
             "issues": self.issues,
             "recommended": action and f"{action.action} {action.node_id}",
         }
-        return html.facts("Review", {**rows, **more})
+        return html.render_facts("Review", {**rows, **more})
 
 
-class RouteView(Shown[Route]):
+class RouteView(RecordView[Route]):
     """The choice that a run would get, and why each vendor and model was kept or dropped."""
 
     kind = "Route"
@@ -132,11 +132,11 @@ class RouteView(Shown[Route]):
 
     def plot(self) -> "Figure":
         """Draw cost against latency of the candidates, the choice marked; by matplotlib."""
-        from toolkit.display.charts import candidates_chart
+        from toolkit.display.charts import draw_candidates
 
-        return candidates_chart(self.record)
+        return draw_candidates(self.record)
 
-    def _rows(self) -> Sequence[BaseModel]:
+    def _list_rows(self) -> Sequence[BaseModel]:
         return self.candidates
 
     def __repr__(self) -> str:
@@ -144,15 +144,15 @@ class RouteView(Shown[Route]):
         choice = f"{self.provider} ({self.model})" if self.provider else "nobody"
         return f"<Route {self.record.capability} to {choice}, {kept} of {len(self.candidates)} fit>"
 
-    def _html(self) -> str:
+    def _render_html(self) -> str:
         rows = [
             {**c.model_dump(mode="json"), "score": f"{c.score or 0:.3f}", "kept": not c.excluded}
             for c in self.candidates
         ]
-        return html.table(rows, ROUTE_COLUMNS, caption=repr(self)[1:-1])
+        return html.render_table(rows, ROUTE_COLUMNS, caption=repr(self)[1:-1])
 
 
-class BillingView(Shown[Billing]):
+class BillingView(RecordView[Billing]):
     """A month's bills, by who sends them."""
 
     kind = "Billing"
@@ -164,23 +164,23 @@ class BillingView(Shown[Billing]):
 
     def plot(self, ax: "Axes | None" = None) -> "Figure":
         """Draw a bar for each biller, by matplotlib."""
-        from toolkit.display.charts import billing_chart
+        from toolkit.display.charts import draw_billing
 
-        return billing_chart(self.record, ax)
+        return draw_billing(self.record, ax)
 
-    def _rows(self) -> Sequence[BaseModel]:
+    def _list_rows(self) -> Sequence[BaseModel]:
         return self.record.lines
 
     def __repr__(self) -> str:
         simulated = " simulated" if self.record.simulated else ""
-        return f"<Billing {self.record.month}: {money(self.total_usd)}{simulated}>"
+        return f"<Billing {self.record.month}: {format_money(self.total_usd)}{simulated}>"
 
-    def _html(self) -> str:
+    def _render_html(self) -> str:
         rows = [line.model_dump(mode="json") for line in self.record.lines]
-        return html.table(rows, list(BillingLine.model_fields), caption=repr(self)[1:-1])
+        return html.render_table(rows, list(BillingLine.model_fields), caption=repr(self)[1:-1])
 
 
-class UsageView(Shown[UsageLine]):
+class UsageView(RecordView[UsageLine]):
     """The usage of a day, a capability or a provider: whatever it is grouped by."""
 
     kind = "Usage"
@@ -201,10 +201,10 @@ class UsageView(Shown[UsageLine]):
             line.key_id,
         )
         of = " ".join(str(name) for name in named if name is not None) or "in all"
-        return f"<Usage {of}: {line.jobs} jobs, {line.calls} calls, {money(line.cost_usd)}>"
+        return f"<Usage {of}: {line.jobs} jobs, {line.calls} calls, {format_money(line.cost_usd)}>"
 
 
-class ConnectionTestView(Shown[ConnectionTest]):
+class ConnectionTestView(RecordView[ConnectionTest]):
     """The result of a connection test."""
 
     kind = "Connection test"
@@ -224,7 +224,7 @@ class ConnectionTestView(Shown[ConnectionTest]):
         return f"<Connection test {test.provider}: {verdict}{took}{lists}{next_step}>"
 
 
-class Discovered(Record):
+class DiscoveredVariable(Record):
     """A vendor's conventional variable, as this process sees it.
 
     Attributes:

@@ -18,29 +18,29 @@ from typing import IO, TYPE_CHECKING, Any, Self, TypeVar
 import httpx
 
 from toolkit.contract.errors import ErrorCode, RequestError, ServiceError, ToolkitError
-from toolkit.profiles.resolution import Access, refused_key
+from toolkit.profiles.resolution import ServerAccess, make_refused_key_error
 from toolkit.profiles.secret import Secret
 
 # Records are made where they are asked for: reading JSON alone needs neither them nor pydantic.
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from toolkit.client._shown import Discovered
+    from toolkit.client._shown import DiscoveredVariable
     from toolkit.contract.artifacts import Artifact
     from toolkit.contract.health import Provider
 
 R = TypeVar("R", bound="BaseModel")
 log = logging.getLogger("toolkit.client")
-RETRIES = 3
+MAX_RETRIES = 3
 MAX_WAIT_S = 60.0
-AWAY = frozenset({502, 503, 504})
+AWAY_STATUSES = frozenset({502, 503, 504})
 RETRY_CAP_S = 5.0
 LONG_POLL_S = 20
 PIECE_BYTES = 1024 * 1024  # of an artifact that is saved, each requested separately
 USER_AGENT = "capability-toolkit"
 
 
-def authorities(cacert: str | Path | None) -> ssl.SSLContext:
+def load_ssl_context(cacert: str | Path | None) -> ssl.SSLContext:
     """Load the certificates of authorities: the machine's, or those of `SSL_CERT_FILE`.
 
     Args:
@@ -50,10 +50,10 @@ def authorities(cacert: str | Path | None) -> ssl.SSLContext:
         RequestError: `INVALID_REQUEST` for a file that holds none.
     """
     names = ("SSL_CERT_FILE", "SSL_CERT_DIR")
-    return _authorities(cacert and str(cacert), tuple(os.environ.get(name) for name in names))
+    return _load_ssl_context(cacert and str(cacert), tuple(os.environ.get(name) for name in names))
 
 
-def verification(access: Access, cacert: str | Path | None) -> ssl.SSLContext:
+def choose_ssl_context(access: ServerAccess, cacert: str | Path | None) -> ssl.SSLContext:
     """Choose the TLS context for an address; one without certificates for plain HTTP.
 
     Args:
@@ -66,11 +66,11 @@ def verification(access: Access, cacert: str | Path | None) -> ssl.SSLContext:
     cacert = cacert or access.cacert
     if cacert is None and access.base_url.startswith("http://"):
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    return authorities(cacert)
+    return load_ssl_context(cacert)
 
 
 @cache
-def _authorities(cacert: str | None, environment: tuple[str | None, ...]) -> ssl.SSLContext:
+def _load_ssl_context(cacert: str | None, environment: tuple[str | None, ...]) -> ssl.SSLContext:
     """Load certificates, once for all clients of a process: it takes 25 ms."""
     try:
         context = httpx.create_ssl_context()
@@ -91,7 +91,7 @@ def _authorities(cacert: str | None, environment: tuple[str | None, ...]) -> ssl
     return context
 
 
-def max_wait_s(given: float | None) -> float:
+def resolve_max_wait_s(given: float | None) -> float:
     """Return how long to wait for a server that is away: as given, or `TOOLKIT_MAX_WAIT_S`.
 
     Raises:
@@ -111,7 +111,7 @@ def max_wait_s(given: float | None) -> float:
     return seconds
 
 
-def headers(access: Access) -> dict[str, str]:
+def make_headers(access: ServerAccess) -> dict[str, str]:
     """Return the headers of every request.
 
     Raises:
@@ -120,7 +120,7 @@ def headers(access: Access) -> dict[str, str]:
     sent = {"User-Agent": USER_AGENT, "Accept": "application/json"}
     if access.api_key is None:
         return sent
-    fault = fault_of_key(access.api_key)
+    fault = find_key_fault(access.api_key)
     if fault is not None:
         raise RequestError(
             ErrorCode.UNAUTHENTICATED, f"The key has {fault}, as no key has: copy it again."
@@ -128,7 +128,7 @@ def headers(access: Access) -> dict[str, str]:
     return {**sent, "Authorization": f"Bearer {access.api_key.get_secret_value()}"}
 
 
-def fault_of_key(key: Secret) -> str | None:
+def find_key_fault(key: Secret) -> str | None:
     """Explain why a key cannot be sent in a header; none where it can."""
     text = key.get_secret_value()
     if any(ord(character) < 32 for character in text):
@@ -136,7 +136,7 @@ def fault_of_key(key: Secret) -> str | None:
     return None if text.isascii() and text.isprintable() else "characters that are not ASCII"
 
 
-def error_of(response: httpx.Response, access: Access) -> ToolkitError:
+def parse_error(response: httpx.Response, access: ServerAccess) -> ToolkitError:
     """Make the exception for a response outside 2xx."""
     from pydantic import ValidationError
 
@@ -145,7 +145,7 @@ def error_of(response: httpx.Response, access: Access) -> ToolkitError:
     try:
         info = ErrorEnvelope.model_validate_json(response.content).error
     except ValidationError:
-        return foreign(response)
+        return make_foreign_error(response)
     refused = info.code == ErrorCode.UNAUTHENTICATED.name
     if refused and access.api_key is None:
         info.message = (
@@ -156,29 +156,33 @@ def error_of(response: httpx.Response, access: Access) -> ToolkitError:
     # An answer with a reason of its own, such as a disabled account, is better than a guess.
     told = info.message != ErrorCode.UNAUTHENTICATED.hint
     is_profiles = refused and access.key_from == "profile" and not told
-    error = refused_key(access) if is_profiles else info.to_exception()
+    error = make_refused_key_error(access) if is_profiles else info.to_exception()
     wait = response.headers.get("retry-after", "")
     error.retry_after = float(wait) if wait.isdigit() else None
     error.request_id = info.request_id or response.headers.get("x-request-id")
-    error.is_away = response.status_code in AWAY
+    error.is_away = response.status_code in AWAY_STATUSES
     return error
 
 
-def foreign(response: httpx.Response) -> ServiceError:
+def make_foreign_error(response: httpx.Response) -> ServiceError:
     """Make the exception for a response that this service does not give."""
-    if response.status_code in AWAY:  # of a proxy whose service is away
+    if response.status_code in AWAY_STATUSES:  # of a proxy whose service is away
         error = ServiceError(
-            ErrorCode.UNAVAILABLE, f"{_place(response.url)} answered {response.status_code}."
+            ErrorCode.UNAVAILABLE,
+            f"{_format_origin(response.url)} answered {response.status_code}.",
         )
         error.is_away = True
         return error
-    said = f"{_place(response.url)} answered {response.status_code}, and not as this service does"
+    origin = _format_origin(response.url)
+    said = f"{origin} answered {response.status_code}, and not as this service does"
     if response.has_redirect_location:
-        said += f", but points to {_place(response.url.join(response.headers['location']))}"
+        said += f", but points to {_format_origin(response.url.join(response.headers['location']))}"
     return ServiceError(ErrorCode.UNAVAILABLE, f"{said}: check the base_url.")
 
 
-def unreachable(error: httpx.TransportError, url: httpx.URL, *, known: bool) -> ServiceError:
+def make_unreachable_error(
+    error: httpx.TransportError, url: httpx.URL, *, known: bool
+) -> ServiceError:
     """Make the exception for a service that cannot be reached.
 
     Args:
@@ -188,20 +192,24 @@ def unreachable(error: httpx.TransportError, url: httpx.URL, *, known: bool) -> 
     """
     why, away = f"{type(error).__name__}); is it running, and is this its port?", True
     if "CERTIFICATE_VERIFY_FAILED" in str(error):
-        why, away = _distrusted(str(error)), False
+        why, away = _explain_distrust(str(error)), False
     elif url.scheme == "https" and "SSL" in str(error):
         why, away = "it does not speak https); try http:// in base_url.", False
     elif isinstance(error, httpx.RemoteProtocolError | httpx.ReadError):
         why = f"{type(error).__name__}); is it a server of this toolkit, and is it http:// there?"
         away = known
-    elif isinstance(error, httpx.ConnectError) and isinstance(_root(error), socket.gaierror):
+    elif isinstance(error, httpx.ConnectError) and isinstance(
+        _find_root_cause(error), socket.gaierror
+    ):
         why, away = "its name is not known); is it spelled so?", known
-    raised = ServiceError(ErrorCode.UNAVAILABLE, f"{_place(url)} could not be reached ({why}")
+    raised = ServiceError(
+        ErrorCode.UNAVAILABLE, f"{_format_origin(url)} could not be reached ({why}"
+    )
     raised.is_away = away
     return raised
 
 
-def _distrusted(said: str) -> str:
+def _explain_distrust(said: str) -> str:
     if "mismatch" in said or "not valid for" in said:
         return "its certificate is for another name); use the name that the certificate is for."
     if "expired" in said:
@@ -212,19 +220,19 @@ def _distrusted(said: str) -> str:
     )
 
 
-def _root(error: BaseException) -> BaseException:
+def _find_root_cause(error: BaseException) -> BaseException:
     """Return the first cause of an error."""
     while (earlier := error.__cause__ or error.__context__) is not None:
         error = earlier
     return error
 
 
-def _place(url: httpx.URL) -> str:
+def _format_origin(url: httpx.URL) -> str:
     """Format the scheme, host and port of an address: the rest of it may be a secret."""
     return str(httpx.URL(scheme=url.scheme, host=url.host, port=url.port))
 
 
-def once(method: str, path: str, transport: object) -> dict[str, str]:
+def make_idempotency_header(method: str, path: str, transport: object) -> dict[str, str]:
     """Make the header by which a request that is sent twice does its work once.
 
     Reading and deleting are idempotent anyway, and a new key is shown only once. Nothing is lost
@@ -232,14 +240,14 @@ def once(method: str, path: str, transport: object) -> dict[str, str]:
     """
     if method != "POST" or getattr(transport, "lossless", False):
         return {}
-    from toolkit.contract.account import tells_a_key
+    from toolkit.contract.account import answers_with_key
 
-    if tells_a_key(path):
+    if answers_with_key(path):
         return {}
     return {"Idempotency-Key": secrets.token_hex(16)}
 
 
-class Retries:
+class RetrySchedule:
     """The retries of one request, which does its work once all the same.
 
     Args:
@@ -254,7 +262,7 @@ class Retries:
         self._attempt = 0
         self._until: float | None = None
 
-    def delay_s(self, error: ToolkitError, *, sent: bool) -> float | None:
+    def next_delay_s(self, error: ToolkitError, *, sent: bool) -> float | None:
         """Return the seconds until it is sent again; none where it is given up.
 
         Args:
@@ -269,7 +277,11 @@ class Retries:
             again = error.code.retryable and (
                 request.method != "POST" or error.code is ErrorCode.UNAVAILABLE
             )
-            return backoff_s(attempt, error) if repeatable and again and attempt < RETRIES else None
+            return (
+                compute_backoff_s(attempt, error)
+                if repeatable and again and attempt < MAX_RETRIES
+                else None
+            )
         if sent and not repeatable:
             return None
         now = time.monotonic()
@@ -279,22 +291,22 @@ class Retries:
                 log.warning("%s Trying again for %g s.", error.message, self._max_wait_s)
         if now >= self._until:
             return None
-        return min(backoff_s(min(attempt, 3), error), self._until - now)
+        return min(compute_backoff_s(min(attempt, 3), error), self._until - now)
 
 
-def backoff_s(attempt: int, error: ToolkitError) -> float:
+def compute_backoff_s(attempt: int, error: ToolkitError) -> float:
     """Compute the seconds before the next attempt."""
     if error.retry_after is not None:
         return min(RETRY_CAP_S, error.retry_after)
     return random.uniform(0, min(RETRY_CAP_S, 0.2 * 2**attempt))  # noqa: S311 - no secret
 
 
-def data_of(envelope: Any, model: type[R]) -> R:
+def parse_data(envelope: Any, model: type[R]) -> R:
     """Parse the resource of an envelope."""
     return model.model_validate(envelope["data"])
 
 
-def envelope_of(response: httpx.Response) -> Any:
+def parse_envelope(response: httpx.Response) -> Any:
     """Parse the envelope of a response.
 
     Raises:
@@ -303,24 +315,24 @@ def envelope_of(response: httpx.Response) -> Any:
     try:
         envelope = response.json()
     except ValueError:
-        raise foreign(response) from None
+        raise make_foreign_error(response) from None
     if not isinstance(envelope, dict) or "data" not in envelope:
-        raise foreign(response)
+        raise make_foreign_error(response)
     return envelope
 
 
-def page(limit: int, cursor: str | None) -> dict[str, str | int]:
+def make_page_query(limit: int, cursor: str | None) -> dict[str, str | int]:
     """Make the query that asks for a page of a list."""
     return {"limit": limit} if cursor is None else {"limit": limit, "cursor": cursor}
 
 
-def without_none(**fields: object) -> dict[str, object]:
+def drop_none(**fields: object) -> dict[str, object]:
     """Return the fields that are not none."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
 @contextmanager
-def opened(source: bytes | str | Path) -> Iterator[bytes | IO[bytes]]:
+def open_source(source: bytes | str | Path) -> Iterator[bytes | IO[bytes]]:
     """Open what is to be uploaded: a file is read as it is sent."""
     if isinstance(source, bytes):
         yield source
@@ -329,7 +341,7 @@ def opened(source: bytes | str | Path) -> Iterator[bytes | IO[bytes]]:
         yield file
 
 
-class Saving:
+class ArtifactDownload:
     """A download that writes an artifact to a file piece by piece, whole or not at all.
 
     Args:
@@ -372,17 +384,17 @@ class Saving:
             return {}
         return {"Range": f"bytes={self._size}-{self._size + PIECE_BYTES - 1}"}
 
-    def answer(self, response: httpx.Response) -> None:
+    def write_response(self, response: httpx.Response) -> None:
         """Write the bytes of a response.
 
         Raises:
             ServiceError: as `write_bytes`.
         """
-        self.add(response.content)
+        self.write_bytes(response.content)
         # Stream and response refer to each other: break the cycle to free them at once.
         response.stream = httpx.ByteStream(b"")
 
-    def add(self, data: bytes) -> None:
+    def write_bytes(self, data: bytes) -> None:
         """Write bytes.
 
         Raises:
@@ -392,7 +404,7 @@ class Saving:
         self._digest.update(data)
         self._size += len(data)
         if not data or self._size > self._artifact.size_bytes:
-            raise self._broken()
+            raise self._make_damage_error()
 
     def finish(self) -> Path:
         """Give the file its name.
@@ -401,11 +413,11 @@ class Saving:
             ServiceError: `UNAVAILABLE` where these are not the bytes of the artifact.
         """
         if self._digest.hexdigest() != self._artifact.sha256:
-            raise self._broken()
+            raise self._make_damage_error()
         self._file.close()
         return self._partial.replace(self._target)
 
-    def _broken(self) -> ServiceError:
+    def _make_damage_error(self) -> ServiceError:
         return ServiceError(
             ErrorCode.UNAVAILABLE,
             f"The bytes of `{self._artifact.id}` came otherwise than they were kept, so nothing was"
@@ -413,7 +425,7 @@ class Saving:
         )
 
 
-def run_body(
+def make_run_body(
     name: str,
     given: Mapping[str, object],
     version: str | None,
@@ -426,16 +438,16 @@ def run_body(
         "name": name,
         "input": dict(given),
         "options": dict(options),
-        **without_none(version=version),
+        **drop_none(version=version),
     }
 
 
-def discovered(provider: "Provider") -> "Discovered":
+def find_variable(provider: "Provider") -> "DiscoveredVariable":
     """Look up a vendor's conventional variable in this process."""
-    from toolkit.client._shown import Discovered
+    from toolkit.client._shown import DiscoveredVariable
 
     variable = provider.conventional_variable
-    return Discovered(
+    return DiscoveredVariable(
         provider=provider.id,
         title=provider.title,
         variable=variable,

@@ -8,35 +8,35 @@ from pydantic import AfterValidator, Field
 from toolkit.contract.base import Record, Request, Timestamp, Usd
 from toolkit.contract.choices import Scope
 
-OVERLAP_S, LONGEST_OVERLAP_S = 24 * 3600, 7 * 24 * 3600
-_TELLS_A_KEY = re.compile(r"/account(/keys(/[^/]+/rotate)?)?")
+DEFAULT_OVERLAP_S, MAX_OVERLAP_S = 24 * 3600, 7 * 24 * 3600
+_KEY_ANSWER_PATH = re.compile(r"/account(/keys(/[^/]+/rotate)?)?")
 
 
-def tells_a_key(path: str) -> bool:
+def answers_with_key(path: str) -> bool:
     """Tell whether a POST to a path below `/v1` is answered with a key, which is shown only once.
 
-    >>> [tells_a_key(path) for path in ("/account/keys/key_1/rotate", "/account/keys/key_1")]
+    >>> [answers_with_key(path) for path in ("/account/keys/key_1/rotate", "/account/keys/key_1")]
     [True, False]
     """
-    return _TELLS_A_KEY.fullmatch(path) is not None
+    return _KEY_ANSWER_PATH.fullmatch(path) is not None
 
 
 # Characters that no part of an address may hold: white space, unprintable ones, separators.
-_APART = r"\s\x00-\x20\x7f-\xa0\u2000-\u206f\u3000\ufeff@<>(),;:\"\[\]\\"
-_LABEL = rf"[^{_APART}.\-][^{_APART}.]*"
-_EMAIL = rf"^[^{_APART}]+@{_LABEL}(\.{_LABEL})+$"
+_NOT_IN_ADDRESS = r"\s\x00-\x20\x7f-\xa0\u2000-\u206f\u3000\ufeff@<>(),;:\"\[\]\\"
+_DOMAIN_LABEL = rf"[^{_NOT_IN_ADDRESS}.\-][^{_NOT_IN_ADDRESS}.]*"
+_EMAIL_PATTERN = rf"^[^{_NOT_IN_ADDRESS}]+@{_DOMAIN_LABEL}(\.{_DOMAIN_LABEL})+$"
 
 
-def _is_email(text: str) -> str:
-    if not re.fullmatch(_EMAIL, text):
+def _check_email(text: str) -> str:
+    if not re.fullmatch(_EMAIL_PATTERN, text):
         raise ValueError("is not an email address such as name@example.org")
     return text
 
 
 Email = Annotated[
     str,
-    Field(min_length=3, max_length=254, json_schema_extra={"pattern": _EMAIL}),
-    AfterValidator(_is_email),
+    Field(min_length=3, max_length=254, json_schema_extra={"pattern": _EMAIL_PATTERN}),
+    AfterValidator(_check_email),
 ]
 
 
@@ -117,7 +117,7 @@ class KeyRotate(Request):
         overlap_s: how long the old key is still good, in seconds; 0 ends it at once.
     """
 
-    overlap_s: int = Field(default=OVERLAP_S, ge=0, le=LONGEST_OVERLAP_S)
+    overlap_s: int = Field(default=DEFAULT_OVERLAP_S, ge=0, le=MAX_OVERLAP_S)
 
 
 class ApiKey(Record):
@@ -149,7 +149,7 @@ class ApiKey(Record):
     left_usd_today: Usd | None = None
 
     @property
-    def purse(self) -> str:
+    def allowance_id(self) -> str:
         """The id of the allowance that its spending is counted under."""
         return self.allowance_of or self.id
 

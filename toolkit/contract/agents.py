@@ -8,7 +8,7 @@ from pydantic import Field
 from toolkit.contract.base import Record, Request, Timestamp
 from toolkit.contract.plans import CapabilityName, Constraints
 
-_PARAMETER = re.compile(r"\{([a-z][a-z0-9_]{0,63})\}")
+_PARAMETER_PATTERN = re.compile(r"\{([a-z][a-z0-9_]{0,63})\}")
 AgentName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9._-]{0,127}$", examples=["card-maker"])]
 AgentVersion = Annotated[str, Field(pattern=r"^[0-9A-Za-z][0-9A-Za-z._-]{0,31}$", examples=["1"])]
 
@@ -47,19 +47,19 @@ class Agent(Record):
     deleted: bool = False
 
 
-def parameters_of(objective: str) -> list[str]:
+def find_parameters(objective: str) -> list[str]:
     """Find the parameters of an objective, in the order in which they first stand in it.
 
-    >>> parameters_of("A card about {topic} for {readers}; {topic} first")
+    >>> find_parameters("A card about {topic} for {readers}; {topic} first")
     ['topic', 'readers']
     """
-    return list(dict.fromkeys(_PARAMETER.findall(objective)))
+    return list(dict.fromkeys(_PARAMETER_PATTERN.findall(objective)))
 
 
-def filled(objective: str, values: dict[str, str]) -> str:
+def fill_parameters(objective: str, values: dict[str, str]) -> str:
     """Fill in the parameters of an objective, each once: what a value holds stays as it is.
 
-    >>> filled("A card about {topic}", {"topic": "{tea}"})
+    >>> fill_parameters("A card about {topic}", {"topic": "{tea}"})
     'A card about {tea}'
     """
-    return _PARAMETER.sub(lambda match: values[match.group(1)], objective)
+    return _PARAMETER_PATTERN.sub(lambda match: values[match.group(1)], objective)

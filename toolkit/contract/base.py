@@ -8,7 +8,7 @@ from typing import Annotated, Generic, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 
-from toolkit.contract.errors import Detail, ErrorCode, ToolkitError, WorkError, error_for
+from toolkit.contract.errors import Detail, ErrorCode, ToolkitError, WorkError, get_error_class
 
 JsonScalar: TypeAlias = str | int | float | bool | None
 # A recursive alias costs pydantic a schema per use; at the JSON edge `object` says as much.
@@ -21,16 +21,16 @@ def now() -> datetime:
 
 
 @lru_cache(maxsize=4096)  # a record is written several times while its times stay the same
-def rfc3339(moment: datetime) -> str:
+def format_rfc3339(moment: datetime) -> str:
     """Write a time as RFC 3339 in UTC with milliseconds.
 
-    >>> rfc3339(datetime(2026, 11, 20, 8, 30, tzinfo=UTC))
+    >>> format_rfc3339(datetime(2026, 11, 20, 8, 30, tzinfo=UTC))
     '2026-11-20T08:30:00.000Z'
     """
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-Timestamp = Annotated[datetime, PlainSerializer(rfc3339, return_type=str, when_used="json")]
+Timestamp = Annotated[datetime, PlainSerializer(format_rfc3339, return_type=str, when_used="json")]
 Usd = Annotated[float, Field(ge=0, allow_inf_nan=False, description="US dollars")]
 
 
@@ -72,7 +72,7 @@ class ErrorInfo(Record):
             of_work: it was read on the record of work that was accepted.
         """
         code = ErrorCode.__members__.get(self.code, ErrorCode.INTERNAL)
-        kind = WorkError if of_work else error_for(code)
+        kind = WorkError if of_work else get_error_class(code)
         return kind(code, self.message, details=self.details, request_id=self.request_id)
 
 
@@ -108,10 +108,10 @@ class ErrorEnvelope(Record):
     error: ErrorInfo
 
 
-def canonical_json(value: object) -> str:
+def to_canonical_json(value: object) -> str:
     """Write the one spelling of a JSON value: sorted keys, no spaces, for hashes and comparisons.
 
-    >>> canonical_json({"b": 1, "a": [True, None]})
+    >>> to_canonical_json({"b": 1, "a": [True, None]})
     '{"a":[true,null],"b":1}'
     """
     return json.dumps(

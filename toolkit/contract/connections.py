@@ -7,31 +7,31 @@ from pydantic import AfterValidator, Field, model_validator
 
 from toolkit.contract.base import ErrorInfo, Record, Request, Timestamp
 from toolkit.contract.choices import ConnectionType
-from toolkit.contract.ids import Prefix, pattern_of
+from toolkit.contract.ids import Prefix, build_id_pattern
 
 Everyone = Literal["all"]
-AccountId = Annotated[str, Field(pattern=pattern_of(Prefix.ACCOUNT))]
+AccountId = Annotated[str, Field(pattern=build_id_pattern(Prefix.ACCOUNT))]
 # With whom a connection is shared: with these accounts, or with all.
 Members = Everyone | Annotated[list[AccountId], Field(min_length=1, max_length=100)]
 
-_VARIABLE = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")
+_VARIABLE_PATTERN = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")
 _KEY_SHAPES = re.compile(
     r"^(sk[-_]|rpa_|xi[-_]|AIza|AKIA|ASIA|eyJ|ghp_|gsk_|bearer\s)|[A-Za-z0-9+/=_\-]{40,}$", re.I
 )
-_SECRET_NAME = re.compile(
+_SECRET_NAME_PATTERN = re.compile(
     r"^(arn:aws[\w-]*:secretsmanager:[\w-]+:\d{12}:secret:)?[\w/+=.@!-]{1,512}$"
 )
 
 
-def is_variable(text: str) -> bool:
+def is_variable_name(text: str) -> bool:
     """Tell whether a text has the form of a variable's name."""
-    return _VARIABLE.fullmatch(text) is not None
+    return _VARIABLE_PATTERN.fullmatch(text) is not None
 
 
-def looks_like_a_key(text: str) -> bool:
+def looks_like_key(text: str) -> bool:
     """Tell whether a value is more likely a secret than the name of one.
 
-    >>> looks_like_a_key("MINIMAX_API_KEY")
+    >>> looks_like_key("MINIMAX_API_KEY")
     False
     """
     if text.startswith("arn:aws") or re.fullmatch(r"[A-Z][A-Z0-9_]*", text):
@@ -39,8 +39,8 @@ def looks_like_a_key(text: str) -> bool:
     return _KEY_SHAPES.search(text) is not None
 
 
-def _no_key(text: str) -> str:
-    if looks_like_a_key(text):
+def _check_no_key(text: str) -> str:
+    if looks_like_key(text):
         raise ValueError("looks like a key itself: give the name of the variable that holds it")
     return text
 
@@ -54,12 +54,12 @@ class ConnectionCreate(Request):
 
     provider: str = Field(min_length=1, max_length=64)
     connection_type: ConnectionType
-    secret_ref: Annotated[str, Field(min_length=1, max_length=600), AfterValidator(_no_key)]
+    secret_ref: Annotated[str, Field(min_length=1, max_length=600), AfterValidator(_check_no_key)]
     share: Members | None = None
 
     @model_validator(mode="after")
-    def _reference_has_its_form(self) -> "ConnectionCreate":
-        form = _VARIABLE if self.connection_type == "environment" else _SECRET_NAME
+    def _check_secret_ref(self) -> "ConnectionCreate":
+        form = _VARIABLE_PATTERN if self.connection_type == "environment" else _SECRET_NAME_PATTERN
         if not form.fullmatch(self.secret_ref):
             # The value is not echoed: it may be a secret pasted in the wrong place.
             raise ValueError(f"secret_ref is not a name that `{self.connection_type}` can have")

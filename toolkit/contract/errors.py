@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 MAX_ECHO, MAX_MESSAGE = 300, 1_000
 
 
-def excerpt(text: str, limit: int = MAX_ECHO) -> str:
+def truncate_text(text: str, limit: int = MAX_ECHO) -> str:
     """Cut a text to what an answer may repeat of it, and show that it was cut.
 
-    >>> excerpt("short"), excerpt("much too long", 8)
+    >>> truncate_text("short"), truncate_text("much too long", 8)
     ('short', 'much to…')
     """
     return text if len(text) <= limit else text[: limit - 1] + "…"
@@ -39,8 +39,8 @@ class Detail:
 
     def __post_init__(self) -> None:
         """Bound both: the names of members, say, are the caller's."""
-        object.__setattr__(self, "path", excerpt(self.path))
-        object.__setattr__(self, "message", excerpt(self.message, MAX_MESSAGE))
+        object.__setattr__(self, "path", truncate_text(self.path))
+        object.__setattr__(self, "message", truncate_text(self.message, MAX_MESSAGE))
 
 
 class ErrorCode(Enum):
@@ -122,7 +122,7 @@ class ToolkitError(Exception):
         retry_after: float | None = None,
         vendor_request_id: str | None = None,
     ) -> None:
-        message = excerpt(message or code.hint, MAX_MESSAGE)
+        message = truncate_text(message or code.hint, MAX_MESSAGE)
         super().__init__(message)
         self.code = code
         self.message = message
@@ -133,13 +133,13 @@ class ToolkitError(Exception):
 
     def __str__(self) -> str:
         line = f"{self.code.name}: {self.message}"
-        hint = self._hint()
+        hint = self._format_hint()
         if hint not in line:
             line += f" {hint}"
         where = "; ".join(f"{d.path}: {d.message}" if d.path else d.message for d in self.details)
         return f"{line} ({where})" if where else line
 
-    def _hint(self) -> str:
+    def _format_hint(self) -> str:
         """Say what a person does next; nothing where only a header that is not there would tell."""
         if "Retry-After" not in self.code.hint:
             return self.code.hint
@@ -162,10 +162,10 @@ class WorkError(ToolkitError):
     """Work that was accepted ended badly."""
 
 
-def error_for(code: ErrorCode) -> type[ToolkitError]:
+def get_error_class(code: ErrorCode) -> type[ToolkitError]:
     """Return the exception class that carries `code`.
 
-    >>> error_for(ErrorCode.NOT_FOUND).__name__
+    >>> get_error_class(ErrorCode.NOT_FOUND).__name__
     'RequestError'
     """
     if code.http_status is None:
@@ -173,6 +173,8 @@ def error_for(code: ErrorCode) -> type[ToolkitError]:
     return ServiceError if code.http_status == 429 or code.http_status >= 500 else RequestError
 
 
-def not_found(what: str, name: str) -> RequestError:
+def build_not_found(what: str, name: str) -> RequestError:
     """Build the one answer for an unknown id and for someone else's: they must not differ."""
-    return RequestError(ErrorCode.NOT_FOUND, f"There is no {what} `{excerpt(name, 100)}` here.")
+    return RequestError(
+        ErrorCode.NOT_FOUND, f"There is no {what} `{truncate_text(name, 100)}` here."
+    )

@@ -9,11 +9,11 @@ from functools import lru_cache
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 # Ten bits at a time: an id is made for every job, artifact and request.
-_PAIRS = [a + b for a in _ALPHABET for b in _ALPHABET]
+_CHARACTER_PAIRS = [a + b for a in _ALPHABET for b in _ALPHABET]
 _RANDOM_BITS = 80
-_DRAWN = 4096
-_HALF = (1 << 40) - 1
-_ID = re.compile(r"^([a-z]{2,3})_[0-7][0-9a-hjkmnp-tv-z]{25}$")
+_RANDOM_BUFFER_BYTES = 4096
+_HALF_MASK = (1 << 40) - 1
+_ID_PATTERN = re.compile(r"^([a-z]{2,3})_[0-7][0-9a-hjkmnp-tv-z]{25}$")
 
 
 class Prefix(StrEnum):
@@ -37,42 +37,42 @@ class Prefix(StrEnum):
     REQUEST = "req"
 
 
-class _Clock:
+class _UlidGenerator:
     """Hands out 128-bit ULID values that strictly increase within this process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._last = 0
-        self.forget()
+        self.discard_random_bytes()
 
-    def forget(self) -> None:
+    def discard_random_bytes(self) -> None:
         """Draw new random bytes next: a forked process must not have those of its parent."""
         self._random, self._used = b"", 0
 
-    def _drawn(self, size: int) -> int:
+    def _draw_random(self, size: int) -> int:
         """Draw random bytes as a number; the system is asked for many at once, as asking costs
         most.
         """
         if self._used + size > len(self._random):
-            self._random, self._used = os.urandom(_DRAWN), 0
+            self._random, self._used = os.urandom(_RANDOM_BUFFER_BYTES), 0
         self._used += size
         return int.from_bytes(self._random[self._used - size : self._used])
 
-    def next(self) -> int:
+    def next_value(self) -> int:
         milliseconds = time.time_ns() // 1_000_000
         with self._lock:
             if milliseconds > self._last >> _RANDOM_BITS:
-                value = milliseconds << _RANDOM_BITS | self._drawn(10)
+                value = milliseconds << _RANDOM_BITS | self._draw_random(10)
             else:
                 # Within one millisecond, or after the wall clock stepped back, order still holds.
-                value = self._last + 1 + self._drawn(4)
+                value = self._last + 1 + self._draw_random(4)
             self._last = value
         return value
 
 
-_clock = _Clock()
+_ulid_generator = _UlidGenerator()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_clock.forget)
+    os.register_at_fork(after_in_child=_ulid_generator.discard_random_bytes)
 
 
 def new_id(prefix: Prefix) -> str:
@@ -81,9 +81,9 @@ def new_id(prefix: Prefix) -> str:
     >>> new_id(Prefix.RUN).startswith("run_")
     True
     """
-    value = _clock.next()
-    time_part = _time_part(value >> _RANDOM_BITS)
-    p, low, high = _PAIRS, value & _HALF, (value >> 40) & _HALF
+    value = _ulid_generator.next_value()
+    time_part = _encode_time(value >> _RANDOM_BITS)
+    p, low, high = _CHARACTER_PAIRS, value & _HALF_MASK, (value >> 40) & _HALF_MASK
     return (
         f"{prefix}_{time_part}"
         f"{p[high >> 30]}{p[high >> 20 & 1023]}{p[high >> 10 & 1023]}{p[high & 1023]}"
@@ -92,14 +92,16 @@ def new_id(prefix: Prefix) -> str:
 
 
 @lru_cache(maxsize=16)  # many are made in one millisecond
-def _time_part(milliseconds: int) -> str:
-    return "".join(_PAIRS[(milliseconds >> shift) & 1023] for shift in range(40, -10, -10))
+def _encode_time(milliseconds: int) -> str:
+    return "".join(
+        _CHARACTER_PAIRS[(milliseconds >> shift) & 1023] for shift in range(40, -10, -10)
+    )
 
 
-def pattern_of(prefix: Prefix) -> str:
+def build_id_pattern(prefix: Prefix) -> str:
     """Build the pattern of a resource's ids, for schemas.
 
-    >>> pattern_of(Prefix.RUN)
+    >>> build_id_pattern(Prefix.RUN)
     '^run_[0-7][0-9a-hjkmnp-tv-z]{25}$'
     """
     return f"^{prefix}_[0-7][0-9a-hjkmnp-tv-z]{{25}}$"
@@ -111,5 +113,5 @@ def is_id(text: str, prefix: Prefix | None = None) -> bool:
     >>> is_id("run_nonsense")
     False
     """
-    match = _ID.match(text)
+    match = _ID_PATTERN.match(text)
     return match is not None and (prefix is None or match.group(1) == prefix)

@@ -124,7 +124,7 @@ class Attempt(Record):
     # True once the account's usage includes it; most of those read from the store are counted.
     _counted: bool = PrivateAttr(default=False)
 
-    def count(self) -> bool:
+    def mark_counted(self) -> bool:
         """Mark it as counted, and tell whether it is over and was not counted before."""
         fresh = self.status != "running" and not self._counted
         self._counted = self._counted or fresh

@@ -2,8 +2,8 @@
 
 from decimal import ROUND_HALF_EVEN, Decimal
 
-PLACES = 6  # for an amount that is large enough
-DIGITS = 3  # for a smaller amount
+DECIMAL_PLACES = 6  # for an amount that is large enough
+SIGNIFICANT_DIGITS = 3  # for a smaller amount
 
 
 def format_usd(amount: float | Decimal | None, *, exact: bool = False) -> str:
@@ -22,7 +22,7 @@ def format_usd(amount: float | Decimal | None, *, exact: bool = False) -> str:
         return "unknown"
     value = Decimal(str(amount))
     if value and not exact:
-        places = max(PLACES, DIGITS - 1 - value.adjusted())
+        places = max(DECIMAL_PLACES, SIGNIFICANT_DIGITS - 1 - value.adjusted())
         value = value.quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_EVEN)
     text = f"{value:f}"
     return f"${text.rstrip('0').rstrip('.') if '.' in text else text}"

@@ -13,7 +13,7 @@ from toolkit.contract.workflows import NodeId
 TaskStatus = Literal["planning", "blocked", "executing", "reviewing", "completed", "failed"]
 FINAL_TASK_STATUSES: frozenset[str] = frozenset({"completed", "failed"})
 Issue = Annotated[str, Field(min_length=1, max_length=1_000)]
-PERSON = "person"  # who reviews where it is not the checks
+PERSON_REVIEWER = "person"  # who reviews where it is not the checks
 
 
 class TaskCreate(PlanCreate):
@@ -74,7 +74,7 @@ class ReviewCreate(Request):
     constraints: JsonObject = {}
 
     @model_validator(mode="after")
-    def _only_a_retry_runs_again(self) -> "ReviewCreate":
+    def _check_retry_fields(self) -> "ReviewCreate":
         if self.decision != "retry" and (self.node_id is not None or self.constraints):
             raise ValueError("node_id and constraints are for a retry")
         return self
@@ -131,7 +131,7 @@ class Task(Record):
 
 __all__ = [
     "FINAL_TASK_STATUSES",
-    "PERSON",
+    "PERSON_REVIEWER",
     "AgentCall",
     "Constraints",
     "Criteria",

@@ -3,7 +3,7 @@
 from importlib.metadata import PackageNotFoundError, version
 
 
-def installed_version() -> str:
+def read_installed_version() -> str:
     """Read the version of the installed distribution; "0" where only its source is there."""
     try:
         return version("capability-toolkit")

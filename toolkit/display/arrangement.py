@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from toolkit.display.graph import layered
+from toolkit.display.graph import lay_out_graph
 
 MARGIN = 14
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class BoxSize:
     """The size of boxes, and how many lines of text they hold."""
 
     width: int
@@ -25,7 +25,7 @@ Point = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class EdgeLine:
     """An edge as it is drawn, from the right of one box to the left of another."""
 
     upstream: str
@@ -44,18 +44,20 @@ class Arrangement:
     """
 
     corners: dict[str, Point]
-    lines: tuple[Line, ...]
+    lines: tuple[EdgeLine, ...]
     right: float
     bottom: float
 
 
-def arranged(depends_on: Mapping[str, Sequence[str]], size: Size, top: float = 0) -> Arrangement:
+def arrange_graph(
+    depends_on: Mapping[str, Sequence[str]], size: BoxSize, top: float = 0
+) -> Arrangement:
     """Lay a graph out in layers, below `top`.
 
-    >>> arranged({"a": []}, Size(10, 5, 4, 2, 1, 9)).corners
+    >>> arrange_graph({"a": []}, BoxSize(10, 5, 4, 2, 1, 9)).corners
     {'a': (14, 14.0)}
     """
-    layout = layered(depends_on)
+    layout = lay_out_graph(depends_on)
 
     def corner(place: tuple[int, float]) -> Point:
         across, down = size.width + size.gap_x, size.height + size.gap_y
@@ -68,13 +70,13 @@ def arranged(depends_on: Mapping[str, Sequence[str]], size: Size, top: float = 0
     tops = [level for _, level in corners.values()] + levels
     return Arrangement(
         corners,
-        tuple(_line(edge, route, size) for edge, route in routes.items()),
+        tuple(_route_line(edge, route, size) for edge, route in routes.items()),
         max(lefts, default=0) + size.width,
         max(tops, default=0) + size.height,
     )
 
 
-def _line(edge: tuple[str, str], corners: Sequence[Point], size: Size) -> Line:
+def _route_line(edge: tuple[str, str], corners: Sequence[Point], size: BoxSize) -> EdgeLine:
     """Route an edge: curves through the gaps, straight lines past the nodes of layers between."""
     half = size.height / 2
     start = (corners[0][0] + size.width, corners[0][1] + half)
@@ -86,4 +88,4 @@ def _line(edge: tuple[str, str], corners: Sequence[Point], size: Size) -> Line:
         level = next_level
         if i < len(corners) - 1:
             steps.append(((left + size.width, level),))
-    return Line(edge[0], edge[1], start, tuple(steps))
+    return EdgeLine(edge[0], edge[1], start, tuple(steps))

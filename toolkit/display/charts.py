@@ -11,14 +11,23 @@ from toolkit.contract.jobs import Candidate
 from toolkit.contract.runs import Route
 from toolkit.contract.usage import UsageLine
 from toolkit.display.figures import Chart
-from toolkit.display.text import money
+from toolkit.display.text import format_money
 
-KEPT, DROPPED, CHOSEN = "#2f6f8f", "#b8b8b8", "#c8553d"
+KEPT_COLOUR, DROPPED_COLOUR, CHOSEN_COLOUR = "#2f6f8f", "#b8b8b8", "#c8553d"
 # One for each party, told apart by the colour-blind too (Okabe and Ito); then they come again.
-PARTIES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#999999")
+PARTY_COLOURS = (
+    "#0072b2",
+    "#e69f00",
+    "#009e73",
+    "#cc79a7",
+    "#56b4e9",
+    "#d55e00",
+    "#f0e442",
+    "#999999",
+)
 
 
-def candidates_chart(route: Route) -> Chart:
+def draw_candidates(route: Route) -> Chart:
     """Draw the candidates of a route: expected cost and median latency, a bar each, the best on
     top.
 
@@ -28,12 +37,12 @@ def candidates_chart(route: Route) -> Chart:
     figure = Chart(figsize=(9, 1.2 + 0.32 * max(1, len(shown))), layout="constrained")
     cost_axis, latency_axis = figure.subplots(1, 2, sharey=True)
     names = [f"{c.provider}\n{c.model}" if c.model else c.provider for c in shown]
-    colours = [_colour(c, route) for c in shown]
+    colours = [_choose_colour(c, route) for c in shown]
     costs = [c.estimated_cost_usd for c in shown]
     cost_axis.barh(range(len(shown)), [cost or 0.0 for cost in costs], color=colours)
     for place, candidate in enumerate(shown):
         cost_axis.annotate(
-            f" {money(candidate.estimated_cost_usd)}",
+            f" {format_money(candidate.estimated_cost_usd)}",
             (candidate.estimated_cost_usd or 0.0, place),
             va="center",
             fontsize=8,
@@ -54,22 +63,22 @@ def candidates_chart(route: Route) -> Chart:
     return figure
 
 
-def usage_chart(lines: Sequence[UsageLine], ax: Axes | None = None) -> Figure:
+def draw_usage(lines: Sequence[UsageLine], ax: Axes | None = None) -> Figure:
     """Draw the cost of each day, a bar stacked by provider; by provider alone without days."""
     days = sorted({line.day for line in lines if line.day is not None})
     spent: dict[str, dict[object, float]] = defaultdict(lambda: defaultdict(float))
     for line in lines:
         spent[line.provider or "this machine"][line.day] += line.cost_usd
     columns: list[object] = list(days) or [None]
-    axis = _axis(ax, max(6.0, 1.5 + 0.45 * len(columns)))
+    axis = _prepare_axis(ax, max(6.0, 1.5 + 0.45 * len(columns)))
     floor = [0.0] * len(columns)
     for i, (provider, by_day) in enumerate(sorted(spent.items())):
         heights = [by_day[day] for day in columns]
-        colour = PARTIES[i % len(PARTIES)]
+        colour = PARTY_COLOURS[i % len(PARTY_COLOURS)]
         axis.bar(range(len(columns)), heights, 0.7, floor, color=colour, label=provider)
         floor = [under + height for under, height in zip(floor, heights, strict=True)]
     for place, total in enumerate(floor):
-        axis.annotate(_dollars(total), (place, total), ha="center", va="bottom", fontsize=7)
+        axis.annotate(_format_dollars(total), (place, total), ha="center", va="bottom", fontsize=7)
     names = [f"{day:%b %d}" for day in days] or ["all days"]
     axis.set_xticks(range(len(columns)), names, fontsize=8, rotation=90 if len(days) > 12 else 0)
     axis.set_ylabel("cost, US dollars")
@@ -78,15 +87,15 @@ def usage_chart(lines: Sequence[UsageLine], ax: Axes | None = None) -> Figure:
     return axis.get_figure(root=True)  # type: ignore[return-value]
 
 
-def billing_chart(billing: Billing, ax: Axes | None = None) -> Figure:
+def draw_billing(billing: Billing, ax: Axes | None = None) -> Figure:
     """Draw what each party bills for a month, a bar each."""
-    axis = _axis(ax, 7.0, 1.0 + 0.35 * max(1, len(billing.lines)))
+    axis = _prepare_axis(ax, 7.0, 1.0 + 0.35 * max(1, len(billing.lines)))
     lines = list(reversed(billing.lines))
-    colours = [PARTIES[i % len(PARTIES)] for i in range(len(lines))]
+    colours = [PARTY_COLOURS[i % len(PARTY_COLOURS)] for i in range(len(lines))]
     axis.barh(range(len(lines)), [line.cost_usd for line in lines], color=colours)
     for place, line in enumerate(lines):
         unpriced = f", {line.unpriced_calls} of unknown price" if line.unpriced_calls else ""
-        said = f" {_dollars(line.cost_usd)}, {line.calls} calls{unpriced}"
+        said = f" {_format_dollars(line.cost_usd)}, {line.calls} calls{unpriced}"
         axis.annotate(said, (line.cost_usd, place), va="center", fontsize=8)
     axis.set_yticks(range(len(lines)), [line.billed_by for line in lines], fontsize=8)
     axis.set_xlabel(f"{billing.month}, US dollars{', simulated' if billing.simulated else ''}")
@@ -94,19 +103,19 @@ def billing_chart(billing: Billing, ax: Axes | None = None) -> Figure:
     return axis.get_figure(root=True)  # type: ignore[return-value]
 
 
-def _axis(ax: Axes | None, width: float, height: float = 3.2) -> Axes:
+def _prepare_axis(ax: Axes | None, width: float, height: float = 3.2) -> Axes:
     """Return the axes given, or those of a new figure of a size in inches."""
     axis = ax or Chart(figsize=(width, height), layout="constrained").subplots()
     axis.spines[["top", "right"]].set_visible(False)
     return axis
 
 
-def _dollars(amount: float) -> str:
+def _format_dollars(amount: float) -> str:
     """Write money as text: matplotlib would read what is between dollar signs as a formula."""
-    return money(amount).replace("$", r"\$")
+    return format_money(amount).replace("$", r"\$")
 
 
-def _colour(candidate: Candidate, route: Route) -> str:
+def _choose_colour(candidate: Candidate, route: Route) -> str:
     if (candidate.provider, candidate.model) == (route.provider, route.model):
-        return CHOSEN
-    return DROPPED if candidate.excluded else KEPT
+        return CHOSEN_COLOUR
+    return DROPPED_COLOUR if candidate.excluded else KEPT_COLOUR

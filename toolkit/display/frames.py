@@ -9,20 +9,20 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def frame(records: Sequence[BaseModel]) -> "pd.DataFrame":
+def to_data_frame(records: Sequence[BaseModel]) -> "pd.DataFrame":
     """Build a table of one row a record, one column a field; a capability's routing is laid flat.
 
     >>> from toolkit.contract.tasks import Criteria
     >>> c = Criteria(objective_alignment=1, technical_success=1, output_completeness=0)
-    >>> list(frame([c])["output_completeness"])
+    >>> list(to_data_frame([c])["output_completeness"])
     [0.0]
     """
     import pandas as pd
 
-    return pd.DataFrame([flat(record) for record in records])
+    return pd.DataFrame([flatten_record(record) for record in records])
 
 
-def flat(record: BaseModel) -> dict[str, object]:
+def flatten_record(record: BaseModel) -> dict[str, object]:
     """Return a record's fields with times as times, and what a table needs of nested ones beside
     them.
     """

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import fsum
 
-from toolkit.display.untangle import Layers, untangled
+from toolkit.display.untangle import Layers, reduce_crossings
 
 # Rows between two neighbours of a layer: nodes take a row each, what merely passes takes less.
 NODE_ROWS, PASSING_ROWS, BETWEEN_ROWS = 1.0, 0.3, 0.6
-SWEEPS = 6
+ROW_SWEEPS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class GraphLayout:
     """Positions on a grid: `layer` counts from the left, `row` from the top.
 
     Attributes:
@@ -33,20 +33,20 @@ class Layout:
     routes: dict[tuple[str, str], tuple[tuple[int, float], ...]]
 
 
-def layered(depends_on: Mapping[str, Sequence[str]]) -> Layout:
+def lay_out_graph(depends_on: Mapping[str, Sequence[str]]) -> GraphLayout:
     """Lay a graph out, the same one always in the same way.
 
     Raises:
         ValueError: for a graph with a cycle.
 
-    >>> layered({"a": [], "b": ["a"]}).places
+    >>> lay_out_graph({"a": [], "b": ["a"]}).places
     {'a': (0, 0.0), 'b': (1, 0.0)}
     """
-    layers, chains, names = _layers(depends_on)
-    untangled(layers)
-    rows = _rows(layers, len(names))
+    layers, chains, names = _build_layers(depends_on)
+    reduce_crossings(layers)
+    rows = _assign_rows(layers, len(names))
     places = {node: (layer, rows[node]) for layer, row in enumerate(layers.order) for node in row}
-    return Layout(
+    return GraphLayout(
         places={name: places[i] for i, name in enumerate(names)},
         routes={
             (names[chain[0]], names[chain[-1]]): tuple(places[step] for step in chain)
@@ -55,12 +55,14 @@ def layered(depends_on: Mapping[str, Sequence[str]]) -> Layout:
     )
 
 
-def _layers(depends_on: Mapping[str, Sequence[str]]) -> tuple[Layers, list[list[int]], list[str]]:
+def _build_layers(
+    depends_on: Mapping[str, Sequence[str]],
+) -> tuple[Layers, list[list[int]], list[str]]:
     """Build the layers, with a bend of each edge in every layer it passes; nodes count from 0."""
     names = list(depends_on)
     number = {name: i for i, name in enumerate(names)}
     upstreams = [list(dict.fromkeys(number[up] for up in ups)) for ups in depends_on.values()]
-    depth = _depths(upstreams)
+    depth = _assign_depths(upstreams)
     order: list[list[int]] = [[] for _ in range(max(depth, default=-1) + 1)]
     above: list[list[int]] = [[] for _ in names]
     below: list[list[int]] = [[] for _ in names]
@@ -82,7 +84,7 @@ def _layers(depends_on: Mapping[str, Sequence[str]]) -> tuple[Layers, list[list[
     return Layers(order, above, below), chains, names
 
 
-def _depths(upstreams: Sequence[Sequence[int]]) -> list[int]:
+def _assign_depths(upstreams: Sequence[Sequence[int]]) -> list[int]:
     """Assign each node its longest distance in edges, then move it near its dependents."""
     below: list[list[int]] = [[] for _ in upstreams]
     for node, ups in enumerate(upstreams):
@@ -105,36 +107,38 @@ def _depths(upstreams: Sequence[Sequence[int]]) -> list[int]:
     return depth
 
 
-def _rows(layers: Layers, nodes: int) -> list[float]:
+def _assign_rows(layers: Layers, nodes: int) -> list[float]:
     """Assign a row to each node and bend: near its neighbours, apart from those of its layer."""
     rows = [0.0] * len(layers.above)
-    steps = [_steps(row, nodes) for row in layers.order]
+    steps = [_measure_steps(row, nodes) for row in layers.order]
     for row, step in zip(layers.order, steps, strict=True):
         for node, at in zip(row, step, strict=True):
             rows[node] = at - step[-1] / 2
     down = range(1, len(layers.order))
     up = range(len(layers.order) - 2, -1, -1)
-    for sweep in range(SWEEPS):
-        last = sweep >= SWEEPS - 2
+    for sweep in range(ROW_SWEEPS):
+        last = sweep >= ROW_SWEEPS - 2
         for layer in down if sweep % 2 == 0 else up:
             row, step = layers.order[layer], steps[layer]
             sides = (layers.above, layers.below)
             near = sides if last else sides[sweep % 2 : sweep % 2 + 1]
             wanted, weights = [], []
             for node in row:
-                beside = [(rows[n], _weight(node, n, nodes)) for side in near for n in side[node]]
+                beside = [
+                    (rows[n], _weigh_edge(node, n, nodes)) for side in near for n in side[node]
+                ]
                 total = fsum(weight for _, weight in beside)
                 wish = fsum(at * weight for at, weight in beside) / total if beside else rows[node]
                 wanted.append(wish)
                 weights.append(total if beside else 0.1)
-            for node, at in zip(row, _apart(wanted, weights, step), strict=True):
+            for node, at in zip(row, _spread_rows(wanted, weights, step), strict=True):
                 rows[node] = at
     top = min(rows, default=0.0)
     # A hundredth of a row is less than a pixel; rounding makes every machine agree.
     return [round(at - top, 2) for at in rows]
 
 
-def _steps(row: Sequence[int], nodes: int) -> list[float]:
+def _measure_steps(row: Sequence[int], nodes: int) -> list[float]:
     """Return how far below the first of a layer each one stands at least."""
     steps = [0.0]
     for one, other in pairwise(row):
@@ -143,12 +147,12 @@ def _steps(row: Sequence[int], nodes: int) -> list[float]:
     return steps
 
 
-def _weight(node: int, other: int, nodes: int) -> int:
+def _weigh_edge(node: int, other: int, nodes: int) -> int:
     """Return the weight of keeping an edge straight: most of all where it passes other nodes."""
     return (1, 2, 8)[(node >= nodes) + (other >= nodes)]
 
 
-def _apart(
+def _spread_rows(
     wanted: Sequence[float], weights: Sequence[float], steps: Sequence[float]
 ) -> list[float]:
     """Find the rows nearest to those wanted (least squares) that keep the steps between neighbours.

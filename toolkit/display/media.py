@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from html import escape
 
 from toolkit.display import html
-from toolkit.display.text import size
+from toolkit.display.text import format_size
 
-MOST_ROWS, MOST_COLUMNS, MOST_TEXT = 20, 12, 4_000
+MAX_ROWS, MAX_COLUMNS, MAX_TEXT_CHARACTERS = 20, 12, 4_000
 # Hostile JSON may be nested deeper than Python can read.
-UNREADABLE = (ValueError, RecursionError)
+UNREADABLE_ERRORS = (ValueError, RecursionError)
 
 
-def shown(media_type: str, data: bytes, name: str) -> dict[str, str]:
+def build_mime_bundle(media_type: str, data: bytes, name: str) -> dict[str, str]:
     """Build the MIME bundle of some bytes, without its plain text; empty for what cannot be shown.
 
     SVG is shown as an image, which runs none of its scripts.
@@ -25,20 +25,20 @@ def shown(media_type: str, data: bytes, name: str) -> dict[str, str]:
     if media_type.startswith("image/"):
         return {"text/html": f'<img alt="{escape(name)}" style="max-width:100%" src="{source}">'}
     if media_type.startswith("audio/"):
-        label = escape(f"{name}, {size(len(data))}")
+        label = escape(f"{name}, {format_size(len(data))}")
         return {"text/html": f'<audio controls aria-label="{label}" src="{source}"></audio>'}
     if media_type == "application/json":
-        return {"text/html": _json(data, name)}
+        return {"text/html": _render_json(data, name)}
     if media_type.startswith("text/"):
-        return {"text/html": _text(data.decode("utf-8", "replace"))}
+        return {"text/html": _render_text(data.decode("utf-8", "replace"))}
     return {}
 
 
-def rows_of(value: object) -> list[Mapping[str, object]]:
+def to_rows(value: object) -> list[Mapping[str, object]]:
     """Return the rows of JSON that is a table: a list of objects, or an object of lists of equal
     length.
 
-    >>> rows_of([{"a": 1}]), rows_of({"a": [1, 2]}), rows_of([1])
+    >>> to_rows([{"a": 1}]), to_rows({"a": [1, 2]}), to_rows([1])
     ([{'a': 1}], [{'a': 1}, {'a': 2}], [])
     """
     if isinstance(value, list) and value and all(isinstance(row, Mapping) for row in value):
@@ -50,24 +50,24 @@ def rows_of(value: object) -> list[Mapping[str, object]]:
     return [dict(zip(value, row, strict=True)) for row in zip(*value.values(), strict=True)]
 
 
-def _json(data: bytes, name: str) -> str:
+def _render_json(data: bytes, name: str) -> str:
     try:
         value = json.loads(data)
         spelled = json.dumps(value, indent=2, ensure_ascii=False)
-    except UNREADABLE:
-        return _text(data.decode("utf-8", "replace"))
-    rows = rows_of(value)
+    except UNREADABLE_ERRORS:
+        return _render_text(data.decode("utf-8", "replace"))
+    rows = to_rows(value)
     if rows:
         columns = list(dict.fromkeys(str(key) for row in rows for key in row))
         caption = f"{name}: {len(rows)} rows, {len(columns)} columns"
-        return html.table(rows, columns[:MOST_COLUMNS], caption, most=MOST_ROWS)
+        return html.render_table(rows, columns[:MAX_COLUMNS], caption, most=MAX_ROWS)
     if isinstance(value, Mapping) and not any(isinstance(v, Mapping) for v in value.values()):
-        return html.facts(name, {str(key): each for key, each in value.items()})
-    return _text(spelled)
+        return html.render_facts(name, {str(key): each for key, each in value.items()})
+    return _render_text(spelled)
 
 
-def _text(text: str) -> str:
-    more = len(text) - MOST_TEXT
+def _render_text(text: str) -> str:
+    more = len(text) - MAX_TEXT_CHARACTERS
     end = f"\n… and {more} characters more" if more > 0 else ""
     style = "white-space:pre-wrap;max-width:80ch;margin:0"
-    return f'<pre style="{style}">{escape(text[:MOST_TEXT])}{end}</pre>'
+    return f'<pre style="{style}">{escape(text[:MAX_TEXT_CHARACTERS])}{end}</pre>'

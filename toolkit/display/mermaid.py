@@ -5,17 +5,16 @@ from collections.abc import Sequence
 from toolkit.contract.workflows import Node
 
 
-def workflow_mermaid(nodes: Sequence[Node]) -> str:
+def format_workflow_mermaid(nodes: Sequence[Node]) -> str:
     """Write a left-to-right flow chart; names of nodes are quoted, their ids are ours.
 
-    >>> print(workflow_mermaid([Node(id="a", capability="x@1")]))
+    >>> print(format_workflow_mermaid([Node(id="a", capability="x@1")]))
     flowchart LR
         n0["a<br/>x@1"]
     """
     names = {node.id: f"n{i}" for i, node in enumerate(nodes)}
     lines = [
-        f'    {names[node.id]}["{_quoted(node.id)}<br/>{_quoted(node.capability)}"]'
-        for node in nodes
+        f'    {names[node.id]}["{_quote(node.id)}<br/>{_quote(node.capability)}"]' for node in nodes
     ]
     lines += [
         f"    {names[upstream]} --> {names[node.id]}"
@@ -25,6 +24,6 @@ def workflow_mermaid(nodes: Sequence[Node]) -> str:
     return "\n".join(["flowchart LR", *lines])
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """Quote a text: mermaid reads `#…;` entities, and would read quotes and brackets as its own."""
     return "".join(c if c.isalnum() or c in " .@_-" else f"#{ord(c)};" for c in text)

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import TypeGuard
 
 from toolkit.display import schema
-from toolkit.display.text import MISSING, cell, is_empty
+from toolkit.display.text import MISSING_FIELD, format_cell, is_empty
 
-DEEPEST = 4  # below that, what is nested stands on one line
+MAX_DEPTH = 4  # below that, what is nested stands on one line
 # The columns shown of lists that have more in each row than a line holds.
-COLUMNS: Mapping[str, tuple[str, ...]] = {
+TABLE_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "candidates": (
         "provider", "model", "score", "estimated_cost_usd", "latency_p50_ms", "kept", "reason",
     ),
@@ -24,7 +24,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class RecordSection:
     """A list or a schema of a record, as a table.
 
     Attributes:
@@ -37,24 +37,25 @@ class Section:
     rows: Sequence[Mapping[str, object]]
 
 
-def outline(record: Mapping[str, object]) -> tuple[dict[str, str], list[Section]]:
+def outline_record(record: Mapping[str, object]) -> tuple[dict[str, str], list[RecordSection]]:
     """Lay a record out: its facts by name, then its tables; what is empty is left out.
 
-    >>> facts, sections = outline({"n": 1, "routing": {"policy": "cost", "candidates": [{"a": 2}]}})
+    >>> routing = {"policy": "cost", "candidates": [{"a": 2}]}
+    >>> facts, sections = outline_record({"n": 1, "routing": routing})
     >>> facts, sections[0].title, sections[0].columns
     ({'n': '1', 'routing policy': 'cost'}, 'routing candidates', ('a',))
     """
     facts: dict[str, str] = {}
-    sections: list[Section] = []
-    for title, name, value in _parts("", record, 0):
-        if isinstance(value, Section):
+    sections: list[RecordSection] = []
+    for title, name, value in _iter_parts("", record, 0):
+        if isinstance(value, RecordSection):
             sections.append(value)
         else:
-            facts[title] = cell(name, value)
+            facts[title] = format_cell(name, value)
     return facts, sections
 
 
-def _parts(
+def _iter_parts(
     path: str, record: Mapping[str, object], depth: int
 ) -> Iterator[tuple[str, str, object]]:
     """Yield the title, the name and the value of each part of a record."""
@@ -63,11 +64,11 @@ def _parts(
         if is_empty(value) and not name.endswith("_usd"):
             continue
         if isinstance(value, Mapping) and schema.is_schema(value):
-            yield title, name, Section(title, schema.COLUMNS, schema.fields(value))
-        elif isinstance(value, Mapping) and depth < DEEPEST and _is_deep(value):
-            yield from _parts(title, value, depth + 1)
-        elif name != MISSING and _is_records(value):
-            yield title, name, _table(title, name, value)
+            yield title, name, RecordSection(title, schema.FIELD_COLUMNS, schema.list_fields(value))
+        elif isinstance(value, Mapping) and depth < MAX_DEPTH and _is_deep(value):
+            yield from _iter_parts(title, value, depth + 1)
+        elif name != MISSING_FIELD and _is_records(value):
+            yield title, name, _build_section(title, name, value)
         else:
             yield title, name, value
 
@@ -84,17 +85,17 @@ def _is_records(value: object) -> TypeGuard[list[Mapping[str, object]]]:
     )
 
 
-def _table(title: str, name: str, records: list[Mapping[str, object]]) -> Section:
-    rows = [_row(row) for row in records]
+def _build_section(title: str, name: str, records: list[Mapping[str, object]]) -> RecordSection:
+    rows = [_build_row(row) for row in records]
     known = dict.fromkeys(key for row in rows for key in row)
-    columns = COLUMNS.get(name, tuple(known))
+    columns = TABLE_COLUMNS.get(name, tuple(known))
     filled = tuple(
         key for key in columns if key in known and not all(is_empty(row.get(key)) for row in rows)
     )
-    return Section(title, filled or tuple(known), rows)
+    return RecordSection(title, filled or tuple(known), rows)
 
 
-def _row(record: Mapping[str, object]) -> dict[str, object]:
+def _build_row(record: Mapping[str, object]) -> dict[str, object]:
     """Lay out a record as a row: a candidate that was not excluded was kept."""
     row = dict(record)
     if "excluded" in row:

@@ -6,13 +6,13 @@ from html import escape
 from typing import Any, Literal, TextIO
 
 from toolkit.contract.events import Event
-from toolkit.display.text import event_line
+from toolkit.display.text import format_event
 
-Mode = bool | Literal["lines"]
-MOST_LINES = 14
+ProgressMode = bool | Literal["lines"]
+MAX_LINES = 14
 
 
-class Progress:
+class EventProgress:
     """Shows events as they come; a context manager that leaves the last state on the screen.
 
     Args:
@@ -22,20 +22,20 @@ class Progress:
             as a fault, standard output.
     """
 
-    def __init__(self, mode: Mode = True, stream: TextIO | None = None) -> None:
+    def __init__(self, mode: ProgressMode = True, stream: TextIO | None = None) -> None:
         self._lines: list[str] = []
-        self._stream = stream or (sys.stdout if _in_notebook() else sys.stderr)
+        self._stream = stream or (sys.stdout if _is_in_notebook() else sys.stderr)
         self._seen: dict[str, str] = {}
         self._display: Any = None
-        self._show: Callable[[], None] = _nothing
+        self._show: Callable[[], None] = _do_nothing
         if mode == "lines":
             self._show = self._print_last
         elif mode:
-            self._show = self._update_display if _in_notebook() else self._print_last
+            self._show = self._update_display if _is_in_notebook() else self._print_last
 
     def add(self, event: Event) -> None:
         """Show an event, unless it says nothing new."""
-        line = event_line(event)
+        line = format_event(event)
         name = str(event.data.get("node_id") or event.resource_id)
         if self._seen.get(name) == line:
             return
@@ -49,9 +49,9 @@ class Progress:
     def _update_display(self) -> None:
         from IPython.display import HTML, display
 
-        hidden = len(self._lines) - MOST_LINES
+        hidden = len(self._lines) - MAX_LINES
         lines = [f"… {hidden} earlier"] if hidden > 0 else []
-        text = "\n".join([*lines, *self._lines[-MOST_LINES:]])
+        text = "\n".join([*lines, *self._lines[-MAX_LINES:]])
         shown = HTML(f'<pre style="line-height:1.3;margin:0">{escape(text)}</pre>')
         if self._display is None:
             self._display = display(shown, display_id=True)
@@ -59,11 +59,11 @@ class Progress:
             self._display.update(shown)
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     return None
 
 
-def _in_notebook() -> bool:
+def _is_in_notebook() -> bool:
     """Tell whether a kernel with rich output runs this."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-COLUMNS = ("field", "type", "required", "default", "description")
-DEEPEST = 3
-_BOUNDS = {
+FIELD_COLUMNS = ("field", "type", "required", "default", "description")
+MAX_DEPTH = 3
+_BOUND_TEXTS = {
     "minimum": "at least {}",
     "maximum": "at most {}",
     "exclusiveMinimum": "above {}",
@@ -28,67 +28,69 @@ def is_schema(value: Mapping[str, object]) -> bool:
     return isinstance(value.get("properties"), Mapping) and value.get("type") == "object"
 
 
-def fields(schema: Schema) -> list[dict[str, object]]:
+def list_fields(schema: Schema) -> list[dict[str, object]]:
     """List a row for each field of an object, those of objects in it below it.
 
-    >>> fields({"properties": {"n": {"type": "integer", "default": 1}}})[0]
+    >>> list_fields({"properties": {"n": {"type": "integer", "default": 1}}})[0]
     {'field': 'n', 'type': 'integer', 'required': False, 'default': '1', 'description': ''}
     """
-    return list(_fields(schema, schema.get("$defs", {}), "", 0))
+    return list(_iter_fields(schema, schema.get("$defs", {}), "", 0))
 
 
-def _fields(
+def _iter_fields(
     schema: Schema, named: Mapping[str, Schema], path: str, depth: int
 ) -> Iterator[dict[str, object]]:
     required = schema.get("required", ())
     for name, field in schema.get("properties", {}).items():
-        actual = _resolved(field, named)
-        bounds = [text.format(actual[key]) for key, text in _BOUNDS.items() if key in actual]
+        actual = _resolve_schema(field, named)
+        bounds = [text.format(actual[key]) for key, text in _BOUND_TEXTS.items() if key in actual]
         told = [str(field.get("description") or actual.get("description") or ""), *bounds]
         yield {
             "field": path + name,
-            "type": _type(field, named),
+            "type": _describe_type(field, named),
             "required": name in required,
-            "default": _literal(field["default"]) if field.get("default") is not None else "",
+            "default": _format_literal(field["default"])
+            if field.get("default") is not None
+            else "",
             "description": "; ".join(text for text in told if text),
         }
-        inside = _resolved(actual.get("items", actual), named)
-        if depth < DEEPEST and "properties" in inside:
+        inside = _resolve_schema(actual.get("items", actual), named)
+        if depth < MAX_DEPTH and "properties" in inside:
             below = f"{path}{name}{'[]' if 'items' in actual else ''}."
-            yield from _fields(inside, named, below, depth + 1)
+            yield from _iter_fields(inside, named, below, depth + 1)
 
 
-def _resolved(schema: object, named: Mapping[str, Schema]) -> Schema:
+def _resolve_schema(schema: object, named: Mapping[str, Schema]) -> Schema:
     """Resolve a schema's reference; of a choice with null, the other one."""
     if not isinstance(schema, Mapping):
         return {}
     if "$ref" in schema:
         return named.get(str(schema["$ref"]).rpartition("/")[2], {})
     choices = [each for each in schema.get("anyOf", ()) if each.get("type") != "null"]
-    return {**_resolved(choices[0], named), **schema} if len(choices) == 1 else schema
+    return {**_resolve_schema(choices[0], named), **schema} if len(choices) == 1 else schema
 
 
-def _type(schema: object, named: Mapping[str, Schema]) -> str:
+def _describe_type(schema: object, named: Mapping[str, Schema]) -> str:
     if not isinstance(schema, Mapping):
         return "anything"
     choices = schema.get("anyOf") or schema.get("oneOf")
     if choices:
-        return " or ".join(dict.fromkeys(_type(each, named) for each in choices))
-    actual = _resolved(schema, named)
+        return " or ".join(dict.fromkeys(_describe_type(each, named) for each in choices))
+    actual = _resolve_schema(schema, named)
     if "const" in actual:
-        return _literal(actual["const"])
+        return _format_literal(actual["const"])
     if "enum" in actual:
-        return " | ".join(_literal(each) for each in actual["enum"])
+        return " | ".join(_format_literal(each) for each in actual["enum"])
     kind = actual.get("type", "anything")
     if kind == "array":
-        return f"list of {_type(actual.get('items'), named)}"
+        return f"list of {_describe_type(actual.get('items'), named)}"
     return " or ".join(kind) if isinstance(kind, list) else str(kind)
 
 
-def _literal(value: object) -> str:
+def _format_literal(value: object) -> str:
     """Write a value as one would type it."""
     if isinstance(value, list):
-        return ", ".join(map(_literal, value)) or "none"
+        return ", ".join(map(_format_literal, value)) or "none"
     if isinstance(value, Mapping):
-        return ", ".join(f"{key}: {_literal(each)}" for key, each in value.items()) or "none"
+        return ", ".join(f"{key}: {_format_literal(each)}" for key, each in value.items()) or "none"
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)

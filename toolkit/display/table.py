@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Sequence
 from unicodedata import combining, east_asian_width
 
-GAP = "  "
-LEAST = 4  # cells that a column keeps, however narrow the terminal
+COLUMN_GAP = "  "
+MIN_COLUMN_WIDTH = 4  # cells that a column keeps, however narrow the terminal
 
 
-def wide(text: str) -> int:
+def measure_width(text: str) -> int:
     """Count the cells that a text takes in a terminal.
 
-    >>> wide("tea"), wide("茶"), wide("e\\u0301")
+    >>> measure_width("tea"), measure_width("茶"), measure_width("e\\u0301")
     (3, 2, 1)
     """
     if text.isascii():
@@ -18,7 +18,7 @@ def wide(text: str) -> int:
     return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
 
 
-def table_lines(
+def format_table(
     head: Sequence[str], rows: Sequence[Sequence[str]], room: int, whole: str = ""
 ) -> Iterator[str]:
     """Lay out a table with a line for each row; what does not fit is cut short.
@@ -29,65 +29,65 @@ def table_lines(
         room: cells that a line has.
         whole: the column that is never cut.
 
-    >>> list(table_lines(["id", "what"], [["run_1", "a long story"]], 14, "id"))
+    >>> list(format_table(["id", "what"], [["run_1", "a long story"]], 14, "id"))
     ['id     what', 'run_1  a long…']
     """
-    widths = [max(map(wide, column)) for column in zip(head, *rows, strict=True)]
-    over = sum(widths) + len(GAP) * (len(head) - 1) - room
+    widths = [max(map(measure_width, column)) for column in zip(head, *rows, strict=True)]
+    over = sum(widths) + len(COLUMN_GAP) * (len(head) - 1) - room
     cut = [i for i, name in enumerate(head) if name != whole]
     while over > 0 and cut:
         widest = max(cut, key=lambda i: widths[i])
-        if widths[widest] <= LEAST:
+        if widths[widest] <= MIN_COLUMN_WIDTH:
             break
         widths[widest] -= 1
         over -= 1
     for row in (head, *rows):
-        cells = (_padded(cell, width) for cell, width in zip(row, widths, strict=True))
-        yield GAP.join(cells).rstrip()
+        cells = (_pad_text(cell, width) for cell, width in zip(row, widths, strict=True))
+        yield COLUMN_GAP.join(cells).rstrip()
 
 
-def fact_lines(facts: Sequence[tuple[str, str]], room: int) -> Iterator[str]:
+def format_facts(facts: Sequence[tuple[str, str]], room: int) -> Iterator[str]:
     """Lay out names with their values, which go on below themselves where they are long.
 
     Args:
         facts: each name with its value, on one line.
         room: cells that a line has.
 
-    >>> list(fact_lines([("id", "run_1"), ("what", "a long story")], 12))
+    >>> list(format_facts([("id", "run_1"), ("what", "a long story")], 12))
     ['id    run_1', 'what  a long', '      story']
     """
-    width = max((wide(name) for name, _ in facts), default=0)
+    width = max((measure_width(name) for name, _ in facts), default=0)
     for name, value in facts:
-        before = _padded(name, width) + GAP
-        for line in _folded(value, max(LEAST, room - width - len(GAP))):
+        before = _pad_text(name, width) + COLUMN_GAP
+        for line in _wrap_text(value, max(MIN_COLUMN_WIDTH, room - width - len(COLUMN_GAP))):
             yield (before + line).rstrip()
-            before = " " * (width + len(GAP))
+            before = " " * (width + len(COLUMN_GAP))
 
 
-def _padded(text: str, width: int) -> str:
+def _pad_text(text: str, width: int) -> str:
     """Cut or fill a text to so many cells."""
-    taken = wide(text)
+    taken = measure_width(text)
     if taken <= width:
         return text + " " * (width - taken)
-    cut = text[: _fitting(text, width - 1)] + "…"
-    return cut + " " * (width - wide(cut))
+    cut = text[: _count_fitting(text, width - 1)] + "…"
+    return cut + " " * (width - measure_width(cut))
 
 
-def _folded(text: str, width: int) -> Iterator[str]:
+def _wrap_text(text: str, width: int) -> Iterator[str]:
     """Break a text into lines, between words where there are any."""
-    while wide(text) > width:
-        most = _fitting(text, width)
+    while measure_width(text) > width:
+        most = _count_fitting(text, width)
         at = text.rfind(" ", 1, most + 1)
         line, text = (text[:at], text[at + 1 :]) if at > 0 else (text[:most], text[most:])
         yield line
     yield text
 
 
-def _fitting(text: str, width: int) -> int:
+def _count_fitting(text: str, width: int) -> int:
     """Count the characters of a text, at least one, that so many cells hold."""
     taken = 0
     for i, character in enumerate(text):
-        taken += wide(character)
+        taken += measure_width(character)
         if taken > width:
             return max(1, i)
     return len(text)

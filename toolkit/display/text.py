@@ -30,37 +30,37 @@ SYMBOLS = {
     "failed": "✗",
     "cancelled": "-",
 }
-LONGEST = 60
-MISSING = "missing"  # the field of what a plan or task lacks
+MAX_LINE_CHARACTERS = 60
+MISSING_FIELD = "missing"  # the field of what a plan or task lacks
 
 
-def money(amount: float | None) -> str:
+def format_money(amount: float | None) -> str:
     """Write US dollars; an unknown price is written `unknown`, never 0.
 
-    >>> money(None), money(0), money(0.00123), money(1e-07)
+    >>> format_money(None), format_money(0), format_money(0.00123), format_money(1e-07)
     ('unknown', '$0', '$0.00123', '$0.0000001')
     """
     return format_usd(amount)
 
 
-def spending(cost: float | None, incurred: float) -> str:
+def format_spending(cost: float | None, incurred: float) -> str:
     """Write a cost, and beside it what was paid in all where that is more: all attempts and
     retries.
 
-    >>> spending(0.02, 0.02), spending(0.02, 0.05), spending(None, 0.05)
+    >>> format_spending(0.02, 0.02), format_spending(0.02, 0.05), format_spending(None, 0.05)
     ('$0.02', '$0.02 ($0.05 with all attempts)', 'unknown ($0.05 with all attempts)')
     """
     more = incurred > (cost or 0.0)
-    return money(cost) + (f" ({money(incurred)} with all attempts)" if more else "")
+    return format_money(cost) + (f" ({format_money(incurred)} with all attempts)" if more else "")
 
 
-def missing_line(missing: "Iterable[Missing | Mapping[str, Any]]") -> str:
+def format_missing(missing: "Iterable[Missing | Mapping[str, Any]]") -> str:
     """Say what a plan or task lacks, for a person to see to.
 
     >>> from toolkit.contract.plans import Missing
-    >>> missing_line([Missing(capability="speech.generate", any_of=["minimax", "elevenlabs"])])
+    >>> format_missing([Missing(capability="speech.generate", any_of=["minimax", "elevenlabs"])])
     'speech.generate needs a connection to minimax or elevenlabs'
-    >>> missing_line([{"capability": "video.generate", "any_of": []}])
+    >>> format_missing([{"capability": "video.generate", "any_of": []}])
     'nothing here makes video.generate'
     """
     from toolkit.contract.plans import Missing
@@ -77,20 +77,20 @@ def missing_line(missing: "Iterable[Missing | Mapping[str, Any]]") -> str:
     return "; ".join(told)
 
 
-def short(text: object, longest: int = LONGEST) -> str:
+def truncate_line(text: object, longest: int = MAX_LINE_CHARACTERS) -> str:
     """Cut a text to at most `longest` characters on one line.
 
-    >>> short("a\\n long   story", 8)
+    >>> truncate_line("a\\n long   story", 8)
     'a long …'
     """
     line = " ".join(str(text).split())
     return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
-def size(count: int) -> str:
+def format_size(count: int) -> str:
     """Write a number of bytes.
 
-    >>> size(512), size(48_000), size(3_200_000)
+    >>> format_size(512), format_size(48_000), format_size(3_200_000)
     ('512 B', '48 kB', '3.2 MB')
     """
     if count < 1000:
@@ -98,12 +98,12 @@ def size(count: int) -> str:
     return f"{count / 1000:.0f} kB" if count < 1_000_000 else f"{count / 1_000_000:.1f} MB"
 
 
-def seconds(amount: float) -> str:
+def format_seconds(amount: float) -> str:
     """Write a span of time, as exact as matters.
 
-    >>> seconds(0.0042), seconds(3.21), seconds(75), seconds(7300)
+    >>> format_seconds(0.0042), format_seconds(3.21), format_seconds(75), format_seconds(7300)
     ('4 ms', '3.2 s', '1 min 15 s', '2 h 2 min')
-    >>> seconds(2.0), seconds(60)
+    >>> format_seconds(2.0), format_seconds(60)
     ('2 s', '1 min')
     """
     if amount < 0.9995:
@@ -118,65 +118,70 @@ def seconds(amount: float) -> str:
     return f"{large} {units[0]}" + (f" {small} {units[1]}" if small else "")
 
 
-def fitted(text: str, room: float, font: float) -> str:
+def fit_text(text: str, room: float, font: float) -> str:
     """Cut a text to what a room of so many pixels holds, by what letters take on average.
 
-    >>> fitted("research.gather@1", 60, 10)
+    >>> fit_text("research.gather@1", 60, 10)
     'research.…'
     """
     wide = sum(2 if east_asian_width(c) in "WF" else 1 for c in text)
     letters = room / (0.55 * font)
     if wide <= letters:
-        return short(text, len(text) + 1)
-    return short(text, max(2, int(len(text) * letters / wide)))
+        return truncate_line(text, len(text) + 1)
+    return truncate_line(text, max(2, int(len(text) * letters / wide)))
 
 
-def cell(column: str, value: object) -> str:
+def format_cell(column: str, value: object) -> str:
     """Write a value as the cell of a table: states with their symbol, money as money.
 
-    >>> cell("status", "completed"), cell("cost_usd", None), cell("tags", ["a", "b"])
-    ('✓ completed', 'unknown', 'a, b')
-    >>> cell("max_cost_usd_per_day", 1e-07), cell("max_cost_usd_per_day", None)
+    >>> format_cell("status", "completed"), format_cell("cost_usd", None)
+    ('✓ completed', 'unknown')
+    >>> format_cell("tags", ["a", "b"])
+    'a, b'
+    >>> format_cell("max_cost_usd_per_day", 1e-07), format_cell("max_cost_usd_per_day", None)
     ('$0.0000001', '')
-    >>> cell("prices_usd", {"input_tokens": 1e-07}), cell("options", {"max_cost_usd": 1e-07})
-    ('input tokens: $0.0000001', 'max cost usd: $0.0000001')
+    >>> format_cell("prices_usd", {"input_tokens": 1e-07})
+    'input tokens: $0.0000001'
+    >>> format_cell("options", {"max_cost_usd": 1e-07})
+    'max cost usd: $0.0000001'
     """
     if column.endswith("_usd") and (value is None or isinstance(value, int | float)):
-        return money(value)
+        return format_money(value)
     if "_usd_" in column and isinstance(value, int | float):
-        return money(value)
+        return format_money(value)
     if column.endswith("_usd") and isinstance(value, Mapping):
-        return ", ".join(f"{k.replace('_', ' ')}: {money(v)}" for k, v in value.items())
+        return ", ".join(f"{k.replace('_', ' ')}: {format_money(v)}" for k, v in value.items())
     if column.endswith("_ms") and isinstance(value, int | float):
-        return seconds(value / 1000)
+        return format_seconds(value / 1000)
     if column.endswith("_bytes") and isinstance(value, int):
-        return size(value)
+        return format_size(value)
     if column == "status":
         return f"{SYMBOLS.get(str(value), '·')} {value}"
-    if column == MISSING and isinstance(value, list):
-        return missing_line(value)
-    return short(inline(value), 300)
+    if column == MISSING_FIELD and isinstance(value, list):
+        return format_missing(value)
+    return truncate_line(format_inline(value), 300)
 
 
-def inline(value: object, name: str = "") -> str:
+def format_inline(value: object, name: str = "") -> str:
     """Write a value on one line as people write it, whatever is nested in it.
 
-    >>> inline({"max_cost_usd": 1e-07, "tags": ["a", "b"], "of": [{"n": 1}, {"n": 2}], "no": None})
+    >>> many = [{"n": 1}, {"n": 2}]
+    >>> format_inline({"max_cost_usd": 1e-07, "tags": ["a", "b"], "of": many, "no": None})
     'max cost usd: $0.0000001, tags: a, b, of: n: 1; n: 2'
     """
     if isinstance(value, Mapping):
         return ", ".join(
-            f"{str(key).replace('_', ' ')}: {inline(each, str(key))}"
+            f"{str(key).replace('_', ' ')}: {format_inline(each, str(key))}"
             for key, each in value.items()
             if not is_empty(each)
         )
     if isinstance(value, list | tuple):
         deep = any(isinstance(each, Mapping | list | tuple) for each in value)
-        return ("; " if deep else ", ").join(inline(each, name) for each in value)
+        return ("; " if deep else ", ").join(format_inline(each, name) for each in value)
     if isinstance(value, bool):
         return "yes" if value else "no"
     if name.endswith("_usd") and isinstance(value, int | float):
-        return money(value)
+        return format_money(value)
     return "" if value is None else str(value)
 
 
@@ -185,13 +190,13 @@ def is_empty(value: object) -> bool:
     return value is None or (isinstance(value, str | Mapping | list | tuple) and not value)
 
 
-def summary(kind: str, record: "BaseModel") -> str:
+def summarize_record(kind: str, record: "BaseModel") -> str:
     """Write a record as its `repr`: its id, state and what matters most."""
     parts = [str(getattr(record, "id", ""))] if getattr(record, "id", "") else []
     for name in ("capability", "name", "objective", "title", "status", "provider", "media_type"):
         value = getattr(record, name, None)
         if value is not None and value not in parts:
-            parts.append(short(value, 40))
+            parts.append(truncate_line(value, 40))
     error = getattr(record, "error", None)
     if error is not None:
         parts.append(error.code)
@@ -199,17 +204,17 @@ def summary(kind: str, record: "BaseModel") -> str:
     if warning is not None:
         parts.append(f"warning: {warning.code}")
     if hasattr(record, "size_bytes"):
-        parts.append(size(record.size_bytes))
+        parts.append(format_size(record.size_bytes))
     if hasattr(record, "cost_usd") and getattr(record, "completed_at", None) is not None:
-        parts.append(money(record.cost_usd))
+        parts.append(format_money(record.cost_usd))
     return f"<{kind} {' '.join(parts)}>"
 
 
-def event_line(event: "Event") -> str:
+def format_event(event: "Event") -> str:
     """Write one line of progress for an event."""
     what, _, state = event.type.partition(".")
     data = event.data
-    name = short(data.get("node_id") or what, 40)
+    name = truncate_line(data.get("node_id") or what, 40)
     parts = [SYMBOLS.get(state, "·"), f"{name:<14}", state]
     if data.get("status_detail"):
         parts.append(f"({data['status_detail']})")
@@ -221,11 +226,11 @@ def event_line(event: "Event") -> str:
     if isinstance(latency, int | float):
         parts.append(f"{latency / 1000:.2f} s")
     if isinstance(cost, int | float):
-        parts.append(money(float(cost)))
+        parts.append(format_money(float(cost)))
     error = data.get("error")
-    lacking = data.get(MISSING)
+    lacking = data.get(MISSING_FIELD)
     if isinstance(lacking, list):
-        parts.append(missing_line(lacking))
+        parts.append(format_missing(lacking))
     if isinstance(error, dict):
-        parts.append(f"{error.get('code')}: {short(error.get('message', ''))}")
+        parts.append(f"{error.get('code')}: {truncate_line(error.get('message', ''))}")
     return " ".join(parts)

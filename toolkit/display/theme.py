@@ -9,7 +9,7 @@ import re
 from html import escape
 
 # Fill and stroke of each state (which the text names, too); the contrast to text is above 7.
-COLOURS = {
+STATE_COLOURS = {
     "planned": ("#f3f1fb", "#6b5fb5"),
     "pending": ("#f5f6f8", "#8a93a3"),
     "queued": ("#eef2fb", "#5a77b8"),
@@ -18,7 +18,7 @@ COLOURS = {
     "failed": ("#fde5e3", "#b3261e"),
     "cancelled": ("#ececec", "#6b6b6b"),
 }
-DARK_COLOURS = {
+DARK_STATE_COLOURS = {
     "planned": ("#2a2740", "#9d92e6"),
     "pending": ("#262a31", "#7d8799"),
     "queued": ("#1f2a42", "#7c9be0"),
@@ -28,7 +28,7 @@ DARK_COLOURS = {
     "cancelled": ("#2c2c2c", "#969696"),
 }
 # Class: attribute, by day, by night.
-INKS = {
+INK_COLOURS = {
     "page": ("fill", "#ffffff", "#14171c"),
     "name": ("fill", "#111827", "#f3f4f6"),
     "note": ("fill", "#374151", "#d1d5db"),
@@ -36,30 +36,30 @@ INKS = {
     "edge": ("stroke", "#6b7280", "#9ca3af"),
     "grid": ("stroke", "#e1e4ea", "#2f343d"),
 }
-_NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+_INVALID_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 FONT = "system-ui, -apple-system, 'Segoe UI', sans-serif"
 
 
-def number(value: float) -> str:
+def format_coordinate(value: float) -> str:
     """Write a coordinate, always in the same form.
 
-    >>> number(2.0), number(2.25), number(-0.01)
+    >>> format_coordinate(2.0), format_coordinate(2.25), format_coordinate(-0.01)
     ('2', '2.2', '0')
     """
     text = f"{value:.1f}".rstrip("0").rstrip(".")
     return "0" if text == "-0" else text
 
 
-def ink(name: str) -> str:
+def build_ink_attributes(name: str) -> str:
     """Write the attributes of a class: its colour by day, for readers that know no style sheets."""
-    attribute, day, _ = INKS[name]
+    attribute, day, _ = INK_COLOURS[name]
     return f'class="{name}" {attribute}="{day}"'
 
 
-def state_ink(state: str) -> str:
+def build_state_attributes(state: str) -> str:
     """Write the attributes of a box in a state."""
-    fill, stroke = COLOURS.get(state, COLOURS["pending"])
-    known = state if state in COLOURS else "pending"
+    fill, stroke = STATE_COLOURS.get(state, STATE_COLOURS["pending"])
+    known = state if state in STATE_COLOURS else "pending"
     return f'class="{known}" fill="{fill}" stroke="{stroke}"'
 
 
@@ -71,29 +71,31 @@ def escape_xml(text: str) -> str:
     >>> escape_xml("<b>$id\\x1b")
     '&lt;b&gt;&#36;id\ufffd'
     """
-    return escape(_NO_XML.sub("\ufffd", text)).replace("$", "&#36;")
+    return escape(_INVALID_XML.sub("\ufffd", text)).replace("$", "&#36;")
 
 
-def framed(width: int, height: int, label: str, title: str, body: str) -> str:
+def wrap_svg(width: int, height: int, label: str, title: str, body: str) -> str:
     """Wrap elements in an SVG; `$id` in them becomes the picture's own, made from what it shows."""
     own = "tk" + hashlib.sha256(f"{label}\0{body}".encode()).hexdigest()[:12]
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" id="{own}" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" role="img" aria-label="{escape_xml(label)}" '
         f'font-family="{escape(FONT)}"><title>{escape_xml(title)}</title>'
-        f"<style>{_style(own)}</style>"
-        f'<rect {ink("page")} width="{width}" height="{height}" rx="6"/>'
+        f"<style>{_build_style(own)}</style>"
+        f'<rect {build_ink_attributes("page")} width="{width}" height="{height}" rx="6"/>'
         f"{body.replace('$id', own)}</svg>"
     )
 
 
-def _style(own: str) -> str:
+def _build_style(own: str) -> str:
     """Build the style: night where the machine says so, unless the notebook says which it is."""
-    day, night = _variables(COLOURS, 1), _variables(DARK_COLOURS, 2)
+    day, night = _build_variables(STATE_COLOURS, 1), _build_variables(DARK_STATE_COLOURS, 2)
     uses = "".join(
-        f"#{own} .{state}{{fill:var(--{state}-f);stroke:var(--{state}-s)}}" for state in COLOURS
+        f"#{own} .{state}{{fill:var(--{state}-f);stroke:var(--{state}-s)}}"
+        for state in STATE_COLOURS
     ) + "".join(
-        f"#{own} .{name}{{{attribute}:var(--{name})}}" for name, (attribute, *_) in INKS.items()
+        f"#{own} .{name}{{{attribute}:var(--{name})}}"
+        for name, (attribute, *_) in INK_COLOURS.items()
     )
     return (
         f"#{own}{{{day}}}@media(prefers-color-scheme:dark){{#{own}{{{night}}}}}"
@@ -102,6 +104,6 @@ def _style(own: str) -> str:
     )
 
 
-def _variables(colours: dict[str, tuple[str, str]], column: int) -> str:
+def _build_variables(colours: dict[str, tuple[str, str]], column: int) -> str:
     states = [f"--{s}-f:{fill};--{s}-s:{stroke}" for s, (fill, stroke) in colours.items()]
-    return ";".join([*states, *(f"--{name}:{ink[column]}" for name, ink in INKS.items())])
+    return ";".join([*states, *(f"--{name}:{ink[column]}" for name, ink in INK_COLOURS.items())])

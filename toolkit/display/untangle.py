@@ -4,7 +4,7 @@ from bisect import bisect_left, insort
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-SWEEPS, PATIENCE, ROUNDS = 24, 4, 8
+MAX_SWEEPS, MAX_IDLE_SWEEPS, MAX_SWAP_ROUNDS = 24, 4, 8
 
 
 @dataclass(slots=True)
@@ -16,26 +16,26 @@ class Layers:
     below: list[list[int]]
 
 
-def untangled(layers: Layers) -> None:
+def reduce_crossings(layers: Layers) -> None:
     """Order the layers, in place; the order found with the fewest crossings is kept."""
     place = [0] * len(layers.above)
     for row in layers.order:
-        _number(row, place)
-    best, fewest, idle = _copy(layers.order), _crossings(layers, place), 0
-    for sweep in range(SWEEPS):
-        if not fewest or idle >= PATIENCE:
+        _assign_places(row, place)
+    best, fewest, idle = _copy_order(layers.order), _count_crossings(layers, place), 0
+    for sweep in range(MAX_SWEEPS):
+        if not fewest or idle >= MAX_IDLE_SWEEPS:
             break
         down = sweep % 2 == 0
-        _sweep(layers, place, down=down)
-        _swap(layers, place)
-        count = _crossings(layers, place)
+        _sweep_layers(layers, place, down=down)
+        _swap_neighbours(layers, place)
+        count = _count_crossings(layers, place)
         idle += 1
         if count < fewest:
-            best, fewest, idle = _copy(layers.order), count, 0
+            best, fewest, idle = _copy_order(layers.order), count, 0
     layers.order[:] = best
 
 
-def _sweep(layers: Layers, place: list[int], *, down: bool) -> None:
+def _sweep_layers(layers: Layers, place: list[int], *, down: bool) -> None:
     """Order each layer by the mean place of its neighbours in the one before it."""
     near = layers.above if down else layers.below
     rows = layers.order[1:] if down else layers.order[-2::-1]
@@ -47,12 +47,12 @@ def _sweep(layers: Layers, place: list[int], *, down: bool) -> None:
             for node in row
         }
         row.sort(key=middles.__getitem__)
-        _number(row, place)
+        _assign_places(row, place)
 
 
-def _swap(layers: Layers, place: list[int]) -> None:
+def _swap_neighbours(layers: Layers, place: list[int]) -> None:
     """Swap neighbours in a layer for as long as that crosses fewer edges."""
-    for _ in range(ROUNDS):
+    for _ in range(MAX_SWAP_ROUNDS):
         gained = 0
         above: list[list[int]] = [[] for _ in layers.above]
         below = [sorted(place[n] for n in near) for near in layers.below]
@@ -62,27 +62,27 @@ def _swap(layers: Layers, place: list[int]) -> None:
             for i in range(len(row) - 1):
                 one, other = row[i], row[i + 1]
                 gain = (
-                    _between(above[one], above[other])
-                    - _between(above[other], above[one])
-                    + _between(below[one], below[other])
-                    - _between(below[other], below[one])
+                    _count_pair_crossings(above[one], above[other])
+                    - _count_pair_crossings(above[other], above[one])
+                    + _count_pair_crossings(below[one], below[other])
+                    - _count_pair_crossings(below[other], below[one])
                 )
                 if gain > 0:
                     row[i], row[i + 1] = other, one
                     gained += gain
-            _number(row, place)
+            _assign_places(row, place)
         if not gained:
             return
 
 
-def _between(first: Sequence[int], second: Sequence[int]) -> int:
+def _count_pair_crossings(first: Sequence[int], second: Sequence[int]) -> int:
     """Count the crossings of the edges to sorted neighbours, of a node and the one after it."""
     if not first or not second or first[-1] <= second[0]:
         return 0
     return sum(bisect_left(second, at) for at in first)
 
 
-def _crossings(layers: Layers, place: list[int]) -> int:
+def _count_crossings(layers: Layers, place: list[int]) -> int:
     """Count the pairs of edges that cross."""
     count = 0
     for row in layers.order[:-1]:
@@ -95,10 +95,10 @@ def _crossings(layers: Layers, place: list[int]) -> int:
     return count
 
 
-def _number(row: Sequence[int], place: list[int]) -> None:
+def _assign_places(row: Sequence[int], place: list[int]) -> None:
     for i, node in enumerate(row):
         place[node] = i
 
 
-def _copy(order: Sequence[Sequence[int]]) -> list[list[int]]:
+def _copy_order(order: Sequence[Sequence[int]]) -> list[list[int]]:
     return [list(row) for row in order]

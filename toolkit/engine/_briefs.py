@@ -1,14 +1,14 @@
 """Prompts for the nodes of a plan: what to write, say and show; used by the planner."""
 
-from toolkit.engine._tokens import singular
+from toolkit.engine._tokens import singularize
 
-CARD_WORDS = 30
-SPOKEN_WORDS = 60
+DEFAULT_CARD_WORDS = 30
+DEFAULT_SPOKEN_WORDS = 60
 # Words that ask for text without saying which form it has.
-_FORMLESS = frozenset(
+_FORMLESS_WORDS = frozenset(
     {"summarise", "summarize", "explain", "describe", "write", "draft", "answer", "text", "copy"}
 )
-_PICTURES = {
+_PICTURE_FORMS = {
     "photo": "A photo",
     "photograph": "A photo",
     "painting": "A painting",
@@ -21,58 +21,61 @@ _PICTURES = {
 }
 
 
-def text_brief(form: str, topic: str, words: int | None, language: str | None) -> str:
+def write_text_prompt(form: str, topic: str, words: int | None, language: str | None) -> str:
     """Write the objective of a text that is one of several requested outputs.
 
-    >>> text_brief("teaser", "tidal power", 20, None)
+    >>> write_text_prompt("teaser", "tidal power", 20, None)
     'A 20-word teaser about tidal power.'
     """
-    return f"{_headed(form or 'text', words)} about {topic}{_in(language)}."
+    return (
+        f"{_describe_form(form or 'text', words)} about {topic}{_format_language_clause(language)}."
+    )
 
 
-def card_brief(form: str, topic: str, words: int | None, language: str | None) -> str:
+def write_card_prompt(form: str, topic: str, words: int | None, language: str | None) -> str:
     """Write the objective of a text for a card: short enough to be read at a glance.
 
-    >>> card_brief("", "tidal power", None, None)
+    >>> write_card_prompt("", "tidal power", None, None)
     'A 30-word teaser about tidal power, in plain sentences without a heading.'
     """
-    head = _headed(_form(form, "teaser"), words or CARD_WORDS)
-    return f"{head} about {topic}, in plain{_of(language)} sentences without a heading."
+    head = _describe_form(_choose_form(form, "teaser"), words or DEFAULT_CARD_WORDS)
+    adjective = _format_language_adjective(language)
+    return f"{head} about {topic}, in plain{adjective} sentences without a heading."
 
 
-def spoken_brief(form: str, topic: str, words: int | None, language: str | None) -> str:
+def write_spoken_prompt(form: str, topic: str, words: int | None, language: str | None) -> str:
     """Write the objective of a text that is to be spoken.
 
-    >>> spoken_brief("", "tidal power", None, "French")
+    >>> write_spoken_prompt("", "tidal power", None, "French")
     'A 60-word spoken summary about tidal power, in plain French sentences.'
     """
-    head = _headed(f"spoken {_form(form, 'summary')}", words or SPOKEN_WORDS)
-    return f"{head} about {topic}, in plain{_of(language)} sentences."
+    head = _describe_form(f"spoken {_choose_form(form, 'summary')}", words or DEFAULT_SPOKEN_WORDS)
+    return f"{head} about {topic}, in plain{_format_language_adjective(language)} sentences."
 
 
-def image_brief(form: str, topic: str) -> str:
+def write_image_prompt(form: str, topic: str) -> str:
     """Write the prompt of an image.
 
-    >>> image_brief("photo", "a turbine")
+    >>> write_image_prompt("photo", "a turbine")
     'A photo of a turbine'
     """
-    return f"{_PICTURES.get(singular(form.lower()), 'An illustration')} of {topic}"
+    return f"{_PICTURE_FORMS.get(singularize(form.lower()), 'An illustration')} of {topic}"
 
 
-def _form(phrase: str, default: str) -> str:
-    form = singular(phrase.lower())
-    return default if not form or form in _FORMLESS else phrase.lower()
+def _choose_form(phrase: str, default: str) -> str:
+    form = singularize(phrase.lower())
+    return default if not form or form in _FORMLESS_WORDS else phrase.lower()
 
 
-def _headed(form: str, words: int | None) -> str:
+def _describe_form(form: str, words: int | None) -> str:
     if words is not None:
         return f"{'An' if str(words)[0] == '8' or words in {11, 18} else 'A'} {words}-word {form}"
     return f"{'An' if form[0] in 'aeiou' else 'A'} {form}"
 
 
-def _in(language: str | None) -> str:
+def _format_language_clause(language: str | None) -> str:
     return f", in {language}" if language else ""
 
 
-def _of(language: str | None) -> str:
+def _format_language_adjective(language: str | None) -> str:
     return f" {language}" if language else ""

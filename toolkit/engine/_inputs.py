@@ -3,10 +3,15 @@
 from pydantic import ValidationError
 
 from toolkit.contract.base import JsonObject
-from toolkit.engine._briefs import card_brief, image_brief, spoken_brief, text_brief
-from toolkit.engine._chains import Chains, field_role, shortened
-from toolkit.engine._topics import title_of, trim
-from toolkit.engine._wording import Mention, Wording
+from toolkit.engine._briefs import (
+    write_card_prompt,
+    write_image_prompt,
+    write_spoken_prompt,
+    write_text_prompt,
+)
+from toolkit.engine._chains import CapabilityGraph, get_field_role, shorten_to_field
+from toolkit.engine._topics import format_title, trim_topic
+from toolkit.engine._wording import ParsedObjective, RequestedOutput
 from toolkit.plugins import Capability
 
 
@@ -14,33 +19,35 @@ class Unplannable(Exception):  # noqa: N818 - not an error: it sends the planner
     """Raised when no input for a capability can be built from the objective."""
 
 
-class Inputs:
+class NodeInputBuilder:
     """Builder of the node inputs of one plan."""
 
-    def __init__(self, objective: str, wording: Wording, chains: Chains) -> None:
+    def __init__(self, objective: str, wording: ParsedObjective, chains: CapabilityGraph) -> None:
         self._objective = objective
-        self._wording = wording
-        self._chains = chains
+        self._parsed = wording
+        self._graph = chains
 
-    def given(self, capability: Capability, mention: Mention, purpose: str) -> JsonObject:
+    def fill_from_objective(
+        self, capability: Capability, mention: RequestedOutput, purpose: str
+    ) -> JsonObject:
         """Return the fields that the objective itself fills, given the node's purpose."""
         given: JsonObject = {}
         for field, info in capability.input_model.model_fields.items():
-            role = field_role(field, info)
-            taken = capability.takes.get(field)
+            role = get_field_role(field, info)
+            taken = capability.accepts.get(field)
             value: str | None = None
-            if taken is not None and taken.form == "artifact":
-                value = next(iter(self._wording.artifact_ids), None)
+            if taken is not None and taken.mode == "artifact":
+                value = next(iter(self._parsed.artifact_ids), None)
             elif role == "text":
-                value = self._said(capability, field, mention)
+                value = self._choose_text(capability, field, mention)
             elif role is not None and (taken is None or info.is_required()):
-                value = self._in_role(role, mention, purpose)
+                value = self._fill_role(role, mention, purpose)
             if value:
-                given[field] = shortened(value, info)
-        return self._without_cost(capability, given) if self._chains.free_only else given
+                given[field] = shorten_to_field(value, info)
+        return self._disable_paid_option(capability, given) if self._graph.free_only else given
 
     @staticmethod
-    def _without_cost(capability: Capability, given: JsonObject) -> JsonObject:
+    def _disable_paid_option(capability: Capability, given: JsonObject) -> JsonObject:
         """Switch off the option that would call a vendor, if the capability has one."""
         if capability.operation is None or capability.operation_required:
             return given
@@ -55,38 +62,42 @@ class Inputs:
                     return free
         return given
 
-    def _said(self, capability: Capability, field: str, mention: Mention) -> str | None:
+    def _choose_text(
+        self, capability: Capability, field: str, mention: RequestedOutput
+    ) -> str | None:
         """Choose the text for a field: the objective's own words, or its topic."""
-        literal = None if self._wording.literal_is_title else self._wording.literal
+        literal = None if self._parsed.literal_is_title else self._parsed.literal
         if not capability.input_model.model_fields[field].is_required():
-            return literal if literal and trim(literal) != mention.topic else None
-        take = capability.takes.get(field)
-        written = take is not None and any(take.matches(c.yields) for c in self._chains.all)
+            return literal if literal and trim_topic(literal) != mention.topic else None
+        take = capability.accepts.get(field)
+        written = take is not None and any(take.matches(c.produces) for c in self._graph.available)
         return literal if literal or written else mention.topic or self._objective.strip()
 
-    def _in_role(self, role: str, mention: Mention, purpose: str) -> str:
-        wording = self._wording
+    def _fill_role(self, role: str, mention: RequestedOutput, purpose: str) -> str:
+        wording = self._parsed
         named = mention.phrase or " ".join(self._objective.split())
         topic = mention.topic or wording.topic or named
         if role == "topic":
             return topic
         if role == "title":
-            return (wording.literal if wording.literal_is_title else None) or title_of(topic)
+            return (wording.literal if wording.literal_is_title else None) or format_title(topic)
         if role == "prompt":
-            return image_brief(mention.phrase, topic)
-        return self._brief(mention, topic, purpose)
+            return write_image_prompt(mention.phrase, topic)
+        return self._write_prompt(mention, topic, purpose)
 
-    def _brief(self, mention: Mention, topic: str, purpose: str) -> str:
-        language = self._wording.language
+    def _write_prompt(self, mention: RequestedOutput, topic: str, purpose: str) -> str:
+        language = self._parsed.language
         if purpose == "speak":
-            return spoken_brief(mention.phrase, topic, mention.words, language)
+            return write_spoken_prompt(mention.phrase, topic, mention.words, language)
         if purpose == "show":
-            return card_brief(mention.phrase, topic, mention.words, language)
-        if purpose == "deliver" and len(self._wording.mentions) <= 1:
+            return write_card_prompt(mention.phrase, topic, mention.words, language)
+        if purpose == "deliver" and len(self._parsed.mentions) <= 1:
             return self._objective.strip()
-        return text_brief(mention.phrase, topic, mention.words, language)
+        return write_text_prompt(mention.phrase, topic, mention.words, language)
 
-    def valid(self, capability: Capability, given: JsonObject, filled: set[str]) -> JsonObject:
+    def drop_invalid_fields(
+        self, capability: Capability, given: JsonObject, filled: set[str]
+    ) -> JsonObject:
         """Return the input without the optional fields that do not match the schema."""
         fields = capability.input_model.model_fields
         for _ in range(len(given) + 1):

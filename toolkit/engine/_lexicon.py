@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Common:
+class CommonDeliverable:
     """Everyday names of a deliverable, for when no capability's keywords claim them.
 
     Attributes:
@@ -21,21 +21,21 @@ class Common:
     phrases: tuple[str, ...]
 
 
-def _set(text: str) -> frozenset[str]:
+def _split_words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-def phrases(text: str) -> tuple[str, ...]:
+def split_phrases(text: str) -> tuple[str, ...]:
     """Split a comma-separated list of phrases."""
     return tuple(phrase.strip() for phrase in text.split(",") if phrase.strip())
 
 
-COMMON: tuple[Common, ...] = (
-    Common(
+COMMON_DELIVERABLES: tuple[CommonDeliverable, ...] = (
+    CommonDeliverable(
         "llm.generate",
         "text/*",
         "objective",
-        phrases(
+        split_phrases(
             "summary, teaser, paragraph, sentence, poem, haiku, limerick, story, joke, headline, "
             "tagline, slogan, blurb, caption, email, letter, article, blog post, essay, tweet, "
             "description, explanation, outline, press release, faq, script, text, copy, "
@@ -43,60 +43,80 @@ COMMON: tuple[Common, ...] = (
             "overview, digest, briefing, report, note"
         ),
     ),
-    Common(
+    CommonDeliverable(
         "speech.generate",
         "audio/*",
         "text",
-        phrases(
+        split_phrases(
             "audio, audio clip, mp3, narration, narrate, narrated, voice over, voiceover, podcast, "
             "spoken, aloud, read aloud, voice message, audio version"
         ),
     ),
-    Common(
+    CommonDeliverable(
         "image.generate",
         "image/*",
         "prompt",
-        phrases(
+        split_phrases(
             "image, illustration, illustrated, picture, photo, photograph, drawing, draw, "
             "painting, artwork, logo, icon, sketch, render"
         ),
     ),
-    Common(
+    CommonDeliverable(
         "composition.layout",
         "image/*",
         "title",
-        phrases("social card, card, banner, share image, preview card, open graph image"),
+        split_phrases("social card, card, banner, share image, preview card, open graph image"),
     ),
-    Common("video.generate", "", "", phrases("video, movie, film, animation, video clip, gif")),
-    Common("music.generate", "", "", phrases("song, music, melody, soundtrack, jingle, tune")),
-    Common(
+    CommonDeliverable(
+        "video.generate", "", "", split_phrases("video, movie, film, animation, video clip, gif")
+    ),
+    CommonDeliverable(
+        "music.generate", "", "", split_phrases("song, music, melody, soundtrack, jingle, tune")
+    ),
+    CommonDeliverable(
         "slides.generate",
         "",
         "",
-        phrases("presentation, slide deck, slide, powerpoint, slideshow, keynote"),
+        split_phrases("presentation, slide deck, slide, powerpoint, slideshow, keynote"),
     ),
-    Common("spreadsheet.generate", "", "", phrases("spreadsheet, excel sheet, workbook, csv file")),
-    Common("document.generate", "", "", phrases("pdf, word document, ebook")),
-    Common(
-        "website.generate", "", "", phrases("website, web page, webpage, landing page, web app")
+    CommonDeliverable(
+        "spreadsheet.generate",
+        "",
+        "",
+        split_phrases("spreadsheet, excel sheet, workbook, csv file"),
     ),
-    Common("mesh.generate", "", "", phrases("3d model, mesh")),
-    Common(
-        "chart.generate", "", "", phrases("bar chart, pie chart, line chart, chart, infographic")
+    CommonDeliverable("document.generate", "", "", split_phrases("pdf, word document, ebook")),
+    CommonDeliverable(
+        "website.generate",
+        "",
+        "",
+        split_phrases("website, web page, webpage, landing page, web app"),
     ),
-    Common("speech.transcribe", "", "", phrases("transcript, transcription, transcribe, subtitle")),
-    Common("qrcode.generate", "", "", phrases("qr code")),
+    CommonDeliverable("mesh.generate", "", "", split_phrases("3d model, mesh")),
+    CommonDeliverable(
+        "chart.generate",
+        "",
+        "",
+        split_phrases("bar chart, pie chart, line chart, chart, infographic"),
+    ),
+    CommonDeliverable(
+        "speech.transcribe",
+        "",
+        "",
+        split_phrases("transcript, transcription, transcribe, subtitle"),
+    ),
+    CommonDeliverable("qrcode.generate", "", "", split_phrases("qr code")),
 )
 
 # Forms of text that facts cannot replace: they have to be written.
-CREATIVE = frozenset(
-    phrases(
+CREATIVE_FORMS = frozenset(
+    split_phrases(
         "poem, haiku, limerick, story, joke, slogan, tagline, email, letter, script, recipe, "
         "press release, headline, tweet"
     )
 )
 
-VERBS = _set(
+VERBS = _split_words(
     """
     write draft draw paint illustrate sketch render narrate read speak say voice record
     research gather investigate find look compose design caption translate generate clone
@@ -104,32 +124,32 @@ VERBS = _set(
     make produce build prepare give get show tell craft turn put announce introduce lay
     """
 )
-DETERMINERS = _set(
+DETERMINERS = _split_words(
     """
     a an the its his her their our my your some another one two three four five this that
     these short brief small simple matching nice quick
     """
 )
-WITH = _set(
+WITH_WORDS = _split_words(
     """
     with including featuring using containing plus accompanied alongside together
     """
 )
-AS = _set("as into to in on onto")
-ABOUT = _set(
+AS_WORDS = _split_words("as into to in on onto")
+ABOUT_WORDS = _split_words(
     """
     about on regarding concerning explaining covering of showing depicting introducing
     announcing for
     """
 )
-ALSO = _set("and then also & plus")
+ALSO_WORDS = _split_words("and then also & plus")
 # Words that may follow a deliverable's name; any other word makes the name part of a longer one.
-AFTER = (
-    WITH
-    | AS
-    | ABOUT
-    | ALSO
-    | _set(
+FOLLOWING_WORDS = (
+    WITH_WORDS
+    | AS_WORDS
+    | ABOUT_WORDS
+    | ALSO_WORDS
+    | _split_words(
         """
     from by at that which who where when how why so please so too titled called named saying
     reading in or but for is are within under who whose aloud out loud up it its them
@@ -138,7 +158,7 @@ AFTER = (
     )
 )
 # Words that carry no topic when they are left over.
-FILLER = _set(
+FILLER_WORDS = _split_words(
     """
     a an the please can could would you i we want need like to me us my our for with and of
     on in as some kind help let lets let's also then is are do does what what's whats who
@@ -147,15 +167,17 @@ FILLER = _set(
     turn show one two three compose design which be should together plus say read from
     """
 )
-QUESTIONS = frozenset({"how", "why", "what", "when", "where", "who", "which"})
+QUESTION_WORDS = frozenset({"how", "why", "what", "when", "where", "who", "which"})
 LITERAL_CUES = re.compile(
     r"(?:\b(?:say|says|saying|read|reads|reading|text|speak|speaks|narrate|words|titled|title|"
     r"called|named|headline|entitled|aloud)|:)[\s:,]*$",
     re.I,
 )
 TITLE_CUES = re.compile(r"\b(?:titled|title|called|named|headline|entitled)[\s:,]*$", re.I)
-QUOTED = re.compile(r"\"([^\"]{1,2000})\"|“([^”]{1,2000})”|«([^»]{1,2000})»|「([^」]{1,2000})」")
-MEASURE = re.compile(
+QUOTED_TEXT = re.compile(
+    r"\"([^\"]{1,2000})\"|“([^”]{1,2000})”|«([^»]{1,2000})»|「([^」]{1,2000})」"
+)
+WORD_COUNT = re.compile(
     r"\b(?:(?:of|in|with|within|under|using)\s+)?"
     r"(?:(?:about|around|roughly|approximately|at\s+most|at\s+least|up\s+to|under|exactly|max|"
     r"maximum|no\s+more\s+than)\s+)?(\d{1,5})[\s-]{1,3}words?\b(?:\s+long\b)?",

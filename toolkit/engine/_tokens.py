@@ -9,7 +9,7 @@ _TOKEN = re.compile(r"\w+(?:['’]\w+)?")
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class WordToken:
     """A word of the objective and its position."""
 
     word: str
@@ -17,19 +17,19 @@ class Token:
     end: int
 
 
-def tokens_of(text: str) -> list[Token]:
+def tokenize(text: str) -> list[WordToken]:
     """Split a text into words.
 
-    >>> [token.word for token in tokens_of("A 20-word teaser")]
+    >>> [token.word for token in tokenize("A 20-word teaser")]
     ['a', '20', 'word', 'teaser']
     """
-    return [Token(m.group().lower(), m.start(), m.end()) for m in _TOKEN.finditer(text)]
+    return [WordToken(m.group().lower(), m.start(), m.end()) for m in _TOKEN.finditer(text)]
 
 
-def singular(word: str) -> str:
+def singularize(word: str) -> str:
     """Strip a word's plural ending, crudely, so that both sides of a match lose the same.
 
-    >>> singular("stories"), singular("summaries"), singular("cards"), singular("glass")
+    >>> singularize("stories"), singularize("summaries"), singularize("cards"), singularize("glass")
     ('story', 'summary', 'card', 'glass')
     """
     if len(word) > 4 and word.endswith("ies"):
@@ -41,16 +41,16 @@ def singular(word: str) -> str:
     return word
 
 
-def phrase_key(phrase: str) -> tuple[str, ...]:
+def make_phrase_key(phrase: str) -> tuple[str, ...]:
     """Return the key by which a phrase is looked up."""
-    return tuple(singular(token.word) for token in tokens_of(phrase))
+    return tuple(singularize(token.word) for token in tokenize(phrase))
 
 
-def words_asked(text: str) -> int | None:
+def find_word_count(text: str) -> int | None:
     """Return the number of words that an instruction asks for.
 
-    >>> words_asked("A summary of about 60 words")
+    >>> find_word_count("A summary of about 60 words")
     60
     """
-    match = lex.MEASURE.search(text)
+    match = lex.WORD_COUNT.search(text)
     return int(match.group(1)) if match else None

@@ -5,32 +5,32 @@ from collections.abc import Sequence
 
 from toolkit.engine import _lexicon as lex
 
-LONGEST_TOPIC = 160
+MAX_TOPIC_CHARS = 160
 _WORD = re.compile(r"[^\s,;:]+")
-_ENDS = re.compile(r"[.!?;\n](?=\s|$)")
-_AUDIENCE = re.compile(
+_SENTENCE_END = re.compile(r"[.!?;\n](?=\s|$)")
+_AUDIENCE_CLAUSE = re.compile(
     r"\s+for\s+(?:an?|the|my|our|their|kids|children|beginners|students|teenagers|everyone|"
     r"schools?|young|older|adults|readers|instagram|linkedin|twitter|facebook)\b.*$",
     re.I | re.S,
 )
-_MANNER = re.compile(
+_MANNER_CLAUSE = re.compile(
     r",\s+(?:in|using|aimed|suitable|keep|make|no|at|with|for|then|please|under|plain|which|but)"
     r"\b.*$",
     re.I | re.S,
 )
-_NAMES_SUBJECT = frozenset({"of", "showing", "depicting", "for", "on"})
-_ABOUT = re.compile(r"\s(?:about|regarding|concerning)\s", re.I)
-_EDGES = " \t\r\n\"'“”«»‘’()[]{}.,;:!?-–—*#`"
-_TRAILING = frozenset(
-    lex.phrases(
+_SUBJECT_PREPOSITIONS = frozenset({"of", "showing", "depicting", "for", "on"})
+_ABOUT_PREPOSITION = re.compile(r"\s(?:about|regarding|concerning)\s", re.I)
+_EDGE_CHARS = " \t\r\n\"'“”«»‘’()[]{}.,;:!?-–—*#`"
+_TRAILING_WORDS = frozenset(
+    lex.split_phrases(
         "and, or, with, please, the, a, an, as, in, on, of, for, to, into, plus, also, by, "
         "together, alongside, accompanied, from"
     )
 )
-_LEADING = frozenset({"the", "a", "an"})
+_LEADING_ARTICLES = frozenset({"the", "a", "an"})
 
 
-def blank(
+def blank_out(
     text: str, patterns: Sequence[re.Pattern[str]], spans: Sequence[tuple[int, int]] = ()
 ) -> str:
     """Replace every match and span by as many spaces, so that positions stay the same."""
@@ -40,24 +40,24 @@ def blank(
     return text
 
 
-def trim(text: str) -> str:
+def trim_topic(text: str) -> str:
     """Strip a topic of the words around it and cut it to its maximum length.
 
-    >>> trim(" “tidal power”, please ")
+    >>> trim_topic(" “tidal power”, please ")
     'tidal power'
     """
     text = " ".join(text.split())
-    text = _MANNER.sub("", _AUDIENCE.sub("", text)) or text
-    words = text.strip(_EDGES).split(" ")
-    while words and words[-1].strip(_EDGES).lower() in _TRAILING | {""}:
+    text = _MANNER_CLAUSE.sub("", _AUDIENCE_CLAUSE.sub("", text)) or text
+    words = text.strip(_EDGE_CHARS).split(" ")
+    while words and words[-1].strip(_EDGE_CHARS).lower() in _TRAILING_WORDS | {""}:
         words.pop()
-    text = " ".join(words).strip(_EDGES)
-    if len(text) > LONGEST_TOPIC:
-        text = text[:LONGEST_TOPIC].rpartition(" ")[0] or text[:LONGEST_TOPIC]
-    return text.strip(_EDGES)
+    text = " ".join(words).strip(_EDGE_CHARS)
+    if len(text) > MAX_TOPIC_CHARS:
+        text = text[:MAX_TOPIC_CHARS].rpartition(" ")[0] or text[:MAX_TOPIC_CHARS]
+    return text.strip(_EDGE_CHARS)
 
 
-def own_and_shared(tail: str, verb: bool) -> tuple[str, str]:
+def split_topics(tail: str, verb: bool) -> tuple[str, str]:
     """Return the topics that the words after a deliverable's name give.
 
     Args:
@@ -67,64 +67,64 @@ def own_and_shared(tail: str, verb: bool) -> tuple[str, str]:
     Returns:
         the topic of this deliverable alone, and one that holds for its neighbours too.
 
-    >>> own_and_shared(" of a turbine about tidal power", verb=False)
+    >>> split_topics(" of a turbine about tidal power", verb=False)
     ('a turbine', 'tidal power')
     """
-    end = _ENDS.search(tail)
+    end = _SENTENCE_END.search(tail)
     if end is not None:
         tail = tail[: end.start()]
     if tail.lstrip().startswith((":", "—", "–")):
-        return "", trim(tail)
+        return "", trim_topic(tail)
     for place, match in enumerate(_WORD.finditer(tail)):
         if verb and place:
-            return "", trim(tail)
-        word = match.group().lower().strip(_EDGES)
-        if word not in lex.ABOUT:
+            return "", trim_topic(tail)
+        word = match.group().lower().strip(_EDGE_CHARS)
+        if word not in lex.ABOUT_WORDS:
             continue
         rest = tail[match.end() :]
-        further = _ABOUT.search(rest) if word in _NAMES_SUBJECT else None
+        further = _ABOUT_PREPOSITION.search(rest) if word in _SUBJECT_PREPOSITIONS else None
         if further is not None:
-            own = trim(rest[: further.start()]) if word != "for" else ""
-            return own, trim(rest[further.end() :])
-        return ("", trim(rest)) if trim(rest) else ("", "")
-    return "", trim(tail) if verb else ""
+            own = trim_topic(rest[: further.start()]) if word != "for" else ""
+            return own, trim_topic(rest[further.end() :])
+        return ("", trim_topic(rest)) if trim_topic(rest) else ("", "")
+    return "", trim_topic(tail) if verb else ""
 
 
-def leftover(text: str, spans: Sequence[tuple[int, int]]) -> str:
+def find_leftover_topic(text: str, spans: Sequence[tuple[int, int]]) -> str:
     """Return what remains of an objective without the deliverables and the words around them.
 
-    >>> leftover("Please explain how tides work", [(7, 14)])
+    >>> find_leftover_topic("Please explain how tides work", [(7, 14)])
     'how tides work'
     """
-    text = blank(text, [], spans)
-    sentence = next((part for part in _ENDS.split(text) if _is_content(part)), text)
+    text = blank_out(text, [], spans)
+    sentence = next((part for part in _SENTENCE_END.split(text) if _is_content(part)), text)
     preposition = re.search(r"\b(?:about|regarding|concerning)\s+(.+)$", sentence, re.I | re.S)
     if preposition is None and not spans:
         preposition = re.search(r"\b(?:on|of)\s+(.+)$", sentence, re.I | re.S)
     if preposition is not None and _is_content(preposition.group(1)):
-        return trim(preposition.group(1))
+        return trim_topic(preposition.group(1))
     words = sentence.split()
-    opening = lex.FILLER | {""}
-    if words and words[0].lower() in lex.QUESTIONS:
-        opening |= lex.QUESTIONS | lex.VERBS
-    while words and words[0].strip(_EDGES).lower() in opening:
+    opening = lex.FILLER_WORDS | {""}
+    if words and words[0].lower() in lex.QUESTION_WORDS:
+        opening |= lex.QUESTION_WORDS | lex.VERBS
+    while words and words[0].strip(_EDGE_CHARS).lower() in opening:
         words.pop(0)
-    while words and words[-1].strip(_EDGES).lower() in lex.FILLER | {""}:
+    while words and words[-1].strip(_EDGE_CHARS).lower() in lex.FILLER_WORDS | {""}:
         words.pop()
-    return trim(" ".join(words))
+    return trim_topic(" ".join(words))
 
 
-def title_of(topic: str) -> str:
+def format_title(topic: str) -> str:
     """Format a topic as a headline: no leading article, a capital first.
 
-    >>> title_of("the tides of Venice")
+    >>> format_title("the tides of Venice")
     'Tides of Venice'
     """
     first, _, rest = topic.partition(" ")
-    text = rest if rest and first.lower() in _LEADING else topic
+    text = rest if rest and first.lower() in _LEADING_ARTICLES else topic
     return text[:1].upper() + text[1:]
 
 
 def _is_content(text: str) -> bool:
-    words = (word.strip(_EDGES).lower() for word in text.split())
-    return any(word and word not in lex.FILLER for word in words)
+    words = (word.strip(_EDGE_CHARS).lower() for word in text.split())
+    return any(word and word not in lex.FILLER_WORDS for word in words)

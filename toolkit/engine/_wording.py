@@ -5,29 +5,29 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from toolkit.engine import _lexicon as lex
-from toolkit.engine._tokens import Token, singular, tokens_of
-from toolkit.engine._topics import blank, leftover, own_and_shared, trim
+from toolkit.engine._tokens import WordToken, singularize, tokenize
+from toolkit.engine._topics import blank_out, find_leftover_topic, split_topics, trim_topic
 
-LONGEST_PHRASE = 6
-REACH = 5
+MAX_PHRASE_WORDS = 6
+CONNECTOR_WINDOW = 5
 # More than a plan can hold; the rest of the objective is not read.
-MOST_MENTIONS = 100
-_STOP = re.compile(r"[.!?;:\n](?=\s|$)")
+MAX_OUTPUTS = 100
+_SENTENCE_END = re.compile(r"[.!?;:\n](?=\s|$)")
 # A relation of two capability ids, such as "the artifact of the first fills a field of the second".
-Link = Callable[[str, str], bool]
+CapabilityRelation = Callable[[str, str], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Mention:
+class RequestedOutput:
     """A deliverable that the objective names.
 
     Attributes:
         id: the capability that makes it, or what one would be called.
         phrase: its name as the objective has it.
         start, end: its tokens.
-        before: the offset, in characters, where the words that introduce it begin.
+        intro_start: the offset, in characters, where the words that introduce it begin.
         connector: how it is joined to what came before.
-        feeds: the index, in the list of mentions, of the one that it is an input of.
+        input_of: the index, in the list of mentions, of the one that it is an input of.
         delivered: whether it is requested for itself, and not only as a part of another.
         topic: what it is about, in its own words or those of its neighbours.
         words: how many words it should have.
@@ -37,29 +37,29 @@ class Mention:
     phrase: str
     start: int
     end: int
-    before: int = 0
+    intro_start: int = 0
     connector: str = "none"
-    feeds: int | None = None
+    input_of: int | None = None
     delivered: bool = True
     topic: str = ""
     words: int | None = None
 
     @property
-    def verb(self) -> bool:
+    def is_verb(self) -> bool:
         """True if its name is a verb: what is done to make it."""
-        return singular(self.phrase.lower()) in lex.VERBS
+        return singularize(self.phrase.lower()) in lex.VERBS
 
     @property
-    def creative(self) -> bool:
+    def is_creative(self) -> bool:
         """True if facts cannot replace it, as for a poem."""
-        return singular(self.phrase.lower()) in lex.CREATIVE
+        return singularize(self.phrase.lower()) in lex.CREATIVE_FORMS
 
 
 @dataclass(frozen=True, slots=True)
-class Wording:
+class ParsedObjective:
     """The parts of an objective that planning needs."""
 
-    mentions: tuple[Mention, ...]
+    mentions: tuple[RequestedOutput, ...]
     topic: str
     explicit_topic: bool
     literal: str | None = None
@@ -68,9 +68,12 @@ class Wording:
     artifact_ids: tuple[str, ...] = ()
 
 
-def read(
-    objective: str, vocabulary: Mapping[tuple[str, ...], str], fills: Link, needs: Link
-) -> Wording:
+def parse_objective(
+    objective: str,
+    vocabulary: Mapping[tuple[str, ...], str],
+    fills: CapabilityRelation,
+    needs: CapabilityRelation,
+) -> ParsedObjective:
     """Read an objective.
 
     Args:
@@ -79,22 +82,22 @@ def read(
         fills: whether the artifact of the first id can fill a field of the second.
         needs: whether the first id has a required field that an artifact of the second fills.
     """
-    literal, is_title, quoted = _literal(objective)
-    text = blank(objective, [lex.ARTIFACT_ID, lex.MEASURE, lex.LANGUAGE], quoted)
-    tokens = tokens_of(text)
-    found = _find(tokens, text, vocabulary, _quoted_spans(text))
-    mentions = _join(_accepted(found, tokens, text, fills, needs), fills, needs)
-    mentions = _with_topics(mentions, tokens, text)
-    mentions = _with_words(mentions, tokens, objective)
+    literal, is_title, quoted = _find_literal(objective)
+    text = blank_out(objective, [lex.ARTIFACT_ID, lex.WORD_COUNT, lex.LANGUAGE], quoted)
+    tokens = tokenize(text)
+    found = _find_phrases(tokens, text, vocabulary, _find_quoted_spans(text))
+    mentions = _link_outputs(_select_requested(found, tokens, text, fills, needs), fills, needs)
+    mentions = _assign_topics(mentions, tokens, text)
+    mentions = _assign_word_counts(mentions, tokens, objective)
     topic = next((m.topic for m in mentions if m.topic), "")
     explicit = bool(topic)
-    topic = topic or leftover(
+    topic = topic or find_leftover_topic(
         text, [(tokens[m.start].start, tokens[m.end - 1].end) for m in mentions]
     )
     if not topic and literal:
-        topic, explicit = trim(literal), True
+        topic, explicit = trim_topic(literal), True
     language = lex.LANGUAGE.search(objective)
-    return Wording(
+    return ParsedObjective(
         mentions=tuple(replace(m, topic=m.topic or topic) for m in mentions),
         topic=topic,
         explicit_topic=explicit,
@@ -105,10 +108,10 @@ def read(
     )
 
 
-def _literal(objective: str) -> tuple[str | None, bool, list[tuple[int, int]]]:
+def _find_literal(objective: str) -> tuple[str | None, bool, list[tuple[int, int]]]:
     """Find words to be used as they are: quoted, after a cue such as `saying` or `titled`."""
     spans, literal, is_title = [], None, False
-    for match in lex.QUOTED.finditer(objective):
+    for match in lex.QUOTED_TEXT.finditer(objective):
         before = objective[max(0, match.start() - 40) : match.start()]
         alone = not objective[: match.start()].strip() and not objective[match.end() :].strip()
         if not (alone or lex.LITERAL_CUES.search(before)):
@@ -120,55 +123,61 @@ def _literal(objective: str) -> tuple[str | None, bool, list[tuple[int, int]]]:
     return literal or None, is_title, spans
 
 
-def _quoted_spans(text: str) -> list[tuple[int, int]]:
-    return [match.span() for match in lex.QUOTED.finditer(text)]
+def _find_quoted_spans(text: str) -> list[tuple[int, int]]:
+    return [match.span() for match in lex.QUOTED_TEXT.finditer(text)]
 
 
-def _find(
-    tokens: Sequence[Token],
+def _find_phrases(
+    tokens: Sequence[WordToken],
     text: str,
     vocabulary: Mapping[tuple[str, ...], str],
     quoted: Sequence[tuple[int, int]],
-) -> list[Mention]:
+) -> list[RequestedOutput]:
     """Find every phrase of the vocabulary, preferring the longest at each place."""
-    keys = [singular(token.word) for token in tokens]
+    keys = [singularize(token.word) for token in tokens]
     found, i = [], 0
     while i < len(tokens):
         longest = next(
             (
                 n
-                for n in range(min(LONGEST_PHRASE, len(tokens) - i), 0, -1)
+                for n in range(min(MAX_PHRASE_WORDS, len(tokens) - i), 0, -1)
                 if tuple(keys[i : i + n]) in vocabulary
-                and not _STOP.search(text[tokens[i].start : tokens[i + n - 1].end])
+                and not _SENTENCE_END.search(text[tokens[i].start : tokens[i + n - 1].end])
             ),
             0,
         )
         inside = any(start <= tokens[i].start < end for start, end in quoted)
         if longest and not inside:
             surface = text[tokens[i].start : tokens[i + longest - 1].end]
-            found.append(Mention(vocabulary[tuple(keys[i : i + longest])], surface, i, i + longest))
+            found.append(
+                RequestedOutput(vocabulary[tuple(keys[i : i + longest])], surface, i, i + longest)
+            )
         i += max(1, longest)
     return found
 
 
-def _accepted(
-    found: Sequence[Mention], tokens: Sequence[Token], text: str, fills: Link, needs: Link
-) -> list[Mention]:
+def _select_requested(
+    found: Sequence[RequestedOutput],
+    tokens: Sequence[WordToken],
+    text: str,
+    fills: CapabilityRelation,
+    needs: CapabilityRelation,
+) -> list[RequestedOutput]:
     """Keep the phrases that name a requested output, and drop those that are part of the topic."""
     starts = {mention.start for mention in found}
-    question = bool(tokens) and tokens[0].word in lex.QUESTIONS
-    kept: list[Mention] = []
-    sidelined: list[Mention] = []
+    question = bool(tokens) and tokens[0].word in lex.QUESTION_WORDS
+    kept: list[RequestedOutput] = []
+    sidelined: list[RequestedOutput] = []
     for mention in found:
         previous = kept[-1] if kept else None
-        joined, firm = _joined(mention, previous, tokens, text)
-        whole = _is_whole(mention, tokens, text, starts)
+        joined, firm = _attach_connector(mention, previous, tokens, text)
+        whole = _is_complete_phrase(mention, tokens, text, starts)
         if question and joined.connector in {"start", "none", "also"}:
             continue
         if joined.connector == "topic":
             asked = False
         elif joined.connector == "about":
-            asked = previous is not None and _linked(joined, previous, fills, needs)
+            asked = previous is not None and _are_related(joined, previous, fills, needs)
         else:
             asked = firm and whole
         if asked:
@@ -177,16 +186,21 @@ def _accepted(
             sidelined.append(joined)
     if not kept:
         # "Make an image sunset over the sea": bad grammar, but it says what to make.
-        kept = [m for m in sidelined if _is_told(m, tokens)][:1]
-    return kept[:MOST_MENTIONS]
+        kept = [m for m in sidelined if _follows_verb(m, tokens)][:1]
+    return kept[:MAX_OUTPUTS]
 
 
-def _is_told(mention: Mention, tokens: Sequence[Token]) -> bool:
+def _follows_verb(mention: RequestedOutput, tokens: Sequence[WordToken]) -> bool:
     lead = [token.word for token in tokens[: mention.start]]
     return bool(lead) and any(word in lex.VERBS for word in lead)
 
 
-def _linked(mention: Mention, previous: Mention, fills: Link, needs: Link) -> bool:
+def _are_related(
+    mention: RequestedOutput,
+    previous: RequestedOutput,
+    fills: CapabilityRelation,
+    needs: CapabilityRelation,
+) -> bool:
     return (
         needs(previous.id, mention.id)
         or fills(mention.id, previous.id)
@@ -194,89 +208,96 @@ def _linked(mention: Mention, previous: Mention, fills: Link, needs: Link) -> bo
     )
 
 
-def _is_whole(mention: Mention, tokens: Sequence[Token], text: str, starts: set[int]) -> bool:
+def _is_complete_phrase(
+    mention: RequestedOutput, tokens: Sequence[WordToken], text: str, starts: set[int]
+) -> bool:
     """Tell whether a phrase is a thing, and not the first part of another thing's name."""
-    if mention.verb or mention.end >= len(tokens) or mention.end in starts:
+    if mention.is_verb or mention.end >= len(tokens) or mention.end in starts:
         return True
     if tokens[mention.end - 1].word.endswith("ed") or tokens[mention.end - 1].word == "spoken":
         return True  # "a narrated tour": an adjective, whatever noun follows
     following = tokens[mention.end]
     gap = text[tokens[mention.end - 1].end : following.start]
-    return bool(gap.strip(" \t-")) or "  " in gap or following.word in lex.AFTER
+    return bool(gap.strip(" \t-")) or "  " in gap or following.word in lex.FOLLOWING_WORDS
 
 
-def _joined(
-    mention: Mention, previous: Mention | None, tokens: Sequence[Token], text: str
-) -> tuple[Mention, bool]:
+def _attach_connector(
+    mention: RequestedOutput,
+    previous: RequestedOutput | None,
+    tokens: Sequence[WordToken],
+    text: str,
+) -> tuple[RequestedOutput, bool]:
     """Return a mention with its connector, and whether the wording clearly requests it."""
     floor = previous.end if previous else 0
     between = tokens[floor : mention.start]
-    topical = any(token.word in lex.ABOUT for token in between)
+    topical = any(token.word in lex.ABOUT_WORDS for token in between)
     if not between and previous is not None:
         gap = text[tokens[floor - 1].end : tokens[mention.start].start]
         kind = "adjacent" if not gap.strip(" \t-") else "also"
-        return replace(mention, connector=kind, before=tokens[floor - 1].end), True
-    kind, index, determined = _walk_back(mention, floor, tokens, text)
+        return replace(mention, connector=kind, intro_start=tokens[floor - 1].end), True
+    kind, index, determined = _find_connector(mention, floor, tokens, text)
     if kind == "none" and previous is None:
         kind, index = "start", floor
     before = tokens[index].start if index < len(tokens) else 0
-    joined = replace(mention, connector=kind, before=before)
+    joined = replace(mention, connector=kind, intro_start=before)
     if kind == "as":
         return joined, determined or not topical or tokens[index].word == "as"
     if kind in {"also", "stop", "it"}:
-        return joined, determined or mention.verb or kind == "it" or not topical
+        return joined, determined or mention.is_verb or kind == "it" or not topical
     if kind in {"start", "none"}:
         return joined, not topical
     return joined, True
 
 
-def _walk_back(
-    mention: Mention, floor: int, tokens: Sequence[Token], text: str
+def _find_connector(
+    mention: RequestedOutput, floor: int, tokens: Sequence[WordToken], text: str
 ) -> tuple[str, int, bool]:
     """Return the connector before a mention, its index, and whether an article or verb precedes."""
     determined, pronoun = False, False
-    for i in range(mention.start - 1, max(floor, mention.start - REACH) - 1, -1):
+    for i in range(mention.start - 1, max(floor, mention.start - CONNECTOR_WINDOW) - 1, -1):
         word = tokens[i].word
         gap = text[tokens[i].end : tokens[i + 1].start]
-        if _STOP.search(gap):
+        if _SENTENCE_END.search(gap):
             return "stop", i + 1, determined
         if "," in gap:
             return "also", i + 1, determined
-        kind = _kind(word, mention)
+        kind = _classify_connector(word, mention)
         if kind is not None:
-            return "it" if pronoun else kind, _introduction(i, floor, tokens), determined
+            return "it" if pronoun else kind, _find_intro_start(i, floor, tokens), determined
         pronoun = pronoun or word in {"it", "them"}
         determined = determined or word in lex.DETERMINERS or word in lex.VERBS or word.isdigit()
     return "none", mention.start, determined
 
 
-def _introduction(connector: int, floor: int, tokens: Sequence[Token]) -> int:
+def _find_intro_start(connector: int, floor: int, tokens: Sequence[WordToken]) -> int:
     """Return the index where the words that introduce a connector begin: `and put it` on a card."""
     i = connector
     if i > floor and tokens[i - 1].word in {"it", "them"}:
         i -= 1
-        while i > floor and tokens[i - 1].word in lex.VERBS | lex.ALSO:
+        while i > floor and tokens[i - 1].word in lex.VERBS | lex.ALSO_WORDS:
             i -= 1
     return i
 
 
-def _kind(word: str, mention: Mention) -> str | None:
-    if mention.verb and word in {"that", "which", "to", "who"}:
+def _classify_connector(word: str, mention: RequestedOutput) -> str | None:
+    if mention.is_verb and word in {"that", "which", "to", "who"}:
         return "with"
-    if word in lex.ALSO:
+    if word in lex.ALSO_WORDS:
         return "also"
-    if word in lex.WITH:
+    if word in lex.WITH_WORDS:
         return "with"
     if word in {"about", "regarding", "concerning"}:
         return "topic"
     if word in {"of", "for", "on"}:
         return "about"
-    return "as" if word in lex.AS else None
+    return "as" if word in lex.AS_WORDS else None
 
 
-def _join(mentions: Sequence[Mention], fills: Link, needs: Link) -> list[Mention]:
+def _link_outputs(
+    mentions: Sequence[RequestedOutput], fills: CapabilityRelation, needs: CapabilityRelation
+) -> list[RequestedOutput]:
     """Link each mention to the one it is an input of; drop verbs that only introduce another."""
-    joined: list[Mention] = []
+    joined: list[RequestedOutput] = []
     open_with = False
     for mention in mentions:
         open_with = (open_with and mention.connector != "stop") or mention.connector == "with"
@@ -284,72 +305,89 @@ def _join(mentions: Sequence[Mention], fills: Link, needs: Link) -> list[Mention
         here = len(joined)
         if previous is not None and _governs(previous, mention):
             if fills(mention.id, previous.id) and mention.id != previous.id:
-                joined.append(replace(mention, feeds=here - 1, delivered=False))
+                joined.append(replace(mention, input_of=here - 1, delivered=False))
             else:
-                joined[-1] = replace(mention, connector=previous.connector, before=previous.before)
+                joined[-1] = replace(
+                    mention, connector=previous.connector, intro_start=previous.intro_start
+                )
             continue
         if previous is None:
             joined.append(mention)
         elif mention.connector == "adjacent":
-            _join_adjacent(joined, mention, fills)
+            _link_adjacent(joined, mention, fills)
         elif mention.connector == "it" and fills(previous.id, mention.id):
-            joined[-1] = replace(previous, feeds=here)
+            joined[-1] = replace(previous, input_of=here)
             joined.append(mention)
         elif mention.connector in {"as", "about"} and not needs(previous.id, mention.id):
             forwards = fills(previous.id, mention.id)
             if forwards:
-                joined[-1] = replace(previous, feeds=here, delivered=False)
+                joined[-1] = replace(previous, input_of=here, delivered=False)
             goes_in = None if forwards or not fills(mention.id, previous.id) else here - 1
-            joined.append(replace(mention, feeds=goes_in, delivered=goes_in is None))
+            joined.append(replace(mention, input_of=goes_in, delivered=goes_in is None))
         else:
-            _join_to_any(joined, mention, open_with, fills, needs)
+            _link_to_earlier(joined, mention, open_with, fills, needs)
     return joined
 
 
-def _governs(verb: Mention, mention: Mention) -> bool:
+def _governs(verb: RequestedOutput, mention: RequestedOutput) -> bool:
     """Tell whether a verb and its object are one request, as in `Write a summary`."""
-    return verb.verb and mention.connector in {"none", "adjacent"} and mention.start - verb.end <= 4
+    return (
+        verb.is_verb and mention.connector in {"none", "adjacent"} and mention.start - verb.end <= 4
+    )
 
 
-def _join_adjacent(joined: list[Mention], mention: Mention, fills: Link) -> None:
+def _link_adjacent(
+    joined: list[RequestedOutput], mention: RequestedOutput, fills: CapabilityRelation
+) -> None:
     """Link adjacent names, as in `a spoken summary`: the one that takes the other is requested."""
     previous, here = joined[-1], len(joined)
     if previous.id == mention.id:
         phrase = f"{previous.phrase} {mention.phrase}"
-        joined[-1] = replace(mention, phrase=phrase, start=previous.start, before=previous.before,
-                             connector=previous.connector)  # fmt: skip
+        joined[-1] = replace(
+            mention,
+            phrase=phrase,
+            start=previous.start,
+            intro_start=previous.intro_start,
+            connector=previous.connector,
+        )
     elif fills(previous.id, mention.id):
-        joined[-1] = replace(previous, feeds=here, delivered=False)
+        joined[-1] = replace(previous, input_of=here, delivered=False)
         joined.append(mention)
     elif fills(mention.id, previous.id):
-        joined.append(replace(mention, feeds=here - 1, delivered=False))
+        joined.append(replace(mention, input_of=here - 1, delivered=False))
     else:
         joined.append(mention)
 
 
-def _join_to_any(
-    joined: list[Mention], mention: Mention, open_with: bool, fills: Link, needs: Link
+def _link_to_earlier(
+    joined: list[RequestedOutput],
+    mention: RequestedOutput,
+    open_with: bool,
+    fills: CapabilityRelation,
+    needs: CapabilityRelation,
 ) -> None:
     here = len(joined)
     for i in range(here - 1, -1, -1):
         earlier = joined[i]
         part = open_with or mention.connector == "about"
         if needs(earlier.id, mention.id) or (part and fills(mention.id, earlier.id)):
-            joined.append(replace(mention, feeds=i, delivered=not part))
+            joined.append(replace(mention, input_of=i, delivered=not part))
             return
-        if needs(mention.id, earlier.id) and earlier.feeds is None:
-            joined[i] = replace(earlier, feeds=here)
+        if needs(mention.id, earlier.id) and earlier.input_of is None:
+            joined[i] = replace(earlier, input_of=here)
             break
     joined.append(mention)
 
 
-def _with_topics(mentions: Sequence[Mention], tokens: Sequence[Token], text: str) -> list[Mention]:
+def _assign_topics(
+    mentions: Sequence[RequestedOutput], tokens: Sequence[WordToken], text: str
+) -> list[RequestedOutput]:
     """Assign each mention a topic: its own words, or a later mention's, or an earlier one's."""
     own: list[str] = []
     shared: list[str] = []
     for i, mention in enumerate(mentions):
-        end = mentions[i + 1].before if i + 1 < len(mentions) else len(text)
-        alone, common = own_and_shared(text[tokens[mention.end - 1].end : end], mention.verb)
+        end = mentions[i + 1].intro_start if i + 1 < len(mentions) else len(text)
+        alone, common = split_topics(text[tokens[mention.end - 1].end : end], mention.is_verb)
         own.append(alone)
         shared.append(common)
     topics = []
@@ -366,12 +404,12 @@ def _with_topics(mentions: Sequence[Mention], tokens: Sequence[Token], text: str
     ]
 
 
-def _with_words(
-    mentions: Sequence[Mention], tokens: Sequence[Token], objective: str
-) -> list[Mention]:
+def _assign_word_counts(
+    mentions: Sequence[RequestedOutput], tokens: Sequence[WordToken], objective: str
+) -> list[RequestedOutput]:
     """Assign each word count to the mention after it in its phrase, or else to the one before."""
     counts: dict[int, int] = {}
-    for match in lex.MEASURE.finditer(objective):
+    for match in lex.WORD_COUNT.finditer(objective):
         starts = [tokens[mention.start].start for mention in mentions]
         after = next((i for i, start in enumerate(starts) if start >= match.end()), None)
         before = next((i for i in reversed(range(len(starts))) if starts[i] < match.start()), None)

@@ -6,21 +6,21 @@ import time
 from decimal import Decimal
 
 from toolkit.contract.account import Account, ApiKey, KeyCreated
-from toolkit.contract.base import Record, now, rfc3339
+from toolkit.contract.base import Record, format_rfc3339, now
 from toolkit.contract.connections import Connection
 from toolkit.contract.endpoints import Infrastructure
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.engine.accounts import LOCAL_EMAIL, find_account
-from toolkit.engine.allowance import Allowances, limit_of_account
-from toolkit.engine.keys import complete_key, has_ended, new_key, revoke_key
-from toolkit.engine.nanos import dollars
+from toolkit.engine.allowance import Allowances, make_account_limit
+from toolkit.engine.keys import complete_key, has_ended, make_key, revoke_key
+from toolkit.engine.nanos import from_nano_usd
 from toolkit.settings import Settings
-from toolkit.store import Change, Patch, Row, Store, Update
-from toolkit.store.accounting import TEXTS
+from toolkit.store import Change, PatchDocument, Row, Store, UpdateRow
+from toolkit.store.accounting import COUNTED_COLUMNS
 
-END_S = 10.0  # the longest wait for other processes to end an account's work
-POLL_S = 0.1
-RENTED = ("endpoints", "compute", "storage")
+MAX_END_WAIT_S = 10.0  # the longest wait for other processes to end an account's work
+POLL_INTERVAL_S = 0.1
+BILLED_TABLES = ("endpoints", "compute", "storage")
 
 
 class AccountSummary(Account):
@@ -45,7 +45,7 @@ class AccountKey(ApiKey):
     spent_usd_today: float = 0.0
 
 
-class Rented(Record):
+class RentedResource(Record):
     """A resource that an account has at a GPU cloud."""
 
     id: str
@@ -76,7 +76,7 @@ class AccountDetails(AccountSummary):
     allow_env: list[str] | None
     keys: list[AccountKey]
     connections: list[Connection]
-    rented: list[Rented]
+    rented: list[RentedResource]
 
 
 class AccountDisabled(Account):
@@ -90,7 +90,7 @@ class AccountDisabled(Account):
 
     ended: int
     under_way: int
-    rented: list[Rented]
+    rented: list[RentedResource]
 
 
 class AccountRecovered(KeyCreated):
@@ -117,7 +117,7 @@ class AccountAdmin:
 
     async def list_all(self) -> list[AccountSummary]:
         """List every account, the oldest first."""
-        return [await self._summarize(row) for row in await self._store.find("accounts")]
+        return [await self._summarize(row) for row in await self._store.find_rows("accounts")]
 
     async def describe(self, named: str) -> AccountDetails:
         """Describe one account, by its id or its address.
@@ -127,12 +127,16 @@ class AccountAdmin:
         """
         row = await find_account(self._store, named)
         summary = await self._summarize(row)
-        artifacts, records = await self._store.stored_bytes(summary.id)
+        artifacts, records = await self._store.get_stored_bytes(summary.id)
         limit, left = summary.max_cost_usd_per_day, None
         if limit is not None:
-            left = await self._allowances.left_today(limit_of_account(summary.id, limit))
-        month = await self._spent(summary.id, _today()[:8] + "01")
-        connections = await self._store.find("connections", account_id=summary.id, deleted=False)
+            left = await self._allowances.find_remaining_today(
+                make_account_limit(summary.id, limit)
+            )
+        month = await self._sum_spending(summary.id, _format_today()[:8] + "01")
+        connections = await self._store.find_rows(
+            "connections", account_id=summary.id, deleted=False
+        )
         return AccountDetails(
             **dict(summary),
             left_usd_today=left,
@@ -168,7 +172,7 @@ class AccountAdmin:
         Raises:
             RequestError: `NOT_FOUND`, `CONFLICT` for the account of notebooks right here.
         """
-        account = _read(await find_account(self._store, named))
+        account = _parse_account(await find_account(self._store, named))
         if account.email == LOCAL_EMAIL:
             raise RequestError(
                 ErrorCode.CONFLICT,
@@ -176,11 +180,13 @@ class AccountAdmin:
                 " disabled by whoever owns the files.",
             )
         account.disabled_at = account.disabled_at or now()
-        disabled = Patch("accounts", account.id, {"disabled_at": rfc3339(account.disabled_at)})
+        disabled = PatchDocument(
+            "accounts", account.id, {"disabled_at": format_rfc3339(account.disabled_at)}
+        )
         open_roots = await self._find_open(account.id)
         ending = set() if let_finish else {str(root["id"]) for root in open_roots}
         # In one transaction: a process that sees it disabled also sees its work cancelled.
-        await self._store.write([disabled, *map(_cancel, ending)])
+        await self._store.write([disabled, *map(_make_cancellation, ending)])
         if not let_finish:
             ending |= await self._wait_for_end(account.id)
         left = {str(root["id"]) for root in await self._find_open(account.id)}
@@ -194,17 +200,17 @@ class AccountAdmin:
     async def _wait_for_end(self, account_id: str) -> set[str]:
         """Wait while a living process works on what is to be ended; return the ids seen."""
         seen: set[str] = set()
-        until = time.monotonic() + END_S
+        until = time.monotonic() + MAX_END_WAIT_S
         while time.monotonic() < until:
             # A request that was authenticated just before may have its work accepted just after.
-            await asyncio.sleep(POLL_S)
+            await asyncio.sleep(POLL_INTERVAL_S)
             held = await self._find_open(account_id)
             late = [str(root["id"]) for root in held if not root["cancel_requested"]]
             if late:
-                await self._store.write([_cancel(root_id) for root_id in late])
+                await self._store.write([_make_cancellation(root_id) for root_id in late])
             seen.update(str(root["id"]) for root in held)
             owners = [root["owner"] for root in held if root["owner"] is not None]
-            if all(self._store.has_gone(owner) for owner in owners):
+            if all(self._store.is_stale_owner(owner) for owner in owners):
                 break
         return seen
 
@@ -214,9 +220,9 @@ class AccountAdmin:
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        account = _read(await find_account(self._store, named))
+        account = _parse_account(await find_account(self._store, named))
         account.disabled_at = None
-        await self._store.write([Patch("accounts", account.id, {"disabled_at": None})])
+        await self._store.write([PatchDocument("accounts", account.id, {"disabled_at": None})])
         return account
 
     async def set_operator(self, named: str, *, operator: bool) -> Account:
@@ -227,8 +233,8 @@ class AccountAdmin:
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        account = _read(await find_account(self._store, named))
-        await self._store.write([Update("accounts", account.id, {"operator": operator})])
+        account = _parse_account(await find_account(self._store, named))
+        await self._store.write([UpdateRow("accounts", account.id, {"operator": operator})])
         return account
 
     async def recover(self, named: str, *, revoke_others: bool = False) -> AccountRecovered:
@@ -241,9 +247,9 @@ class AccountAdmin:
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        account = _read(await find_account(self._store, named))
+        account = _parse_account(await find_account(self._store, named))
         others = [key for key in await self._list_keys(account.id) if not has_ended(key)]
-        key, inserted, record = new_key(account.id, name="recovered")
+        key, inserted, record = make_key(account.id, name="recovered")
         changes: list[Change] = [inserted]
         if revoke_others:
             changes += [change for other in others for change in revoke_key(other)]
@@ -257,51 +263,51 @@ class AccountAdmin:
         )
 
     async def _summarize(self, row: Row) -> AccountSummary:
-        account = _read(row)
-        counts = [await self._store.count(table, account.id) for table in TEXTS]
-        spent = await self._spent(account.id, _today())
+        account = _parse_account(row)
+        counts = [await self._store.count_rows(table, account.id) for table in COUNTED_COLUMNS]
+        spent = await self._sum_spending(account.id, _format_today())
         return AccountSummary(
             **dict(account),
             operator=bool(row["operator"]),
             spent_usd_today=float(sum(spent.values())),
             records=sum(counts),
-            stored_bytes=sum(await self._store.stored_bytes(account.id)),
+            stored_bytes=sum(await self._store.get_stored_bytes(account.id)),
         )
 
-    async def _spent(self, account_id: str, first: str) -> dict[str, Decimal]:
+    async def _sum_spending(self, account_id: str, first: str) -> dict[str, Decimal]:
         """Sum up what an account's work has cost since a day, by the key that requested it."""
-        days = (first, _today())
-        rows = await self._store.sums("usage", ["nano"], ["key_id"], account_id, "day", days)
-        return {str(row["key_id"]): dollars(row["nano"]) for row in rows}
+        days = (first, _format_today())
+        rows = await self._store.sum_rows("usage", ["nano"], ["key_id"], account_id, "day", days)
+        return {str(row["key_id"]): from_nano_usd(row["nano"]) for row in rows}
 
     async def _list_keys(self, account_id: str) -> list[AccountKey]:
-        spent = await self._spent(account_id, _today())
-        rows = await self._store.find("api_keys", account_id=account_id)
+        spent = await self._sum_spending(account_id, _format_today())
+        rows = await self._store.find_rows("api_keys", account_id=account_id)
         keys = [await complete_key(self._allowances, row) for row in reversed(rows)]
         return [
             AccountKey(**dict(key), spent_usd_today=float(spent.get(key.id, 0))) for key in keys
         ]
 
     async def _find_open(self, account_id: str) -> list[Row]:
-        return await self._store.find("roots", account_id=account_id, open=True)
+        return await self._store.find_rows("roots", account_id=account_id, open=True)
 
-    async def _find_rented(self, account_id: str) -> list[Rented]:
+    async def _find_rented(self, account_id: str) -> list[RentedResource]:
         found = []
-        for table in RENTED:
-            for row in await self._store.find(table, account_id=account_id):
+        for table in BILLED_TABLES:
+            for row in await self._store.find_rows(table, account_id=account_id):
                 record = Infrastructure.model_validate_json(str(row["doc"]))
                 if record.status != "deleted":
-                    found.append(Rented(**record.model_dump(), kind=table))
+                    found.append(RentedResource(**record.model_dump(), kind=table))
         return found
 
 
-def _read(row: Row) -> Account:
+def _parse_account(row: Row) -> Account:
     return Account.model_validate_json(str(row["doc"]))
 
 
-def _cancel(root_id: str) -> Change:
-    return Update("roots", root_id, {"cancel_requested": True})
+def _make_cancellation(root_id: str) -> Change:
+    return UpdateRow("roots", root_id, {"cancel_requested": True})
 
 
-def _today() -> str:
-    return rfc3339(now())[:10]
+def _format_today() -> str:
+    return format_rfc3339(now())[:10]

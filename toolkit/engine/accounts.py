@@ -12,27 +12,41 @@ from toolkit.contract.account import (
     CallerAccount,
     CallerKey,
 )
-from toolkit.contract.base import now, rfc3339
-from toolkit.contract.errors import ErrorCode, RequestError, ServiceError, excerpt, not_found
+from toolkit.contract.base import format_rfc3339, now
+from toolkit.contract.errors import (
+    ErrorCode,
+    RequestError,
+    ServiceError,
+    build_not_found,
+    truncate_text,
+)
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.engine import grants
 from toolkit.engine.keys import (
     ALL_SCOPES,
     Principal,
-    digest_of,
     find_key,
-    fresh_key,
+    generate_key,
     has_ended,
-    new_key,
+    hash_key,
+    make_key,
 )
-from toolkit.engine.rates import Rates
+from toolkit.engine.rates import TokenBuckets
 from toolkit.engine.standing import is_disabled
 from toolkit.settings import Settings
-from toolkit.store import EVERYONE, Change, Conflict, Insert, Patch, Row, Store
+from toolkit.store import (
+    READ_ONLY_ACCOUNT_ID,
+    Change,
+    Conflict,
+    InsertRow,
+    PatchDocument,
+    Row,
+    Store,
+)
 
-NOTED_S = 60.0  # the shortest time between two records of a key's use
+KEY_USE_INTERVAL_S = 60.0  # the shortest time between two records of a key's use
 LOCAL_EMAIL = "notebook@localhost.localdomain"
-TAKEN = "This address has an account; use its key or another address."
+ADDRESS_TAKEN = "This address has an account; use its key or another address."
 
 
 class Accounts:
@@ -41,11 +55,13 @@ class Accounts:
     def __init__(self, store: Store, settings: Settings) -> None:
         self._store = store
         self._settings = settings
-        self._sign_ups = Rates(settings.signups_per_hour / 3600, settings.signups_per_hour)
-        self._uses = Rates(1 / NOTED_S, 1)  # limits how often a key's use is recorded
-        self._requests = Rates(settings.rate_limit_per_s, settings.rate_limit_burst)
+        self._sign_ups = TokenBuckets(settings.signups_per_hour / 3600, settings.signups_per_hour)
+        self._key_uses = TokenBuckets(
+            1 / KEY_USE_INTERVAL_S, 1
+        )  # limits how often a key's use is recorded
+        self._requests = TokenBuckets(settings.rate_limit_per_s, settings.rate_limit_burst)
         # The keys of notebooks in this process: never stored, gone when it ends.
-        self._session: dict[str, Principal] = {}
+        self._local_keys: dict[str, Principal] = {}
 
     async def sign_up(self, request: AccountCreate, address: str) -> AccountCreated:
         """Open an account for a caller at a network address.
@@ -58,7 +74,7 @@ class Accounts:
             raise RequestError(
                 ErrorCode.FORBIDDEN, "Sign-up is closed here: ask the operator for an account."
             )
-        wait_s = self._sign_ups.wait_s(_neighbourhood(address))
+        wait_s = self._sign_ups.acquire_delay_s(_find_network(address))
         if wait_s:
             raise ServiceError(
                 ErrorCode.RATE_LIMITED,
@@ -67,7 +83,7 @@ class Accounts:
             )
         if request.email.casefold() == LOCAL_EMAIL:
             # Whoever had it would own the account that notebooks here use.
-            raise RequestError(ErrorCode.CONFLICT, TAKEN)
+            raise RequestError(ErrorCode.CONFLICT, ADDRESS_TAKEN)
         return await self.create(request)
 
     async def create(
@@ -90,14 +106,14 @@ class Accounts:
         Raises:
             RequestError: `CONFLICT` when the address has an account.
         """
-        account, changes = _new_account(
+        account, changes = _make_account(
             request.email, allow_env, max_cost_usd_per_day, operator=operator
         )
-        key, inserted, _ = new_key(account.id)
+        key, inserted, _ = make_key(account.id)
         try:
             await self._store.write([*changes, inserted])
         except Conflict:
-            raise RequestError(ErrorCode.CONFLICT, TAKEN) from None
+            raise RequestError(ErrorCode.CONFLICT, ADDRESS_TAKEN) from None
         return AccountCreated(**dict(account), api_key=key)
 
     async def authenticate(self, key: str) -> Principal:
@@ -110,11 +126,11 @@ class Accounts:
                 alike, and for one of a disabled account.
             ServiceError: `RATE_LIMITED`.
         """
-        digest = digest_of(key)
-        if digest in self._session:
-            return self._session[digest]
+        digest = hash_key(key)
+        if digest in self._local_keys:
+            return self._local_keys[digest]
         account_id, record = await find_key(self._store, digest)
-        wait_s = self._requests.wait_s(record.id)
+        wait_s = self._requests.acquire_delay_s(record.id)
         if wait_s:
             raise ServiceError(
                 ErrorCode.RATE_LIMITED,
@@ -123,7 +139,7 @@ class Accounts:
                 retry_after=wait_s,
             )
         self._note_use(record)
-        purse = None if record.max_cost_usd_per_day is None else record.purse
+        purse = None if record.max_cost_usd_per_day is None else record.allowance_id
         return Principal(account_id, record.id, frozenset(record.scopes), purse)
 
     def _note_use(self, key: ApiKey) -> None:
@@ -131,42 +147,44 @@ class Accounts:
         at = now()
         known = key.last_used_at
         # A clock that was set back must not prevent it from being recorded.
-        if known is not None and 0 <= (at - known).total_seconds() < NOTED_S:
+        if known is not None and 0 <= (at - known).total_seconds() < KEY_USE_INTERVAL_S:
             return
-        if not self._uses.wait_s(key.id):
-            used = Patch("api_keys", key.id, {"last_used_at": rfc3339(at)})
+        if not self._key_uses.acquire_delay_s(key.id):
+            used = PatchDocument("api_keys", key.id, {"last_used_at": format_rfc3339(at)})
             self._store.write([used], eager=False)
 
     async def is_valid(self, caller: Principal) -> bool:
         """Tell whether a key that was valid when it was sent still is, whoever revoked it."""
-        if caller in self._session.values():
+        if caller in self._local_keys.values():
             return True
-        row = await self._store.get("api_keys", caller.key_id, "doc")
+        row = await self._store.get_row("api_keys", caller.key_id, "doc")
         if row is None or has_ended(ApiKey.model_validate_json(str(row["doc"]))):
             return False
         return not await is_disabled(self._store, caller.account_id)
 
-    async def local(self) -> tuple[Account, str]:
+    async def open_local_account(self) -> tuple[Account, str]:
         """Open or find the account of whoever runs the embedded engine, and make a key for it."""
-        account, changes = _new_account(LOCAL_EMAIL, frozenset(), operator=True)
+        account, changes = _make_account(LOCAL_EMAIL, frozenset(), operator=True)
         try:
             await self._store.write(changes)
         except Conflict:
-            rows = await self._store.find("accounts", email=LOCAL_EMAIL)
+            rows = await self._store.find_rows("accounts", email=LOCAL_EMAIL)
             account = Account.model_validate_json(str(rows[0]["doc"]))
-        key = fresh_key()
+        key = generate_key()
         principal = Principal(account.id, new_id(Prefix.KEY), frozenset(ALL_SCOPES))
-        self._session[digest_of(key)] = principal
+        self._local_keys[hash_key(key)] = principal
         return account, key
 
-    def look(self) -> str:
+    def make_read_only_key(self) -> str:
         """Make a read-only key for the owner of the directory, which covers all accounts."""
-        key = fresh_key()
-        principal = Principal(EVERYONE, new_id(Prefix.KEY), frozenset({"read", "admin"}))
-        self._session[digest_of(key)] = principal
+        key = generate_key()
+        principal = Principal(
+            READ_ONLY_ACCOUNT_ID, new_id(Prefix.KEY), frozenset({"read", "admin"})
+        )
+        self._local_keys[hash_key(key)] = principal
         return key
 
-    async def limit(self, named: str, max_cost_usd_per_day: float | None) -> Account:
+    async def set_daily_limit(self, named: str, max_cost_usd_per_day: float | None) -> Account:
         """Set the most that all work of an account may cost in a day; none removes the limit.
 
         Args:
@@ -180,19 +198,19 @@ class Accounts:
         account = Account.model_validate_json(str((await find_account(self._store, named))["doc"]))
         account.max_cost_usd_per_day = max_cost_usd_per_day
         limited = {"max_cost_usd_per_day": max_cost_usd_per_day}
-        await self._store.write([Patch("accounts", account.id, limited)])
+        await self._store.write([PatchDocument("accounts", account.id, limited)])
         return account
 
-    async def me(self, caller: Principal) -> CallerAccount:
+    async def get_caller(self, caller: Principal) -> CallerAccount:
         """Return the caller's account and the record of the key that was used."""
-        if caller.account_id == EVERYONE:
+        if caller.account_id == READ_ONLY_ACCOUNT_ID:
             raise RequestError(
                 ErrorCode.NOT_FOUND, "What is looked at is of all accounts: toolkit account list."
             )
-        row = await self._store.get("accounts", caller.account_id)
+        row = await self._store.get_row("accounts", caller.account_id)
         if row is None:
-            raise not_found("account", caller.account_id)
-        kept = await self._store.get("api_keys", caller.key_id)
+            raise build_not_found("account", caller.account_id)
+        kept = await self._store.get_row("api_keys", caller.key_id)
         if kept is None:  # the key of a notebook in this process
             scopes = [scope for scope in ALL_SCOPES if scope in caller.scopes]
             key = CallerKey(id=caller.key_id, scopes=scopes)
@@ -208,14 +226,14 @@ async def find_account(store: Store, named: str) -> Row:
     Raises:
         RequestError: `NOT_FOUND`.
     """
-    rows = [await store.get("accounts", named)]
-    rows += await store.find("accounts", email=named.casefold())
+    rows = [await store.get_row("accounts", named)]
+    rows += await store.find_rows("accounts", email=named.casefold())
     for row in rows:
         if row is not None:
             return row
     raise RequestError(
         ErrorCode.NOT_FOUND,
-        f"There is no account `{excerpt(named, 100)}` here: see `toolkit account list`.",
+        f"There is no account `{truncate_text(named, 100)}` here: see `toolkit account list`.",
     )
 
 
@@ -224,7 +242,7 @@ def _check_amount(usd: float | None) -> None:
         raise RequestError(ErrorCode.INVALID_REQUEST, "A daily limit is an amount of US dollars.")
 
 
-def _new_account(
+def _make_account(
     email: str,
     allow_env: Collection[str] | None,
     max_cost_usd_per_day: float | None = None,
@@ -241,18 +259,18 @@ def _new_account(
     row: dict[str, object] = {
         "id": account.id,
         "email": email.casefold(),
-        "created_at": rfc3339(account.created_at),
+        "created_at": format_rfc3339(account.created_at),
         "doc": account.model_dump_json(),
-        "spec": None if allow_env is None else grants.spelled(allow_env),
+        "spec": None if allow_env is None else grants.format_allow_env(allow_env),
         "operator": operator,
     }
-    return account, [Insert("accounts", row)]
+    return account, [InsertRow("accounts", row)]
 
 
-def _neighbourhood(address: str) -> str:
+def _find_network(address: str) -> str:
     """Return the network a caller may have many addresses in: an IPv4 address, or an IPv6 /64.
 
-    >>> _neighbourhood("2001:db8::1") == _neighbourhood("2001:db8::2")
+    >>> _find_network("2001:db8::1") == _find_network("2001:db8::2")
     True
     """
     try:

@@ -6,37 +6,37 @@ from typing import Any
 
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.jobs import Options
-from toolkit.engine.affordability import Money, explain_over_budget
+from toolkit.engine.affordability import BudgetLeft, explain_over_budget
 from toolkit.engine.artifacts import Artifacts
-from toolkit.engine.backends import Backends
-from toolkit.engine.core import Core
-from toolkit.engine.router import check, route
+from toolkit.engine.backends import ProviderPool
+from toolkit.engine.core import EngineContext
+from toolkit.engine.router import check_servable, route
 from toolkit.plugins import Capability, Operation
 
-NOTHING = Decimal(0)
-PLACES = frozenset({"endpoint_id", "compute_id"})  # where GPU work runs
+ZERO_USD = Decimal(0)
+PLACE_FIELDS = frozenset({"endpoint_id", "compute_id"})  # where GPU work runs
 
 
 class Admission:
     """The admission of work, decided by the same router that will serve it."""
 
-    def __init__(self, core: Core, artifacts: Artifacts) -> None:
+    def __init__(self, core: EngineContext, artifacts: Artifacts) -> None:
         self._core = core
         self._artifacts = artifacts
 
-    def gate(self, account_id: str) -> "Gate":
+    def start_check(self, account_id: str) -> "AdmissionCheck":
         """Return the check that one request has to pass, with all the work it asks for."""
-        return Gate(self._core, self._artifacts, account_id)
+        return AdmissionCheck(self._core, self._artifacts, account_id)
 
 
-class Gate:
+class AdmissionCheck:
     """The check of one request; what its many nodes have in common is looked up once."""
 
-    def __init__(self, core: Core, artifacts: Artifacts, account_id: str) -> None:
+    def __init__(self, core: EngineContext, artifacts: Artifacts, account_id: str) -> None:
         self._core = core
         self._artifacts = artifacts
         self._account_id = account_id
-        self._backends: dict[tuple[str | None, ...], Backends] = {}
+        self._pools: dict[tuple[str | None, ...], ProviderPool] = {}
         self._places: set[str] = set()
 
     async def admit(
@@ -45,7 +45,7 @@ class Gate:
         given: Mapping[str, object],
         options: Options,
         operation: Operation[Any] | None,
-        money: Money | None = None,
+        money: BudgetLeft | None = None,
     ) -> Decimal | None:
         """Check connections, named artifacts, where it is to run, and that a budget covers it.
 
@@ -64,31 +64,31 @@ class Gate:
                 artifact, endpoint or compute, `INVALID_REQUEST` for both of the latter, or
                 `BUDGET_EXCEEDED` where no call that could be made would fit.
         """
-        backends = await self.backends(capability, options)
-        check(capability, options, backends)
-        await self.find(capability, given, options)
+        backends = await self.find_providers(capability, options)
+        check_servable(capability, options, backends)
+        await self.check_references(capability, given, options)
         if operation is None:
-            return NOTHING
+            return ZERO_USD
         routing = route(capability, options, operation, backends, money)
         refused = explain_over_budget(routing)
         if refused is not None and capability.operation_required:
             raise RequestError(ErrorCode.BUDGET_EXCEEDED, refused)
         first = next((c for c in routing.candidates if not c.excluded), None)
         if first is None:
-            return NOTHING
+            return ZERO_USD
         known = first.reservation_usd
         return None if known is None else Decimal(str(known))
 
-    async def backends(self, capability: Capability, options: Options) -> Backends:
+    async def find_providers(self, capability: Capability, options: Options) -> ProviderPool:
         """Find the providers of a capability; look up what many nodes share once."""
         asked = capability.name, options.endpoint_id, options.compute_id, options.provider
-        found = self._backends.get(asked)
+        found = self._pools.get(asked)
         if found is None:
-            found = await self._core.backends(self._account_id, capability, options)
-            self._backends[asked] = found
+            found = await self._core.find_providers(self._account_id, capability, options)
+            self._pools[asked] = found
         return found
 
-    async def find(
+    async def check_references(
         self, capability: Capability, given: Mapping[str, object], options: Options
     ) -> None:
         """Refuse artifacts and places that a request names and the account does not have.
@@ -96,9 +96,9 @@ class Gate:
         Raises:
             RequestError: `NOT_FOUND`, or `INVALID_REQUEST` for two places.
         """
-        for field, take in capability.takes.items():
+        for field, take in capability.accepts.items():
             named = given.get(field)
-            if take.form == "artifact" and isinstance(named, str):
+            if take.mode == "artifact" and isinstance(named, str):
                 await self._artifacts.get(self._account_id, named)
         await self._check_place(options)
 
@@ -119,7 +119,7 @@ class Gate:
 
 
 async def check_place(
-    core: Core, account_id: str, endpoint_id: str | None, compute_id: str | None
+    core: EngineContext, account_id: str, endpoint_id: str | None, compute_id: str | None
 ) -> None:
     """Refuse a place to run that is not there.
 
@@ -127,6 +127,6 @@ async def check_place(
         RequestError: `NOT_FOUND`.
     """
     if endpoint_id is not None:
-        await core.owned("endpoints", "endpoint", account_id, endpoint_id)
+        await core.get_owned("endpoints", "endpoint", account_id, endpoint_id)
     if compute_id is not None:
-        await core.owned("compute", "compute", account_id, compute_id)
+        await core.get_owned("compute", "compute", account_id, compute_id)

@@ -9,12 +9,12 @@ from typing import Any
 from toolkit.contract.jobs import Candidate, Options, Routing
 from toolkit.contract.money import format_usd
 from toolkit.plugins import Model, Operation, TextRequest, Vendor
-from toolkit.plugins.pricing import bound_usd
+from toolkit.plugins.pricing import calculate_max_cost
 
 # An answer of fewer tokens is useless, however little a budget leaves.
-LEAST_CAP = 256
+MIN_TOKEN_CAP = 256
 # In the message on the candidates that a budget rules out.
-MOST_TOLD = 3
+MAX_REASONS = 3
 UNPRICED_TOKENS = "has no known price of its tokens, so it cannot be kept to a budget"
 UNPRICED_WORKER = (
     "runs at an endpoint whose worker had no known price when it was made, so it cannot be kept to"
@@ -24,41 +24,44 @@ BILLIONTH = Decimal("1e-9")
 
 
 @dataclass(frozen=True, slots=True)
-class Money:
+class BudgetLeft:
     """The amount that the budgets over a call leave.
 
     Attributes:
-        limited: whether there is any budget; if so, nothing without a known bound may be called.
-        room: the most that may still be reserved, once calls under way have settled; none for no
-            limit.
+        is_limited: whether there is any budget; if so, nothing without a known bound may be called.
+        available: the most that may still be reserved after calls under way have settled; none for
+            no limit.
     """
 
-    limited: bool = False
-    room: Decimal | None = None
+    is_limited: bool = False
+    available: Decimal | None = None
 
     @classmethod
-    def of(cls, options: Options) -> "Money":
+    def of(cls, options: Options) -> "BudgetLeft":
         """Make the whole budget that options name."""
         if options.max_cost_usd is None:
             return cls()
-        return cls(limited=True, room=Decimal(str(options.max_cost_usd)))
+        return cls(is_limited=True, available=Decimal(str(options.max_cost_usd)))
 
-    def within(self, limit: float | None) -> "Money":
+    def restrict(self, limit: float | None) -> "BudgetLeft":
         """Return the same under one more limit."""
         if limit is None:
             return self
         other = Decimal(str(limit))
-        return Money(limited=True, room=other if self.room is None else min(self.room, other))
+        return BudgetLeft(
+            is_limited=True,
+            available=other if self.available is None else min(self.available, other),
+        )
 
     def covers(self, amount: Decimal | None) -> bool:
         """Tell whether a call that may cost `amount` could be made."""
         if amount is None:
-            return not self.limited
-        return self.room is None or amount <= self.room
+            return not self.is_limited
+        return self.available is None or amount <= self.available
 
 
 @dataclass(frozen=True, slots=True)
-class Reservable:
+class CostBound:
     """The most a candidate may cost, and the cap on its answer that ensures it."""
 
     usd: Decimal | None
@@ -70,9 +73,9 @@ def find_bound(
     model: Model | None,
     options: Options,
     operation: Operation[Any] | None,
-    money: Money,
+    money: BudgetLeft,
     rate: Decimal | None,
-) -> Reservable:
+) -> CostBound:
     """Find the most that one call may cost; lower a cap that nobody set to what is left.
 
     Args:
@@ -83,15 +86,15 @@ def find_bound(
         money: what budgets leave.
         rate: US dollars a second of a worker at the endpoint that the options name.
     """
-    placed = vendor.takes_place(model)
+    placed = vendor.runs_at_named_place(model)
     if operation is None or (placed and options.compute_id is not None):
-        return Reservable(Decimal(0))
+        return CostBound(Decimal(0))
     if placed and options.endpoint_id is not None:
         time = vendor.endpoint_time
         if time is None or rate is None:
-            return Reservable(None)
-        return Reservable((rate * Decimal(time.most_s)).quantize(BILLIONTH, ROUND_CEILING))
-    whole = bound_usd(vendor, model, operation)
+            return CostBound(None)
+        return CostBound((rate * Decimal(time.max_s)).quantize(BILLIONTH, ROUND_CEILING))
+    whole = calculate_max_cost(vendor, model, operation)
     bound = vendor.bounds.get(type(operation))
     if (
         whole is None
@@ -102,36 +105,36 @@ def find_bound(
         or not isinstance(operation, TextRequest)
         or not (operation.cap_may_fall and bound.cap_holds(model))
     ):
-        return Reservable(whole)
-    return _lower_cap(vendor, model, operation, money.room or Decimal(0)) or Reservable(whole)
+        return CostBound(whole)
+    return _lower_cap(vendor, model, operation, money.available or Decimal(0)) or CostBound(whole)
 
 
 def _lower_cap(
     vendor: Vendor, model: Model, operation: TextRequest, room: Decimal
-) -> Reservable | None:
+) -> CostBound | None:
     """Find the longest answer that `room` covers; none where that is too short to be one.
 
     The most that a call may cost grows evenly with the cap, so two of them determine it.
     """
-    least = bound_usd(vendor, model, replace(operation, max_tokens=LEAST_CAP))
-    more = bound_usd(vendor, model, replace(operation, max_tokens=LEAST_CAP + 1))
-    if least is None or more is None or least > room or operation.max_tokens <= LEAST_CAP:
+    least = calculate_max_cost(vendor, model, replace(operation, max_tokens=MIN_TOKEN_CAP))
+    more = calculate_max_cost(vendor, model, replace(operation, max_tokens=MIN_TOKEN_CAP + 1))
+    if least is None or more is None or least > room or operation.max_tokens <= MIN_TOKEN_CAP:
         return None
-    cap = LEAST_CAP
+    cap = MIN_TOKEN_CAP
     if more > least:
         cap += int((room - least) / (more - least))
     cap = min(cap, operation.max_tokens)
-    usd = bound_usd(vendor, model, replace(operation, max_tokens=cap))
-    while usd is not None and usd > room and cap > LEAST_CAP:  # amounts are rounded
+    usd = calculate_max_cost(vendor, model, replace(operation, max_tokens=cap))
+    while usd is not None and usd > room and cap > MIN_TOKEN_CAP:  # amounts are rounded
         cap -= 1
-        usd = bound_usd(vendor, model, replace(operation, max_tokens=cap))
-    return Reservable(usd, cap)
+        usd = calculate_max_cost(vendor, model, replace(operation, max_tokens=cap))
+    return CostBound(usd, cap)
 
 
 def explain_refusal(
-    bounded: Reservable,
+    bounded: CostBound,
     estimate: Decimal | None,
-    money: Money,
+    money: BudgetLeft,
     operation: Operation[Any] | None,
     *,
     trusted: bool,
@@ -150,7 +153,7 @@ def explain_refusal(
     if not trusted:
         return "billed more than its bound before, so no budget can be kept to with it"
     if bounded.usd is not None:
-        left = format_usd(money.room, exact=True)
+        left = format_usd(money.available, exact=True)
         return f"may come to {format_usd(bounded.usd, exact=True)}, and {left} is left"
     if placed:
         return UNPRICED_WORKER
@@ -166,11 +169,11 @@ def explain_over_budget(routing: Routing) -> str | None:
     if not left or any(c.affordable for c in left):
         return None
     told = [f"{c.provider} ({c.model}) {c.reason}" for c in left]
-    cure = _cure(left)
-    return f"No provider fits the budget: {'; '.join(told[:MOST_TOLD])}. To go on, {cure}."
+    cure = _suggest_remedy(left)
+    return f"No provider fits the budget: {'; '.join(told[:MAX_REASONS])}. To go on, {cure}."
 
 
-def _cure(left: Sequence[Candidate]) -> str:
+def _suggest_remedy(left: Sequence[Candidate]) -> str:
     """Suggest what to do where no candidate fits a budget."""
     if any(c.reservation_usd is not None for c in left):
         return "raise max_cost_usd"

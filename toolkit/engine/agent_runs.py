@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from toolkit.contract.agents import Agent, filled
+from toolkit.contract.agents import Agent, fill_parameters
 from toolkit.contract.base import JsonObject
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.ids import Prefix, new_id
@@ -10,22 +10,22 @@ from toolkit.contract.jobs import JobStatus, Options
 from toolkit.contract.plans import Constraints
 from toolkit.contract.runs import Run, RunCreate
 from toolkit.contract.tasks import FINAL_TASK_STATUSES, AgentCall, Task, TaskCreate, TaskStatus
-from toolkit.engine.admission import PLACES
+from toolkit.engine.admission import PLACE_FIELDS
 from toolkit.engine.agents import Agents
-from toolkit.engine.core import Core
+from toolkit.engine.core import EngineContext
 from toolkit.engine.plans import Plans
 from toolkit.engine.tasks import Tasks
 
 # The state of a run whose task has ended; until then it is `running`.
-STATUSES: dict[TaskStatus, JobStatus] = {"completed": "completed", "failed": "failed"}
+RUN_STATUSES: dict[TaskStatus, JobStatus] = {"completed": "completed", "failed": "failed"}
 # The options that an agent's run may have; the others are for one call of one vendor.
-_OPTIONS = PLACES | {"optimize_for", "max_cost_usd"}
+_ALLOWED_OPTIONS = PLACE_FIELDS | {"optimize_for", "max_cost_usd"}
 
 
 class AgentRuns:
     """The part of `/v1/runs` that serves `target: agent`."""
 
-    def __init__(self, core: Core, agents: Agents, plans: Plans, tasks: Tasks) -> None:
+    def __init__(self, core: EngineContext, agents: Agents, plans: Plans, tasks: Tasks) -> None:
         self._core = core
         self._agents = agents
         self._plans = plans
@@ -43,10 +43,10 @@ class AgentRuns:
         """
         agent = await self._agents.find(account_id, request.name, request.version)
         asked = TaskCreate(
-            objective=_objective(agent, request.input),
-            constraints=_constraints(agent, request.options),
+            objective=_fill_objective(agent, request.input),
+            constraints=_merge_constraints(agent, request.options),
         )
-        await self._check(account_id, asked)
+        await self._check_plan(account_id, asked)
         call = AgentCall(
             agent_id=agent.id,
             name=agent.name,
@@ -55,26 +55,26 @@ class AgentRuns:
             input=request.input,
             options=request.options,
         )
-        task = await self._tasks.create(account_id, asked, key_id=key_id, agent=call, shown=told)
-        return told(task)
+        task = await self._tasks.create(account_id, asked, key_id=key_id, agent=call, shown=to_run)
+        return to_run(task)
 
     async def find(self, account_id: str, run_id: str) -> Task | None:
         """Find the task that a run is, if it is an agent's."""
-        rows = await self._core.store.find("tasks", account_id=account_id, run_id=run_id)
+        rows = await self._core.store.find_rows("tasks", account_id=account_id, run_id=run_id)
         return Task.model_validate_json(str(rows[0]["doc"])) if rows else None
 
     async def list(self, account_id: str, limit: int, before: str | None) -> list[Run]:
         """Return a page of agents' runs, newest first."""
-        rows = await self._core.store.page(
+        rows = await self._core.store.list_page(
             "tasks", account_id, limit=limit, before=before, by="run_id"
         )
-        return [told(Task.model_validate_json(str(row["doc"]))) for row in rows]
+        return [to_run(Task.model_validate_json(str(row["doc"]))) for row in rows]
 
     async def cancel(self, account_id: str, task_id: str) -> Run:
         """Cancel a run; one that has ended is returned as it is."""
-        return told(await self._tasks.cancel(account_id, task_id))
+        return to_run(await self._tasks.cancel(account_id, task_id))
 
-    async def _check(self, account_id: str, asked: TaskCreate) -> None:
+    async def _check_plan(self, account_id: str, asked: TaskCreate) -> None:
         """Refuse what could not be run, before anything is stored or spent."""
         await self._plans.check(account_id, asked)
         plan = await self._plans.make(account_id, asked)
@@ -91,11 +91,11 @@ class AgentRuns:
             )
 
 
-def told(task: Task) -> Run:
+def to_run(task: Task) -> Run:
     """Return a task as the run that it is the work of."""
     if task.agent is None:
         raise ValueError(f"{task.id} is no agent's")
-    status = STATUSES.get(task.status, "running")
+    status = RUN_STATUSES.get(task.status, "running")
     if task.error is not None and task.error.code == ErrorCode.CANCELLED.name:
         status = "cancelled"
     ended = task.status in FINAL_TASK_STATUSES
@@ -109,7 +109,7 @@ def told(task: Task) -> Run:
         options=task.agent.options,
         status=status,
         status_detail=None if ended else task.status,
-        output=_output(task) if task.status == "completed" else None,
+        output=_make_output(task) if task.status == "completed" else None,
         artifact_id=task.final_artifact_id,
         error=task.error,
         cost_usd=task.cost_usd,
@@ -122,7 +122,7 @@ def told(task: Task) -> Run:
     )
 
 
-def _output(task: Task) -> JsonObject:
+def _make_output(task: Task) -> JsonObject:
     return {
         "task_id": task.id,
         "final_artifact_id": task.final_artifact_id,
@@ -131,7 +131,7 @@ def _output(task: Task) -> JsonObject:
     }
 
 
-def _objective(agent: Agent, given: JsonObject) -> str:
+def _fill_objective(agent: Agent, given: JsonObject) -> str:
     """Fill a run's input into an agent's objective.
 
     Raises:
@@ -149,10 +149,10 @@ def _objective(agent: Agent, given: JsonObject) -> str:
             "The input is not what the agent's objective needs.",
             details=faults,
         )
-    return filled(agent.objective, values)
+    return fill_parameters(agent.objective, values)
 
 
-def _constraints(agent: Agent, options: Options) -> Constraints:
+def _merge_constraints(agent: Agent, options: Options) -> Constraints:
     """Merge a run's constraints into an agent's, where they are stricter or left open.
 
     Raises:
@@ -160,7 +160,7 @@ def _constraints(agent: Agent, options: Options) -> Constraints:
     """
     asked = options.model_dump(exclude_defaults=True)
     faults = [Detail(f"options.{name}", "does not apply to an agent") for name in asked]
-    faults = [fault for fault in faults if fault.path.partition(".")[2] not in _OPTIONS]
+    faults = [fault for fault in faults if fault.path.partition(".")[2] not in _ALLOWED_OPTIONS]
     if faults:
         raise RequestError(
             ErrorCode.INVALID_REQUEST, "Some options are for single calls.", details=faults
@@ -168,7 +168,7 @@ def _constraints(agent: Agent, options: Options) -> Constraints:
     limits = [agent.constraints.max_cost_usd, options.max_cost_usd]
     if any(limit is not None for limit in limits):
         asked["max_cost_usd"] = min(limit for limit in limits if limit is not None)
-    if PLACES & asked.keys():  # the run says where, so the agent does not
-        asked = dict.fromkeys(PLACES) | asked
+    if PLACE_FIELDS & asked.keys():  # the run says where, so the agent does not
+        asked = dict.fromkeys(PLACE_FIELDS) | asked
     allowed = agent.constraints.capabilities or agent.capabilities or None
     return agent.constraints.model_copy(update={**asked, "capabilities": allowed})

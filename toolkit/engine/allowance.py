@@ -12,21 +12,21 @@ from functools import partial
 from typing import TypeAlias
 
 from toolkit.contract.account import ApiKey
-from toolkit.contract.base import now, rfc3339
+from toolkit.contract.base import format_rfc3339, now
 from toolkit.contract.errors import ErrorCode, RequestError, WorkError
 from toolkit.contract.money import format_usd
 from toolkit.engine.budget import Reservation
-from toolkit.engine.nanos import dollars, nanos
-from toolkit.store import Change, Delete, Insert, Lease, OverLimit, Spend, Store
+from toolkit.engine.nanos import from_nano_usd, to_nano_usd
+from toolkit.store import AddSpending, Change, DeleteRow, InsertRow, Lease, OverLimit, Store
 
-Record: TypeAlias = Callable[[Sequence[Change]], "asyncio.Future[None]"]
-POLL_S = 0.2  # how often to look for another process's settlements
+WriteRecord: TypeAlias = Callable[[Sequence[Change]], "asyncio.Future[None]"]
+POLL_INTERVAL_S = 0.2  # how often to look for another process's settlements
 # A reservation older than this is stale, where no lock file tells that its process has gone.
 MAX_CALL_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class DailyLimit:
     """A daily spending limit.
 
     Attributes:
@@ -41,9 +41,9 @@ class Limit:
     holder: str
 
     @property
-    def nano(self) -> int:
+    def nano_usd(self) -> int:
         """The limit, in billionths of a dollar."""
-        return nanos(self.usd, ROUND_FLOOR)
+        return to_nano_usd(self.usd, ROUND_FLOOR)
 
     @property
     def row_id(self) -> str:
@@ -52,18 +52,18 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class AllowanceHold:
     """The part of one day's allowance that one call holds.
 
     Attributes:
         id: of the reservation.
         row_id: of the day's spending.
-        nano: how much, in billionths of a dollar.
+        nano_usd: how much, in billionths of a dollar.
     """
 
     id: str
     row_id: str
-    nano: int
+    nano_usd: int
 
 
 class Allowances:
@@ -76,12 +76,12 @@ class Allowances:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._given_back = asyncio.Event()  # set and replaced whenever something is released
-        self._lines: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._released = asyncio.Event()  # set and replaced whenever something is released
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         # Reservations of this process whose settlement could not be written: spent, to be deleted.
         self._unwritten: set[str] = set()
 
-    async def check(self, account_id: str, key_id: str | None, bound: Decimal | None) -> None:
+    async def check_bound(self, account_id: str, key_id: str | None, bound: Decimal | None) -> None:
         """Refuse work for which too little of today's allowances is left.
 
         Args:
@@ -92,11 +92,11 @@ class Allowances:
         Raises:
             RequestError: `BUDGET_EXCEEDED`.
         """
-        asked = nanos(bound or Decimal(0), ROUND_CEILING)
+        asked = to_nano_usd(bound or Decimal(0), ROUND_CEILING)
         for limit in await self.find_limits(account_id, key_id):
-            spent, _ = await self._standing(limit)
-            if spent >= limit.nano or spent + asked > limit.nano:
-                raise RequestError(ErrorCode.BUDGET_EXCEEDED, _over(limit, spent))
+            spent, _ = await self._read_totals(limit)
+            if spent >= limit.nano_usd or spent + asked > limit.nano_usd:
+                raise RequestError(ErrorCode.BUDGET_EXCEEDED, _explain_exceeded(limit, spent))
 
     async def check_renting(self, account_id: str, key_id: str | None) -> None:
         """Refuse to rent what is billed by the hour under a daily allowance, which cannot bound it.
@@ -113,20 +113,20 @@ class Allowances:
                 " one, or an endpoint with workers_min 0.",
             )
 
-    async def left(self, account_id: str, key_id: str | None) -> Decimal | None:
+    async def find_remaining(self, account_id: str, key_id: str | None) -> Decimal | None:
         """Return what today's calls may still cost; none where nothing limits them."""
         rooms = [
-            limit.usd - dollars((await self._standing(limit))[0])
+            limit.usd - from_nano_usd((await self._read_totals(limit))[0])
             for limit in await self.find_limits(account_id, key_id)
         ]
         return min(rooms, default=None)
 
-    async def left_today(self, limit: Limit) -> float:
+    async def find_remaining_today(self, limit: DailyLimit) -> float:
         """Return what may still be spent today of one allowance, in US dollars; at least 0."""
-        spent, _ = await self._standing(limit)
-        return float(max(Decimal(0), limit.usd - dollars(spent)))
+        spent, _ = await self._read_totals(limit)
+        return float(max(Decimal(0), limit.usd - from_nano_usd(spent)))
 
-    async def refuse(self, account_id: str, key_id: str | None) -> None:
+    async def raise_exceeded(self, account_id: str, key_id: str | None) -> None:
         """Raise the error for work that today's allowances do not cover.
 
         Raises:
@@ -134,18 +134,18 @@ class Allowances:
         """
         rooms = []
         for limit in await self.find_limits(account_id, key_id):
-            spent, _ = await self._standing(limit)
-            rooms.append((limit.nano - spent, _over(limit, spent)))
+            spent, _ = await self._read_totals(limit)
+            rooms.append((limit.nano_usd - spent, _explain_exceeded(limit, spent)))
         if rooms:
             raise RequestError(ErrorCode.BUDGET_EXCEEDED, min(rooms)[1])
 
     async def hold(
         self,
         lease: Lease,
-        limits: Sequence[Limit],
+        limits: Sequence[DailyLimit],
         amount: Decimal | None,
         held: Reservation,
-        record: Record,
+        record: WriteRecord,
     ) -> None:
         """Hold what a call may cost here too, waiting while other calls may release some.
 
@@ -162,14 +162,14 @@ class Allowances:
         try:
             if limits:
                 taken = await self._take(lease, limits, amount)
-                held.settled = partial(self._settle, taken, record)
+                held.on_settle = partial(self._settle, taken, record)
         except BaseException:
             held.settle(Decimal(0))
             raise
 
     async def _take(
-        self, lease: Lease, limits: Sequence[Limit], amount: Decimal | None
-    ) -> list[Taken]:
+        self, lease: Lease, limits: Sequence[DailyLimit], amount: Decimal | None
+    ) -> list[AllowanceHold]:
         """Take an amount from each of the day's allowances, or from none of them."""
         if amount is None:
             raise WorkError(
@@ -178,8 +178,8 @@ class Allowances:
                 " client.route(...) names what has no price, and docs/costs.md says how to set it;"
                 " or ask by a key without an allowance.",
             )
-        nano = nanos(amount, ROUND_CEILING)
-        line = self._lines[limits[0].allowance_id]
+        nano = to_nano_usd(amount, ROUND_CEILING)
+        line = self._locks[limits[0].allowance_id]
         if not line.locked():
             taken = await self._try_to_take(limits, nano)
             if taken is not None:
@@ -187,24 +187,26 @@ class Allowances:
         # One after the other: else all would try again whenever anything is released.
         async with line:
             while True:
-                given_back = self._given_back
+                given_back = self._released
                 taken = await self._try_to_take(limits, nano)
                 if taken is not None:
                     return taken
                 # Read again each time: the operator may have changed them, or a new day has begun.
                 limits = await self.find_limits(lease.account_id, lease.key_id)
                 if await self._must_wait(limits, nano):
-                    await _wait(given_back, POLL_S)
+                    await _wait_for_event(given_back, POLL_INTERVAL_S)
 
-    async def _try_to_take(self, limits: Sequence[Limit], nano: int) -> list[Taken] | None:
+    async def _try_to_take(
+        self, limits: Sequence[DailyLimit], nano: int
+    ) -> list[AllowanceHold] | None:
         """Take an amount if it fits beside what is spent and reserved at this moment."""
-        taken = [Taken(secrets.token_hex(8), limit.row_id, nano) for limit in limits]
+        taken = [AllowanceHold(secrets.token_hex(8), limit.row_id, nano) for limit in limits]
         over = tuple(self._unwritten)
-        changes: list[Change] = [Delete("reservations", each) for each in over]
+        changes: list[Change] = [DeleteRow("reservations", each) for each in over]
         for limit, one in zip(limits, taken, strict=True):
             changes += [
-                Spend(one.row_id, limit.allowance_id, nano, limit.nano),
-                Insert("reservations", self._row(one)),
+                AddSpending(one.row_id, limit.allowance_id, nano, limit.nano_usd),
+                InsertRow("reservations", self._make_row(one)),
             ]
         try:
             await self._store.write(changes)
@@ -213,16 +215,16 @@ class Allowances:
         self._unwritten.difference_update(over)
         return taken
 
-    def _row(self, taken: Taken) -> dict[str, object]:
+    def _make_row(self, taken: AllowanceHold) -> dict[str, object]:
         return {
             "id": taken.id,
             "spending_id": taken.row_id,
             "owner": self._store.owner,
-            "nano": taken.nano,
-            "created_at": rfc3339(now()),
+            "nano": taken.nano_usd,
+            "created_at": format_rfc3339(now()),
         }
 
-    async def _must_wait(self, limits: Sequence[Limit], nano: int) -> bool:
+    async def _must_wait(self, limits: Sequence[DailyLimit], nano: int) -> bool:
         """Tell whether an amount still has to wait; refuse it where no waiting helps.
 
         Raises:
@@ -230,15 +232,15 @@ class Allowances:
         """
         waits = False
         for limit in limits:
-            spent, reserved = await self._standing(limit)
-            if spent + nano > limit.nano:
-                raise WorkError(ErrorCode.BUDGET_EXCEEDED, _over(limit, spent))
-            waits |= spent + reserved + nano > limit.nano
+            spent, reserved = await self._read_totals(limit)
+            if spent + nano > limit.nano_usd:
+                raise WorkError(ErrorCode.BUDGET_EXCEEDED, _explain_exceeded(limit, spent))
+            waits |= spent + reserved + nano > limit.nano_usd
         return waits
 
-    async def _standing(self, limit: Limit) -> tuple[int, int]:
+    async def _read_totals(self, limit: DailyLimit) -> tuple[int, int]:
         """Read what is spent of an allowance today, and what calls in flight hold beside it."""
-        total, reservations = await self._store.spending(limit.row_id)
+        total, reservations = await self._store.get_spending(limit.row_id)
         reserved, over = 0, []
         for row in reservations:
             if self._is_under_way(str(row["id"]), str(row["owner"]), str(row["created_at"])):
@@ -247,7 +249,7 @@ class Allowances:
                 over.append(str(row["id"]))
         if over:
             # Counts as spent: the sum includes it already.
-            self._store.write([Delete("reservations", each) for each in over], eager=False)
+            self._store.write([DeleteRow("reservations", each) for each in over], eager=False)
         return total - reserved, reserved
 
     def _is_under_way(self, reservation_id: str, owner: str, created_at: str) -> bool:
@@ -255,67 +257,68 @@ class Allowances:
         if owner == self._store.owner:
             return reservation_id not in self._unwritten
         age_s = (now() - datetime.fromisoformat(created_at)).total_seconds()
-        return not (self._store.has_gone(owner) or age_s > MAX_CALL_S)
+        return not (self._store.is_stale_owner(owner) or age_s > MAX_CALL_S)
 
-    def _settle(self, taken: Sequence[Taken], record: Record, actual: Decimal) -> None:
+    def _settle(self, taken: Sequence[AllowanceHold], record: WriteRecord, actual: Decimal) -> None:
         """Replace what was taken by what the call cost."""
-        nano = nanos(actual, ROUND_CEILING)
+        nano = to_nano_usd(actual, ROUND_CEILING)
         changes: list[Change] = []
         for one in taken:
             changes += [
-                Spend(one.row_id, "", nano - one.nano, None),
-                Delete("reservations", one.id),
+                AddSpending(one.row_id, "", nano - one.nano_usd, None),
+                DeleteRow("reservations", one.id),
             ]
         ids = [one.id for one in taken]
-        record(changes).add_done_callback(partial(self._end, ids))
+        record(changes).add_done_callback(partial(self._finish_settlement, ids))
 
-    def _end(self, ids: Sequence[str], written: "asyncio.Future[None]") -> None:
+    def _finish_settlement(self, ids: Sequence[str], written: "asyncio.Future[None]") -> None:
         # What could not be written stays taken; the writer of the record is told why.
         if written.cancelled() or written.exception() is not None:
             self._unwritten.update(ids)
-        self._given_back.set()
-        self._given_back = asyncio.Event()
+        self._released.set()
+        self._released = asyncio.Event()
 
-    async def find_limits(self, account_id: str, key_id: str | None) -> list[Limit]:
+    async def find_limits(self, account_id: str, key_id: str | None) -> list[DailyLimit]:
         """Find the limits that work counts against, the account's first.
 
         Nothing without a known bound is called where there is any.
         """
         found = []
-        account = await self._store.get("accounts", account_id, "doc")
+        account = await self._store.get_row("accounts", account_id, "doc")
         a_day = None if account is None else json.loads(account["doc"]).get("max_cost_usd_per_day")
         if a_day is not None:
-            found.append(limit_of_account(account_id, a_day))
+            found.append(make_account_limit(account_id, a_day))
         # The key of a notebook's embedded engine is never stored.
-        row = None if key_id is None else await self._store.get("api_keys", key_id, "doc")
+        row = None if key_id is None else await self._store.get_row("api_keys", key_id, "doc")
         if row is not None:
-            limit = limit_of_key(ApiKey.model_validate_json(str(row["doc"])))
+            limit = make_key_limit(ApiKey.model_validate_json(str(row["doc"])))
             found += [] if limit is None else [limit]
         return found
 
 
-def limit_of_account(account_id: str, usd: float) -> Limit:
+def make_account_limit(account_id: str, usd: float) -> DailyLimit:
     """Make the limit of an account from its daily US dollars."""
-    return Limit(account_id, Decimal(str(usd)), "The account")
+    return DailyLimit(account_id, Decimal(str(usd)), "The account")
 
 
-def limit_of_key(key: ApiKey) -> Limit | None:
+def make_key_limit(key: ApiKey) -> DailyLimit | None:
     """Make the limit that a key's allowance sets; none where it has none."""
     if key.max_cost_usd_per_day is None:
         return None
-    return Limit(key.purse, Decimal(str(key.max_cost_usd_per_day)), "The key")
+    return DailyLimit(key.allowance_id, Decimal(str(key.max_cost_usd_per_day)), "The key")
 
 
-async def _wait(event: asyncio.Event, longest_s: float) -> None:
+async def _wait_for_event(event: asyncio.Event, longest_s: float) -> None:
     try:
         await asyncio.wait_for(event.wait(), longest_s)
     except TimeoutError:
         return
 
 
-def _over(limit: Limit, spent: int) -> str:
+def _explain_exceeded(limit: DailyLimit, spent: int) -> str:
     return (
         f"{limit.holder} may spend {format_usd(limit.usd, exact=True)} a day, of which"
-        f" {format_usd(dollars(spent), exact=True)} is spent, and the rest does not cover this;"
+        f" {format_usd(from_nano_usd(spent), exact=True)} is spent,"
+        " and the rest does not cover this;"
         " it starts anew at midnight UTC."
     )

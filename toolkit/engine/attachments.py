@@ -6,33 +6,33 @@ from dataclasses import dataclass, field
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.storage import Storage
 from toolkit.contract.templates import Template
-from toolkit.engine.core import Core
+from toolkit.engine.core import EngineContext
 from toolkit.store import Row
 
 
 @dataclass(slots=True)
-class Attachments:
+class ResolvedRefs:
     """A volume and a template, by the vendor's ids.
 
     Attributes:
         data_center: the volume's data center.
-        named: our ids of both, by the vendor's.
+        own_ids: our ids of both, by the vendor's.
     """
 
     volume_id: str | None = None
     data_center: str = ""
     template_id: str | None = None
-    named: dict[str, str] = field(default_factory=dict)
+    own_ids: dict[str, str] = field(default_factory=dict)
 
 
-async def attach(
-    core: Core,
+async def resolve_refs(
+    core: EngineContext,
     account_id: str,
     storage_id: str | None,
     template_id: str | None,
     *,
     serverless: bool,
-) -> Attachments:
+) -> ResolvedRefs:
     """Look up the volume and the template that a request names.
 
     Args:
@@ -46,14 +46,14 @@ async def attach(
         RequestError: `NOT_FOUND`; `CONFLICT` for what is not ready; `INVALID_REQUEST` for a
             template of the other kind, or one that belongs to an endpoint.
     """
-    found = Attachments()
+    found = ResolvedRefs()
     if storage_id is not None:
-        row = await _ready(core, "storage", account_id, storage_id)
+        row = await _find_ready(core, "storage", account_id, storage_id)
         found.volume_id = str(row["vendor_id"])
         found.data_center = Storage.model_validate_json(str(row["doc"])).data_center
-        found.named[found.volume_id] = storage_id
+        found.own_ids[found.volume_id] = storage_id
     if template_id is not None:
-        row = await _ready(core, "template", account_id, template_id)
+        row = await _find_ready(core, "template", account_id, template_id)
         template = Template.model_validate_json(str(row["doc"]))
         if template.hidden or template.serverless != serverless:
             why = "belongs to one endpoint" if template.hidden else "is for the other kind"
@@ -63,11 +63,11 @@ async def attach(
                 details=[Detail("template_id", why)],
             )
         found.template_id = str(row["vendor_id"])
-        found.named[found.template_id] = template_id
+        found.own_ids[found.template_id] = template_id
     return found
 
 
-async def check_unused(core: Core, account_id: str, field: str, named: str) -> None:
+async def check_unused(core: EngineContext, account_id: str, field: str, named: str) -> None:
     """Refuse to delete what an existing endpoint or pod of an account uses.
 
     Args:
@@ -80,7 +80,7 @@ async def check_unused(core: Core, account_id: str, field: str, named: str) -> N
         RequestError: `CONFLICT`, which names the resource that uses it.
     """
     for table in ("endpoints", "compute"):
-        for row in await core.store.find(table, account_id=account_id):
+        for row in await core.store.find_rows(table, account_id=account_id):
             never_made = row["status"] == "failed" and row["vendor_id"] is None
             if row["status"] == "deleted" or never_made:
                 continue
@@ -90,9 +90,9 @@ async def check_unused(core: Core, account_id: str, field: str, named: str) -> N
                 )
 
 
-async def _ready(core: Core, word: str, account_id: str, named: str) -> Row:
+async def _find_ready(core: EngineContext, word: str, account_id: str, named: str) -> Row:
     table = {"storage": "storage", "template": "templates"}[word]
-    row = await core.owned(table, word, account_id, named)
+    row = await core.get_owned(table, word, account_id, named)
     if row["status"] != "ready":
         raise RequestError(
             ErrorCode.CONFLICT, f"`{named}` is {row['status']}: use one that is ready."

@@ -8,14 +8,14 @@ import httpx
 from toolkit.contract.errors import ErrorCode, WorkError
 from toolkit.contract.jobs import CostSource
 from toolkit.engine.affordability import BILLIONTH
-from toolkit.engine.budget import NoRoomError, Reservation
-from toolkit.engine.driver import OutcomeUnknown
-from toolkit.plugins import Model, Reply, Vendor, VendorFault
-from toolkit.plugins.flow import FREE, INSTEAD
-from toolkit.plugins.pricing import price
+from toolkit.engine.budget import InsufficientBudgetError, Reservation
+from toolkit.engine.driver import OutcomeUnknownError
+from toolkit.plugins import Model, ProviderError, Reply, Vendor
+from toolkit.plugins.flow import FREE_EXTENSION, REPLACEMENT_EXTENSION
+from toolkit.plugins.pricing import calculate_cost
 
 
-class Bill:
+class CallBill:
     """The reservations of one call, one for each request that may be billed.
 
     A call's first reservation covers its first request, and the next one where that was refused.
@@ -35,20 +35,20 @@ class Bill:
         """The most that its last request may cost."""
         return self._held[-1].amount
 
-    async def cover(self, request: httpx.Request) -> None:
+    async def cover_request(self, request: httpx.Request) -> None:
         """Reserve money for a request that may be billed, before it is sent.
 
         Raises:
             WorkError: `BUDGET_EXCEEDED` when it needs one more, and nothing is left for it.
         """
-        if not _bills(request):
+        if not _is_billable(request):
             return
-        if self._may_be_billed and INSTEAD not in request.extensions:
+        if self._may_be_billed and REPLACEMENT_EXTENSION not in request.extensions:
             # It counts as spent: if it stayed reserved, this call would wait for itself.
             self._held[-1].settle(self.amount)
             try:
                 self._held.append(await self._reserve())
-            except NoRoomError:
+            except InsufficientBudgetError:
                 raise WorkError(
                     ErrorCode.BUDGET_EXCEEDED,
                     "The call has to be made again, and what is left does not cover it: raise"
@@ -56,16 +56,16 @@ class Bill:
                 ) from None
         self._may_be_billed = False
 
-    def note(self, request: httpx.Request, outcome: httpx.Response | Exception) -> None:
+    def note_outcome(self, request: httpx.Request, outcome: httpx.Response | Exception) -> None:
         """Note the outcome of a request: only one that was refused is surely not billed."""
-        if not _bills(request):
+        if not _is_billable(request):
             return
         if isinstance(outcome, httpx.Response):
             self._may_be_billed = not 400 <= outcome.status_code < 500
         else:
-            self._may_be_billed = isinstance(outcome, OutcomeUnknown)
+            self._may_be_billed = isinstance(outcome, OutcomeUnknownError)
 
-    def total(self, actual: Decimal) -> Decimal:
+    def compute_total(self, actual: Decimal) -> Decimal:
         """Return the cost of the whole call.
 
         Args:
@@ -74,7 +74,7 @@ class Bill:
         return sum((held.amount for held in self._held[:-1]), actual)
 
     def settle(self, actual: Decimal) -> None:
-        """Replace the reservations by the actual cost of the call (`total`)."""
+        """Replace the reservations by the actual cost of the call (`compute_total`)."""
         *earlier, last = self._held
         for held in earlier:
             held.settle(held.amount)
@@ -101,7 +101,7 @@ def find_cost(
     """
     if reply.cost.reported_usd is not None:
         return reply.cost.reported_usd, "reported"
-    metered = price(model, reply.cost.units) if model else None
+    metered = calculate_cost(model, reply.cost.units) if model else None
     if metered is not None:
         return metered, "metered"
     if rate is not None and vendor.endpoint_time is not None:
@@ -111,10 +111,10 @@ def find_cost(
     return (reserved, "unknown" if reserved is None else "estimated")
 
 
-def may_be_billed(fault: VendorFault) -> bool:
+def may_be_billed(fault: ProviderError) -> bool:
     """Tell whether a failed call counts as spent, as the vendor may have carried it out."""
-    return isinstance(fault, OutcomeUnknown) or fault.code is ErrorCode.PROVIDER_BAD_RESPONSE
+    return isinstance(fault, OutcomeUnknownError) or fault.code is ErrorCode.PROVIDER_BAD_RESPONSE
 
 
-def _bills(request: httpx.Request) -> bool:
-    return request.method == "POST" and FREE not in request.extensions
+def _is_billable(request: httpx.Request) -> bool:
+    return request.method == "POST" and FREE_EXTENSION not in request.extensions

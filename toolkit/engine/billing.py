@@ -10,18 +10,18 @@ from toolkit.contract.base import now
 from toolkit.contract.billing import PLATFORM, Billing, BillingGroup, BillingLine
 from toolkit.contract.choices import UsageGroup
 from toolkit.contract.compute import Compute
-from toolkit.engine.core import Core
+from toolkit.engine.core import EngineContext
 from toolkit.engine.usage import Usage
 
 HOUR = timedelta(hours=1)
 # By who bills, and by the key or the account where lines are split by them.
-Lines: TypeAlias = dict[tuple[str, str | None], BillingLine]
+BillingLines: TypeAlias = dict[tuple[str, str | None], BillingLine]
 
 
 class Billings:
     """`/v1/billing`."""
 
-    def __init__(self, core: Core, usage: Usage) -> None:
+    def __init__(self, core: EngineContext, usage: Usage) -> None:
         self._core = core
         self._usage = usage
 
@@ -41,7 +41,7 @@ class Billings:
         lines = {
             (line.billed_by, line.key_id or line.account_id): line
             for line in [
-                *await self._calls(account_id, first, last, by),
+                *await self._list_call_lines(account_id, first, last, by),
                 BillingLine(billed_by=PLATFORM, title="This service, self-hosted"),
             ]
         }
@@ -49,12 +49,12 @@ class Billings:
         costs = (Decimal(str(line.cost_usd)) for line in lines.values())
         return Billing(
             month=f"{first:%Y-%m}",
-            lines=sorted(lines.values(), key=_order),
+            lines=sorted(lines.values(), key=_sort_key),
             total_usd=float(sum(costs, Decimal(0))),
             simulated=self._core.settings.sandbox,
         )
 
-    async def _calls(
+    async def _list_call_lines(
         self, account_id: str, first: date, last: date, by: BillingGroup | None
     ) -> list[BillingLine]:
         groups: list[UsageGroup] = ["provider"] if by is None else ["provider", by]
@@ -62,7 +62,7 @@ class Billings:
         return [
             BillingLine(
                 billed_by=line.provider,
-                title=self._title(line.provider),
+                title=self._get_title(line.provider),
                 key_id=line.key_id,
                 account_id=line.account_id,
                 calls=line.calls,
@@ -74,12 +74,12 @@ class Billings:
         ]
 
     async def _add_pods(
-        self, account_id: str, first: date, last: date, lines: Lines, by: BillingGroup | None
+        self, account_id: str, first: date, last: date, lines: BillingLines, by: BillingGroup | None
     ) -> None:
         """Add the hours of pods that existed in those days: they are billed even while idle."""
         begins = datetime.combine(first, time(), UTC)
         ends = min(now(), datetime.combine(last, time(), UTC) + timedelta(days=1))
-        for row in await self._core.store.find("compute", account_id=account_id):
+        for row in await self._core.store.find_rows("compute", account_id=account_id):
             if row["vendor_id"] is None:
                 continue  # it was never created
             pod = Compute.model_validate_json(str(row["doc"]))
@@ -89,29 +89,29 @@ class Billings:
             whose = json.loads(row["spec"]).get("key_id") if by == "key" else None
             if by == "account":
                 whose = account_id  # nothing is rented by a connection that is shared
-            line = await self._line(str(row["connection_id"]), whose, lines, by)
+            line = await self._find_line(str(row["connection_id"]), whose, lines, by)
             line.pod_hours += kept
             if pod.cost_per_hour_usd is None:
                 line.unpriced_pod_hours += kept
             else:
                 line.cost_usd += kept * pod.cost_per_hour_usd
 
-    async def _line(
-        self, connection_id: str, whose: str | None, lines: Lines, by: BillingGroup | None
+    async def _find_line(
+        self, connection_id: str, whose: str | None, lines: BillingLines, by: BillingGroup | None
     ) -> BillingLine:
         """Return the line of a connection's vendor, adding it if need be."""
-        row = await self._core.store.get("connections", connection_id, "provider")
+        row = await self._core.store.get_row("connections", connection_id, "provider")
         provider = str(row["provider"]) if row else "?"
         named = {} if by is None else {f"{by}_id": whose}
         return lines.setdefault(
             (provider, whose),
-            BillingLine(billed_by=provider, title=self._title(provider), **named),
+            BillingLine(billed_by=provider, title=self._get_title(provider), **named),
         )
 
-    def _title(self, provider: str) -> str:
+    def _get_title(self, provider: str) -> str:
         vendor = self._core.registry.vendors.get(provider)
         return vendor.title if vendor is not None else provider
 
 
-def _order(line: BillingLine) -> tuple[bool, str, str]:
+def _sort_key(line: BillingLine) -> tuple[bool, str, str]:
     return line.billed_by == PLATFORM, line.title, line.key_id or line.account_id or ""

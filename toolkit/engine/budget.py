@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 
 
-class NoRoomError(Exception):
+class InsufficientBudgetError(Exception):
     """Raised when less is left than a call may cost, even if calls in flight cost nothing."""
 
 
@@ -22,18 +22,18 @@ class Budget:
         self.limit = limit
         self.spent = spent
         self.reserved = Decimal(0)
-        self._freed = asyncio.Event()
+        self._released = asyncio.Event()
 
-    def fits(self, amount: Decimal) -> bool:
+    def can_reserve(self, amount: Decimal) -> bool:
         """Tell whether `amount` can be reserved at this moment."""
         return self.limit is None or self.spent + self.reserved + amount <= self.limit
 
-    def could_fit(self, amount: Decimal) -> bool:
+    def could_reserve(self, amount: Decimal) -> bool:
         """Tell whether `amount` could be reserved if all calls in flight cost nothing."""
         return self.limit is None or self.spent + amount <= self.limit
 
     @property
-    def room(self) -> Decimal | None:
+    def available(self) -> Decimal | None:
         """The most that could still be reserved if calls in flight turned out to cost nothing."""
         return None if self.limit is None else self.limit - self.spent
 
@@ -45,12 +45,12 @@ class Budget:
         """Replace a reservation by its actual cost."""
         self.reserved -= held
         self.spent += actual
-        self._freed.set()
+        self._released.set()
 
-    async def freed(self) -> None:
+    async def wait_for_release(self) -> None:
         """Wait until some reservation is settled."""
-        self._freed.clear()
-        await self._freed.wait()
+        self._released.clear()
+        await self._released.wait()
 
 
 class Reservation:
@@ -58,13 +58,13 @@ class Reservation:
 
     Attributes:
         amount: what the call may cost.
-        settled: called once, with the actual cost.
+        on_settle: called once, with the actual cost.
     """
 
     def __init__(self, budgets: Sequence[Budget], amount: Decimal) -> None:
         self._budgets = budgets
         self.amount = amount
-        self.settled: Callable[[Decimal], None] | None = None
+        self.on_settle: Callable[[Decimal], None] | None = None
         for budget in budgets:
             budget.hold(amount)
 
@@ -73,8 +73,8 @@ class Reservation:
         budgets, self._budgets = self._budgets, ()
         for budget in budgets:
             budget.settle(self.amount, actual)
-        if self.settled is not None:
-            settled, self.settled = self.settled, None
+        if self.on_settle is not None:
+            settled, self.on_settle = self.on_settle, None
             settled(actual)
 
 
@@ -82,26 +82,26 @@ async def reserve(budgets: Sequence[Budget], amount: Decimal | None) -> Reservat
     """Reserve `amount` in all budgets together, waiting while calls in flight may free some.
 
     Raises:
-        NoRoomError: when it can never fit, or when it is unknown and a limit is set.
+        InsufficientBudgetError: when it can never fit, or when it is unknown and a limit is set.
     """
     limited = [budget for budget in budgets if budget.limit is not None]
     if amount is None:
         if limited:
-            raise NoRoomError
+            raise InsufficientBudgetError
         return Reservation(budgets, Decimal(0))
     while True:
-        if not all(budget.could_fit(amount) for budget in limited):
-            raise NoRoomError
-        full = next((budget for budget in limited if not budget.fits(amount)), None)
+        if not all(budget.could_reserve(amount) for budget in limited):
+            raise InsufficientBudgetError
+        full = next((budget for budget in limited if not budget.can_reserve(amount)), None)
         if full is None:
             return Reservation(budgets, amount)
-        await full.freed()
+        await full.wait_for_release()
 
 
-def spending(limit: float | None, spent: float = 0.0) -> Budget:
+def make_budget(limit: float | None, spent: float = 0.0) -> Budget:
     """Make a budget from the wire's numbers.
 
-    >>> spending(0.5).could_fit(Decimal("0.6"))
+    >>> make_budget(0.5).could_reserve(Decimal("0.6"))
     False
     """
     return Budget(None if limit is None else Decimal(str(limit)), Decimal(str(spent)))

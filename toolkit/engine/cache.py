@@ -9,31 +9,33 @@ import hashlib
 import json
 from typing import Any
 
-from toolkit.contract.base import now, rfc3339
+from toolkit.contract.base import format_rfc3339, now
 from toolkit.contract.jobs import Job
-from toolkit.engine.core import Core
+from toolkit.engine.core import EngineContext
 from toolkit.engine.router import route
 from toolkit.engine.stored import read_job
-from toolkit.engine.turns import Turns
-from toolkit.engine.work import Work
+from toolkit.engine.turns import KeyedLock
+from toolkit.engine.work import JobRun
 from toolkit.plugins import Call
-from toolkit.store import Put
+from toolkit.store import ReplaceRow
 
 
-class Cache:
+class ResultCache:
     """The cache that finds the job with an equal result, and records those that may be reused."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: EngineContext) -> None:
         self._core = core
         # Jobs that would have the same result wait for the first of them.
-        self.turns = Turns()
+        self.locks = KeyedLock()
 
-    async def key(self, work: Work, call: Call[Any]) -> str:
+    async def find_key(self, work: JobRun, call: Call[Any]) -> str:
         """Find the key that the result of a job would have as of now."""
-        provider, model = await self._backend(work, call)
-        return self.key_of(work, call, provider, model)
+        provider, model = await self._find_first_choice(work, call)
+        return self.make_key(work, call, provider, model)
 
-    def key_of(self, work: Work, call: Call[Any], provider: str | None, model: str | None) -> str:
+    def make_key(
+        self, work: JobRun, call: Call[Any], provider: str | None, model: str | None
+    ) -> str:
         """Make the key of a job's result by a provider and model."""
         settings = self._core.settings.vendors.get(provider or "")
         options = work.job.options
@@ -48,33 +50,35 @@ class Cache:
             "model": model,
             "hosts": settings.base_urls if settings else {},
             "place": [options.endpoint_id, options.compute_id],
-            "simulated": work.simulated,
+            "simulated": work.is_simulated,
         }
         spelled = json.dumps(known, sort_keys=True, separators=(",", ":"), default=str)
         return hashlib.sha256(spelled.encode()).hexdigest()
 
     async def find(self, key: str) -> Job | None:
         """Find the job with the result of this key; none if there is none."""
-        row = await self._core.store.get("cache", key)
-        found = None if row is None else await self._core.store.get("jobs", str(row["job_id"]))
+        row = await self._core.store.get_row("cache", key)
+        found = None if row is None else await self._core.store.get_row("jobs", str(row["job_id"]))
         return None if found is None else read_job(found)
 
-    def put(self, key: str, work: Work) -> Put:
+    def make_put(self, key: str, work: JobRun) -> ReplaceRow:
         """Record a completed job, in place of one that had the same result."""
         row: dict[str, object] = {
             "id": key,
             "account_id": work.account_id,
             "job_id": work.job.id,
-            "created_at": rfc3339(now()),
+            "created_at": format_rfc3339(now()),
         }
-        return Put("cache", row)
+        return ReplaceRow("cache", row)
 
-    async def _backend(self, work: Work, call: Call[Any]) -> tuple[str | None, str | None]:
+    async def _find_first_choice(
+        self, work: JobRun, call: Call[Any]
+    ) -> tuple[str | None, str | None]:
         """Find the provider and model that the router would choose first now."""
         capability = work.capability
         if capability.operation is None or not call.has_operation:
             return None, None
-        backends = await self._core.backends(work.account_id, capability, work.job.options)
+        backends = await self._core.find_providers(work.account_id, capability, work.job.options)
         operation = capability.estimate(call.input)
         ranked = route(capability, work.job.options, operation, backends).candidates
         first = next((c for c in ranked if not c.excluded), None)

@@ -7,12 +7,12 @@ from toolkit.contract.compute import Compute, ComputeCreate
 from toolkit.contract.endpoints import InfrastructureStatus
 from toolkit.contract.errors import ErrorCode, ServiceError, ToolkitError
 from toolkit.contract.ids import Prefix, new_id
-from toolkit.engine.attachments import attach
+from toolkit.engine.attachments import resolve_refs
 from toolkit.engine.catalog import Catalog
-from toolkit.engine.core import Core
-from toolkit.engine.rented import vendor_name
-from toolkit.engine.stock import Stock
-from toolkit.plugins import VendorFault
+from toolkit.engine.core import EngineContext
+from toolkit.engine.rented import make_vendor_name
+from toolkit.engine.stock import ManagedResource
+from toolkit.plugins import ProviderError
 from toolkit.plugins.infrastructure import (
     PodAction,
     PodCreation,
@@ -31,7 +31,7 @@ _STATUSES: dict[PodStatus, InfrastructureStatus] = {
 }
 
 
-class Computes(Stock[Compute, PodState]):
+class Computes(ManagedResource[Compute, PodState]):
     """`/v1/compute`."""
 
     table = "compute"
@@ -40,7 +40,7 @@ class Computes(Stock[Compute, PodState]):
     creation = PodCreation
     listing = PodListing()
 
-    def __init__(self, core: Core, catalog: Catalog) -> None:
+    def __init__(self, core: EngineContext, catalog: Catalog) -> None:
         super().__init__(core)
         self._catalog = catalog
 
@@ -56,20 +56,22 @@ class Computes(Stock[Compute, PodState]):
                 template for endpoints.
         """
         await self._core.allowances.check_renting(account_id, key_id)
-        given = await attach(
+        given = await resolve_refs(
             self._core, account_id, request.storage_id, request.template_id, serverless=False
         )
         await self._catalog.check_gpu(account_id, request.gpu_type)
         compute = Compute(id=new_id(Prefix.COMPUTE), created_at=now(), **request.model_dump())
         creation = PodCreation(
-            name=vendor_name(compute),
+            name=make_vendor_name(compute),
             gpu_id=compute.gpu_type,
             image=compute.image,
             template_id=given.template_id,
             volume_id=given.volume_id,
             data_center=given.data_center,
         )
-        await self._create(account_id, compute, creation, named=given.named, key_id=key_id)
+        await self._create_at_vendor(
+            account_id, compute, creation, named=given.own_ids, key_id=key_id
+        )
         return compute
 
     async def get(self, account_id: str, compute_id: str) -> Compute:
@@ -78,30 +80,30 @@ class Computes(Stock[Compute, PodState]):
         Raises:
             RequestError: `NOT_FOUND`, for one that was deleted too.
         """
-        row = await self._core.owned(self.table, self.word, account_id, compute_id)
-        compute = self._read(row)
+        row = await self._core.get_owned(self.table, self.word, account_id, compute_id)
+        compute = self._parse_record(row)
         if compute.status != "creating" or row["vendor_id"] is None:
             return compute
         try:
             state = await self._ask(row, PodReading(vendor_id=str(row["vendor_id"])))
-        except (VendorFault, ToolkitError) as error:
-            gone = isinstance(error, VendorFault) and error.status == 404
-            if not gone or not await self._is_as(row):
+        except (ProviderError, ToolkitError) as error:
+            gone = isinstance(error, ProviderError) and error.status == 404
+            if not gone or not await self._is_unchanged(row):
                 return compute  # its state is unknown now: return the last known one
             message = "The pod is gone at its vendor."
             compute.error = ErrorInfo(code=ErrorCode.PROVIDER_UNAVAILABLE.name, message=message)
             with suppress(ServiceError):  # still readable; it is saved the next time
                 await self._save(compute, "failed")
         else:
-            if await self._is_as(row):
+            if await self._is_unchanged(row):
                 with suppress(ServiceError):
-                    await self._made(compute, state)
+                    await self._record_state(compute, state)
         return compute
 
-    async def _deletion(self, record: Compute, vendor_id: str) -> PodAction:  # noqa: ARG002
+    async def _make_deletion(self, record: Compute, vendor_id: str) -> PodAction:  # noqa: ARG002
         return PodAction(vendor_id=vendor_id, action="terminate")
 
-    async def _made(self, record: Compute, state: PodState) -> None:
+    async def _record_state(self, record: Compute, state: PodState) -> None:
         """Record the state of a pod."""
         if state.usd_per_hour is not None:
             record.cost_per_hour_usd = float(state.usd_per_hour)

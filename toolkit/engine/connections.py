@@ -5,7 +5,7 @@ import json
 import time
 from collections.abc import Sequence
 
-from toolkit.contract.base import ErrorInfo, now, rfc3339
+from toolkit.contract.base import ErrorInfo, format_rfc3339, now
 from toolkit.contract.connections import (
     Connection,
     ConnectionCreate,
@@ -15,20 +15,20 @@ from toolkit.contract.connections import (
 from toolkit.contract.errors import Detail, ErrorCode, RequestError, ToolkitError
 from toolkit.contract.health import Provider
 from toolkit.contract.ids import Prefix, new_id
-from toolkit.engine.core import Core
+from toolkit.engine.core import EngineContext
 from toolkit.engine.driver import NO_HOOKS
-from toolkit.engine.once import accept
+from toolkit.engine.once import commit_accepted
 from toolkit.engine.shares import read_connection
-from toolkit.plugins import TextRequest, Vendor, VendorFault
-from toolkit.store import Change, Insert, Update
+from toolkit.plugins import ProviderError, TextRequest, Vendor
+from toolkit.store import Change, InsertRow, UpdateRow
 
-MAX_LISTED = 200  # the most models of a provider in an answer
+MAX_LISTED_MODELS = 200  # the most models of a provider in an answer
 
 
 class Connections:
     """`/v1/providers/connections`."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: EngineContext) -> None:
         self._core = core
 
     async def create(
@@ -61,26 +61,26 @@ class Connections:
             "account_id": account_id,
             "provider": connection.provider,
             "deleted": False,
-            "created_at": rfc3339(connection.created_at),
+            "created_at": format_rfc3339(connection.created_at),
             "doc": connection.model_dump_json(),
         }
-        await self._core.quotas.check_room(account_id, len(str(row["doc"])))
-        changes: list[Change] = [Insert("connections", row)]
+        await self._core.quotas.check_storage(account_id, len(str(row["doc"])))
+        changes: list[Change] = [InsertRow("connections", row)]
         if request.share is not None:
             shares = self._core.shares
-            changes += await shares.changes_to_share(account_id, connection.id, request.share)
+            changes += await shares.make_share_changes(account_id, connection.id, request.share)
             connection.shared_with = request.share
-        await accept(self._core, changes, connection)
+        await commit_accepted(self._core, changes, connection)
         patience_s = self._core.settings.connection_test_s
-        if tested and patience_s and not self._core.reproducible:
-            connection.warning = await self._find_fault(connection, patience_s)
+        if tested and patience_s and not self._core.is_reproducible:
+            connection.warning = await self._find_error(connection, patience_s)
         return connection
 
-    async def _find_fault(self, connection: Connection, patience_s: float) -> ErrorInfo | None:
+    async def _find_error(self, connection: Connection, patience_s: float) -> ErrorInfo | None:
         """Return the error of a connection that was just made, if one is found in time."""
         try:
             async with asyncio.timeout(patience_s):
-                return (await self._test(connection)).error
+                return (await self._run_test(connection)).error
         except TimeoutError:
             return ErrorInfo(
                 code=ErrorCode.PROVIDER_TIMEOUT.name,
@@ -100,10 +100,12 @@ class Connections:
     async def list(self, account_id: str, limit: int, before: str | None) -> list[Connection]:
         """List a page of connections, the account's own and those shared with it, newest first."""
         shares = self._core.shares
-        rows = await self._core.store.page(
+        rows = await self._core.store.list_page(
             "connections", account_id, limit=limit, before=before, deleted=False
         )
-        lent = [one for one, _ in await shares.lent(account_id) if not before or one.id < before]
+        lent = [
+            one for one, _ in await shares.list_shared(account_id) if not before or one.id < before
+        ]
         found = sorted([*map(read_connection, rows), *lent], key=lambda one: one.id, reverse=True)
         return [await shares.show(one) for one in found[:limit]]
 
@@ -114,49 +116,49 @@ class Connections:
             RequestError: `NOT_FOUND`.
         """
         found = await self._core.shares.find(account_id, connection_id)
-        result = await self._test(found)
+        result = await self._run_test(found)
         if found.shared:  # the models that its owner has, or should name, are private to the owner
             result.models, result.next_step = [], ""
         return result
 
-    async def _test(self, connection: Connection) -> ConnectionTest:
+    async def _run_test(self, connection: Connection) -> ConnectionTest:
         vendor = self._core.registry.vendors[connection.provider]
-        lane = self._core.lanes.of(connection)
+        lane = self._core.gates.get_gate(connection)
         result = ConnectionTest(
             connection_id=connection.id, provider=connection.provider, resolved=False
         )
         try:
-            access = await self._core.access(vendor, connection, "")
+            access = await self._core.resolve_access(vendor, connection, "")
         except ToolkitError as error:
             result.error = ErrorInfo.of(error)
-            lane.note_test(error.code)
+            lane.record_test(error.code)
             return result
         result.resolved = True
         if vendor.probe is None:
             return result
-        timeouts = self._core.timeouts(vendor.id)
+        timeouts = self._core.get_timeouts(vendor.id)
         started = time.monotonic()
         try:
             listed = await self._core.driver.run(
                 vendor.probe(access), NO_HOOKS, timeouts=timeouts, via=vendor.id
             )
             result.accepted = True
-            lane.note_test(None)
-            result.models = list(listed or ())[:MAX_LISTED]
-            result.next_step = self._next_step(vendor, listed or ())
-        except VendorFault as fault:
+            lane.record_test(None)
+            result.models = list(listed or ())[:MAX_LISTED_MODELS]
+            result.next_step = self._suggest_next_step(vendor, listed or ())
+        except ProviderError as fault:
             refused = fault.code is ErrorCode.PROVIDER_AUTH_FAILED
             result.accepted = False if refused else None
             result.error = ErrorInfo(code=fault.code.name, message=fault.message)
-            lane.note_test(fault.code)
+            lane.record_test(fault.code)
             if refused:
-                self._core.resolver.forget(connection.connection_type, connection.secret_ref)
+                self._core.resolver.invalidate(connection.connection_type, connection.secret_ref)
         result.took_ms = int((time.monotonic() - started) * 1000)
         return result
 
-    def _next_step(self, vendor: Vendor, listed: Sequence[str]) -> str:
+    def _suggest_next_step(self, vendor: Vendor, listed: Sequence[str]) -> str:
         """Suggest how to use a listed model, where none of the configured ones is listed."""
-        asked = [model.id for model in self._core.models(vendor, TextRequest.kind)]
+        asked = [model.id for model in self._core.list_models(vendor, TextRequest.kind)]
         # A dated or suffixed id is another spelling of the configured name.
         if not listed or any(name.startswith(each) for name in listed for each in asked):
             return ""
@@ -194,7 +196,7 @@ class Connections:
         """
         shares = self._core.shares
         connection = await shares.find_own(account_id, connection_id)
-        changes = await shares.changes_to_share(account_id, connection_id, accounts)
+        changes = await shares.make_share_changes(account_id, connection_id, accounts)
         await self._core.store.write(changes)
         return await shares.show(connection)
 
@@ -209,7 +211,7 @@ class Connections:
         """
         shares = self._core.shares
         connection = await shares.find_own(account_id, connection_id)
-        await self._core.store.write(await shares.changes_to_end(connection_id, member_id))
+        await self._core.store.write(await shares.make_unshare_changes(connection_id, member_id))
         return await shares.show(connection)
 
     async def delete(self, account_id: str, connection_id: str) -> Connection:
@@ -221,28 +223,30 @@ class Connections:
         connection = await self._core.shares.find_own(account_id, connection_id)
         connection.deleted = True
         values = {"deleted": True, "doc": connection.model_dump_json()}
-        ended = await self._core.shares.changes_to_end(connection_id)
-        await self._core.store.write([Update("connections", connection_id, values), *ended])
+        ended = await self._core.shares.make_unshare_changes(connection_id)
+        await self._core.store.write([UpdateRow("connections", connection_id, values), *ended])
         return connection
 
 
 class Providers:
     """`/v1/providers`: the catalogue of providers."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: EngineContext) -> None:
         self._core = core
 
     async def list(self, account_id: str) -> list[Provider]:
         """List every provider, its capabilities, and whether this account has connected it."""
         registry = self._core.registry
-        connected = await self._core.connections(account_id)
+        connected = await self._core.find_connections(account_id)
         return [
             Provider(
                 id=vendor.id,
                 label=vendor.label,
                 title=vendor.title,
                 operations=sorted(operation.kind for operation in vendor.operations),
-                capabilities=[c.id for c in registry.newest() if c.operation in vendor.operations],
+                capabilities=[
+                    c.id for c in registry.list_newest() if c.operation in vendor.operations
+                ],
                 conventional_variable=vendor.variable,
                 connected=vendor.id in connected,
                 sandbox=self._core.settings.sandbox,

@@ -8,22 +8,22 @@ import aiohttp
 import httpx
 from httpx_aiohttp import AiohttpTransport
 
-from toolkit.engine.driver import CHECK, Check
+from toolkit.engine.driver import SEND_CHECK, SendCheck
 
 
-class _Sending:
+class _PendingRequest:
     """A request about to be sent: its last check, and the error if that refused it."""
 
-    def __init__(self, check: Check) -> None:
+    def __init__(self, check: SendCheck) -> None:
         self.check = check
-        self.refused: Exception | None = None
+        self.refusal: Exception | None = None
 
 
-_sending: ContextVar[_Sending | None] = ContextVar("sending", default=None)
+_pending_request: ContextVar[_PendingRequest | None] = ContextVar("sending", default=None)
 
 
 class CheckingTransport(AiohttpTransport):
-    """An aiohttp transport that runs the check of a request (`CHECK`) right before its bytes.
+    """An aiohttp transport that runs the check of a request (`SEND_CHECK`) right before its bytes.
 
     To connect may take long, and a busy loop may run other tasks between that and the write.
     """
@@ -31,8 +31,10 @@ class CheckingTransport(AiohttpTransport):
     def get_client(self) -> aiohttp.ClientSession:
         """Open the session that all requests share."""
         tracing = aiohttp.TraceConfig()
-        tracing.on_request_headers_sent.append(_check)  # despite the name, called before either
-        tracing.on_request_chunk_sent.append(_check)
+        tracing.on_request_headers_sent.append(
+            _check_pending
+        )  # despite the name, called before either
+        tracing.on_request_chunk_sent.append(_check_pending)
         connector = aiohttp.TCPConnector(
             limit=cast("int", self.limits.max_connections),
             keepalive_timeout=self.limits.keepalive_expiry,
@@ -46,29 +48,29 @@ class CheckingTransport(AiohttpTransport):
         Raises:
             LeaseLost: nothing was sent, as the work is another process's by now.
         """
-        check = request.extensions.get(CHECK)
+        check = request.extensions.get(SEND_CHECK)
         if check is None:
             return await super().handle_async_request(request)
-        sending = _Sending(check)
-        token = _sending.set(sending)
+        sending = _PendingRequest(check)
+        token = _pending_request.set(sending)
         try:
             return await super().handle_async_request(request)
         except Exception:
-            if sending.refused is not None:
-                raise sending.refused from None
+            if sending.refusal is not None:
+                raise sending.refusal from None
             raise
         finally:
-            _sending.reset(token)
+            _pending_request.reset(token)
 
 
-async def _check(
+async def _check_pending(
     _session: aiohttp.ClientSession, _context: SimpleNamespace, _params: object
 ) -> None:
-    sending = _sending.get()
+    sending = _pending_request.get()
     if sending is None:
         return
     try:
         await sending.check()
     except Exception as error:
-        sending.refused = error
+        sending.refusal = error
         raise

@@ -7,50 +7,52 @@ from decimal import Decimal
 from functools import cached_property
 
 from toolkit.contract.connections import Connection
-from toolkit.contract.errors import ErrorCode, RequestError, not_found
+from toolkit.contract.errors import ErrorCode, RequestError, build_not_found
 from toolkit.contract.ids import Prefix, is_id
 from toolkit.contract.jobs import Options
 from toolkit.engine.allowance import Allowances
-from toolkit.engine.backends import Backends
+from toolkit.engine.backends import ProviderPool
 from toolkit.engine.grants import Grants
-from toolkit.engine.health import Condition
-from toolkit.engine.lanes import Lanes
-from toolkit.engine.offers import models_offered
+from toolkit.engine.health import HealthSnapshot
+from toolkit.engine.lanes import GateRegistry
+from toolkit.engine.offers import list_offered_models
 from toolkit.engine.quota import Quotas
-from toolkit.engine.reach import Reach
+from toolkit.engine.reach import ProviderContext
 from toolkit.engine.shares import Shares, read_connection
-from toolkit.engine.slots import Slots
-from toolkit.engine.telemetry import Observer, Unobserved
+from toolkit.engine.slots import ConcurrencyLimits
+from toolkit.engine.telemetry import NullObserver, Observer
 from toolkit.plugins import Capability, Model, Vendor
-from toolkit.store import Row, Store, Update
+from toolkit.store import Row, Store, UpdateRow
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(kw_only=True)
-class Core(Reach):
+class EngineContext(ProviderContext):
     """The engine's shared parts.
 
     Attributes:
-        reproducible: whether the same work is to be routed alike in every process: latencies and
+        is_reproducible: whether the same work is to be routed alike in every process: latencies and
             error rates then do not count.
-        making: ids of what this process is creating or deleting at a GPU cloud.
+        in_flight: ids of what this process is creating or deleting at a GPU cloud.
         observer: watches workflows, jobs and calls.
     """
 
     store: Store
     grants: Grants
     shares: Shares
-    slots: Slots
-    lanes: Lanes
+    concurrency: ConcurrencyLimits
+    gates: GateRegistry
     allowances: Allowances
     quotas: Quotas
-    draining: bool = False
-    reproducible: bool = False
-    observer: Observer = field(default_factory=Unobserved)
-    making: set[str] = field(default_factory=set)
+    is_draining: bool = False
+    is_reproducible: bool = False
+    observer: Observer = field(default_factory=NullObserver)
+    in_flight: set[str] = field(default_factory=set)
 
-    async def backends(self, account_id: str, capability: Capability, options: Options) -> Backends:
+    async def find_providers(
+        self, account_id: str, capability: Capability, options: Options
+    ) -> ProviderPool:
         """Find the vendors, models and connections for a capability and an account, as of now.
 
         At an endpoint or a pod that the options name, its vendor is asked by the connection that
@@ -59,11 +61,11 @@ class Core(Reach):
         Raises:
             RequestError: `PROVIDER_NOT_ALLOWED` for such a pin.
         """
-        vendors = self.registry.backends(capability)
+        vendors = self.registry.find_vendors(capability)
         kind = capability.operation.kind if capability.operation else ""
-        pool = await self.connection_pool(account_id)
+        pool = await self.list_connections(account_id)
         if options.endpoint_id is not None or options.compute_id is not None:
-            pool = self._without_lent(pool, options)
+            pool = self._exclude_lent(pool, options)
         place = await self._find_place(account_id, options)
         pinned = options.provider is not None and is_id(options.provider, Prefix.CONNECTION)
         if place is not None and not pinned:
@@ -73,37 +75,42 @@ class Core(Reach):
             except RequestError:
                 # Another key may belong to another account at the vendor, which lacks this place.
                 pool = {p: some for p, some in pool.items() if not self._rents(p)}
-        states = {one.id: self._condition(one) for some in pool.values() for one in some}
-        return Backends(
+        states = {one.id: self._find_health(one) for some in pool.values() for one in some}
+        return ProviderPool(
             vendors=vendors,
-            models={vendor.id: self.models(vendor, kind) for vendor in vendors},
-            pool=pool,
-            states=states,
-            rate=None if place is None else _rate_of(place),
+            models={vendor.id: self.list_models(vendor, kind) for vendor in vendors},
+            connections=pool,
+            health=states,
+            usd_per_s=None if place is None else _find_rate(place),
         )
 
-    def _condition(self, connection: Connection) -> Condition:
-        condition = self.lanes.of(connection).condition()
+    def _find_health(self, connection: Connection) -> HealthSnapshot:
+        condition = self.gates.get_gate(connection).snapshot_health()
         condition = replace(condition, overbilled=frozenset(connection.overbilled))
-        return replace(condition, latency={}, error_rate=None) if self.reproducible else condition
+        return (
+            replace(condition, latency={}, error_rate=None) if self.is_reproducible else condition
+        )
 
-    async def connections(self, account_id: str) -> dict[str, Connection]:
+    async def find_connections(self, account_id: str) -> dict[str, Connection]:
         """Find the connection of each vendor that an account would use; its own, newest first."""
-        return {p: pool[0] for p, pool in (await self.connection_pool(account_id)).items()}
+        return {p: pool[0] for p, pool in (await self.list_connections(account_id)).items()}
 
-    async def connection_pool(self, account_id: str) -> dict[str, list[Connection]]:
+    async def list_connections(self, account_id: str) -> dict[str, list[Connection]]:
         """List the connections to each vendor that an account may use.
 
         Its own come before those that are shared with it, and the newest of each first.
         """
         found: dict[str, list[Connection]] = {}
-        own, lent = await self.shares.own(account_id), await self.shares.lent(account_id)
+        own, lent = (
+            await self.shares.list_own(account_id),
+            await self.shares.list_shared(account_id),
+        )
         for connection, row in (*own, *lent):
-            self.lanes.of(connection, row["health"])
+            self.gates.get_gate(connection, row["health"])
             found.setdefault(connection.provider, []).append(connection)
         return found
 
-    def _without_lent(
+    def _exclude_lent(
         self, pool: dict[str, list[Connection]], options: Options
     ) -> dict[str, list[Connection]]:
         """Exclude shared connections to vendors that rent out infrastructure.
@@ -129,7 +136,7 @@ class Core(Reach):
         """Find the row of the endpoint or pod that options name, if the account has it."""
         named = (("endpoints", options.endpoint_id), ("compute", options.compute_id))
         table, place_id = next((one for one in named if one[1] is not None), ("", None))
-        row = None if place_id is None else await self.store.get(table, place_id)
+        row = None if place_id is None else await self.store.get_row(table, place_id)
         known = row is not None and row["account_id"] == account_id and row["status"] != "deleted"
         return row if known else None
 
@@ -139,7 +146,7 @@ class Core(Reach):
         Raises:
             RequestError: `CREDENTIALS_MISSING`.
         """
-        made_by = await self.store.get("connections", str(place["connection_id"]))
+        made_by = await self.store.get_row("connections", str(place["connection_id"]))
         if made_by is None:
             raise RequestError(
                 ErrorCode.CREDENTIALS_MISSING,
@@ -147,13 +154,13 @@ class Core(Reach):
             )
         connection = read_connection(made_by)
         if not made_by["deleted"]:
-            self.lanes.of(connection, made_by["health"])
+            self.gates.get_gate(connection, made_by["health"])
             return connection
         pointer = (connection.connection_type, connection.secret_ref)
-        for other, row in await self.shares.own(str(place["account_id"])):
+        for other, row in await self.shares.list_own(str(place["account_id"])):
             same = (other.connection_type, other.secret_ref) == pointer
             if same and other.provider == connection.provider:
-                self.lanes.of(other, row["health"])
+                self.gates.get_gate(other, row["health"])
                 return other
         raise RequestError(
             ErrorCode.CREDENTIALS_MISSING,
@@ -164,9 +171,9 @@ class Core(Reach):
         vendor = self.registry.vendors.get(provider)
         return vendor is not None and bool(vendor.infrastructure)
 
-    async def judge_model(self, connection_id: str, model: str) -> None:
+    async def mark_overbilled(self, connection_id: str, model: str) -> None:
         """Mark a model that billed more than its bound: no process uses it under a budget again."""
-        row = await self.store.get("connections", connection_id)
+        row = await self.store.get_row("connections", connection_id)
         if row is not None:
             connection = read_connection(row)
             connection.overbilled = sorted({*connection.overbilled, model})
@@ -175,10 +182,10 @@ class Core(Reach):
 
     async def save_connection(self, connection: Connection) -> None:
         """Save a connection as it stands now."""
-        changed = Update("connections", connection.id, {"doc": connection.model_dump_json()})
+        changed = UpdateRow("connections", connection.id, {"doc": connection.model_dump_json()})
         await self.store.write([changed])
 
-    async def cloud(self, account_id: str, kind: str) -> tuple[Vendor, Connection]:
+    async def find_cloud(self, account_id: str, kind: str) -> tuple[Vendor, Connection]:
         """Find the vendor that offers a kind of infrastructure, and the account's connection to it.
 
         What is rented is billed by the hour to the owner of the key: it must be the account's own.
@@ -187,7 +194,7 @@ class Core(Reach):
             RequestError: `CREDENTIALS_MISSING`; `FORBIDDEN` where one is only shared with it.
         """
         offering = [v for v in self.registry.vendors.values() if kind in v.infrastructure]
-        pool = await self.connection_pool(account_id)
+        pool = await self.list_connections(account_id)
         for vendor in offering:
             first = next(iter(pool.get(vendor.id, ())), None)
             if first is not None and not first.shared:
@@ -203,30 +210,30 @@ class Core(Reach):
             ErrorCode.CREDENTIALS_MISSING, f"This needs a connection: register {names}."
         )
 
-    async def owned(self, table: str, word: str, account_id: str, record_id: str) -> Row:
+    async def get_owned(self, table: str, word: str, account_id: str, record_id: str) -> Row:
         """Return the row of something that an account has at a GPU cloud.
 
         Raises:
             RequestError: `NOT_FOUND`, for one that was deleted too.
         """
-        row = await self.store.get(table, record_id)
+        row = await self.store.get_row(table, record_id)
         if row is None or row["account_id"] != account_id or row["status"] == "deleted":
-            raise not_found(word, record_id)
+            raise build_not_found(word, record_id)
         return row
 
-    def models(self, vendor: Vendor, kind: str) -> list[Model]:
+    def list_models(self, vendor: Vendor, kind: str) -> list[Model]:
         """List the models that a vendor may be asked for, the default first."""
-        return models_offered(vendor, kind, self.settings.vendors.get(vendor.id))
+        return list_offered_models(vendor, kind, self.settings.vendors.get(vendor.id))
 
-    async def secret(self, connection: Connection) -> str:
+    async def resolve_secret(self, connection: Connection) -> str:
         """Resolve the secret of a connection, if its account may use it.
 
         Raises:
             WorkError: `SECRET_UNRESOLVED`; `CREDENTIALS_MISSING` for one that was deleted, or was
                 shared with the account that works by it and is no longer.
         """
-        await self.shares.check(connection)
-        granted = await self.grants.of_connection(connection.id)
+        await self.shares.check_usable(connection)
+        granted = await self.grants.find_variables(connection.id)
         return await self.resolver.resolve(
             connection.connection_type, connection.secret_ref, granted
         )
@@ -242,7 +249,7 @@ class Core(Reach):
         return services
 
 
-def _rate_of(place: Row) -> Decimal | None:
+def _find_rate(place: Row) -> Decimal | None:
     """Find the US dollars a second of a worker at an endpoint, by its price when it was made."""
     told = json.loads(str(place["doc"])).get("price_per_hour_usd")
     return None if told is None else Decimal(str(told)) / 3600

@@ -12,18 +12,18 @@ import httpx
 
 from toolkit.contract.errors import ErrorCode
 from toolkit.engine.executor import CpuExecutor
-from toolkit.engine.limiter import FairLimiter
+from toolkit.engine.limiter import FairSemaphore
 from toolkit.engine.threads import start_thread
 from toolkit.plugins import (
     RECORDED_MODEL,
     Flow,
     Operation,
     Pause,
+    ProviderError,
     Reply,
     RunInProcess,
     RunInThread,
     Submitted,
-    VendorFault,
 )
 from toolkit.settings import Timeouts
 from toolkit.store import LeaseLost
@@ -34,54 +34,54 @@ OnPause = Callable[[str | None], None]
 OnSubmitted = Callable[[Submitted], Awaitable[None]]
 OnOperation = Callable[[Operation[Any]], Awaitable[Reply]]
 OnRequest = Callable[[httpx.Request], Awaitable[None]]
-Check = Callable[[], Awaitable[None]]
+SendCheck = Callable[[], Awaitable[None]]
 OnOutcome = Callable[[httpx.Request, httpx.Response | Exception], None]
 
 
-class OutcomeUnknown(VendorFault):
+class OutcomeUnknownError(ProviderError):
     """Raised when a request was sent and no answer came: it may have been done, and billed."""
 
 
-async def _no_operation(operation: Operation[Any]) -> Reply:
+async def _refuse_operation(operation: Operation[Any]) -> Reply:
     raise TypeError(f"a vendor's flow cannot ask for {type(operation).__name__}")
 
 
-async def _keep_nothing(_step: Submitted) -> None:
+async def _ignore_submitted(_step: Submitted) -> None:
     return None
 
 
-async def _allow(_request: httpx.Request) -> None:
+async def _allow_request(_request: httpx.Request) -> None:
     return None
 
 
-def _note_nothing(_request: httpx.Request, _outcome: httpx.Response | Exception) -> None:
+def _ignore_outcome(_request: httpx.Request, _outcome: httpx.Response | Exception) -> None:
     return None
 
 
-def _show_nothing(_detail: str | None) -> None:
+def _ignore_pause(_detail: str | None) -> None:
     return None
 
 
 @dataclass(frozen=True, slots=True)
-class Hooks:
+class FlowHooks:
     """The callbacks of a flow's owner for the steps that the driver does not do by itself."""
 
-    operation: OnOperation = _no_operation
-    submitted: OnSubmitted = _keep_nothing
-    pausing: OnPause = _show_nothing
-    requesting: OnRequest = _allow
-    answered: OnOutcome = _note_nothing
+    on_operation: OnOperation = _refuse_operation
+    on_submitted: OnSubmitted = _ignore_submitted
+    on_pause: OnPause = _ignore_pause
+    on_request: OnRequest = _allow_request
+    on_outcome: OnOutcome = _ignore_outcome
 
 
-NO_HOOKS = Hooks()
+NO_HOOKS = FlowHooks()
 NO_TIMEOUTS = Timeouts()
 # Public services have no vendor limits: the encyclopedia asks for at most three at once.
-PUBLIC_AT_ONCE = 3
+MAX_PUBLIC_REQUESTS = 3
 # In a request's extensions: the check that has to pass right before it is sent, made as late as
 # the transport can.
-CHECK = "toolkit.check"
+SEND_CHECK = "toolkit.check"
 MAX_THREADS = 4  # for quick steps
-LARGE_BYTES = 256 * 1024  # a flow that reads more than this would block the loop too long
+MAX_INLINE_BYTES = 256 * 1024  # a flow that reads more than this would block the loop too long
 
 
 class Driver:
@@ -99,19 +99,19 @@ class Driver:
         executor: CpuExecutor,
         reply_limit: int,
     ) -> None:
-        self._transport = transport
+        self._make_transport = transport
         self._executor = executor
-        self._threads = FairLimiter(MAX_THREADS)
+        self._thread_semaphore = FairSemaphore(MAX_THREADS)
         self.reply_limit = reply_limit
         self._clients: dict[str, httpx.AsyncClient] = {}
-        self._public: defaultdict[str, asyncio.Semaphore] = defaultdict(
-            lambda: asyncio.Semaphore(PUBLIC_AT_ONCE)
+        self._public_semaphores: defaultdict[str, asyncio.Semaphore] = defaultdict(
+            lambda: asyncio.Semaphore(MAX_PUBLIC_REQUESTS)
         )
 
-    def _client(self, via: str) -> httpx.AsyncClient:
+    def _get_client(self, via: str) -> httpx.AsyncClient:
         client = self._clients.get(via)
         if client is None:
-            client = httpx.AsyncClient(transport=self._transport(), trust_env=False)
+            client = httpx.AsyncClient(transport=self._make_transport(), trust_env=False)
             self._clients[via] = client
         return client
 
@@ -125,7 +125,7 @@ class Driver:
     async def run(
         self,
         flow: Flow[T],
-        hooks: Hooks,
+        hooks: FlowHooks,
         *,
         timeouts: Timeouts = NO_TIMEOUTS,
         via: str = "",
@@ -136,7 +136,7 @@ class Driver:
 
         Args:
             flow: the generator.
-            hooks: see `Hooks`.
+            hooks: see `FlowHooks`.
             timeouts: of each request.
             via: the id of the vendor whose client is used; empty for a public service.
             account_id: the account that CPU work is queued for.
@@ -149,32 +149,32 @@ class Driver:
         advance: Callable[[], object] = partial(next, flow)
         try:
             while True:
-                step = await self._advance(advance, account_id, is_large=is_large)
-                if isinstance(step, _Ended):
+                step = await self._advance_flow(advance, account_id, is_large=is_large)
+                if isinstance(step, _FlowEnd):
                     result: T = step.value
                     return result
                 try:
                     outcome: object = None
                     match step:
                         case httpx.Request():
-                            await hooks.requesting(step)
+                            await hooks.on_request(step)
                             try:
                                 outcome = response = await self.send(step, timeouts, via)
-                            except VendorFault as fault:
-                                hooks.answered(step, fault)
+                            except ProviderError as fault:
+                                hooks.on_outcome(step, fault)
                                 raise
-                            hooks.answered(step, response)
+                            hooks.on_outcome(step, response)
                         case Operation():
-                            outcome = await hooks.operation(step)
+                            outcome = await hooks.on_operation(step)
                         case RunInProcess():
-                            outcome = await self.in_process(step, account_id)
+                            outcome = await self.run_in_process(step, account_id)
                         case RunInThread():
-                            outcome = await self.in_thread(step.run, account_id)
+                            outcome = await self.run_in_thread(step.run, account_id)
                         case Pause(seconds, detail):
-                            hooks.pausing(detail)
+                            hooks.on_pause(detail)
                             await asyncio.sleep(seconds)
                         case Submitted():
-                            await hooks.submitted(step)
+                            await hooks.on_submitted(step)
                         case _:
                             raise TypeError(f"a flow yielded {type(step).__name__}, no step")
                 except Exception as error:
@@ -182,19 +182,19 @@ class Driver:
                     advance = partial(flow.throw, error)
                 else:
                     advance = partial(flow.send, outcome)
-                    is_large = is_large or weigh(outcome) > LARGE_BYTES
+                    is_large = is_large or measure_size(outcome) > MAX_INLINE_BYTES
         finally:
             flow.close()
 
-    async def _advance(
+    async def _advance_flow(
         self, advance: Callable[[], object], account_id: str, *, is_large: bool
     ) -> object:
         """Advance a flow to its next step; in a thread where it has much to read."""
         if not is_large:
-            return _step_of(advance)
-        await self._threads.acquire(account_id)
-        done = start_thread(lambda: _step_of(advance))
-        done.add_done_callback(self._leave_thread)
+            return _advance_once(advance)
+        await self._thread_semaphore.acquire(account_id)
+        done = start_thread(lambda: _advance_once(advance))
+        done.add_done_callback(self._release_thread)
         cancelled: asyncio.CancelledError | None = None
         while not done.done():  # until then, the flow cannot be closed
             try:
@@ -205,7 +205,7 @@ class Driver:
             raise cancelled
         return done.result()
 
-    async def in_process(self, step: RunInProcess, account_id: str = "") -> object:
+    async def run_in_process(self, step: RunInProcess, account_id: str = "") -> object:
         """Run a step that may take long in a worker process.
 
         Raises:
@@ -213,15 +213,15 @@ class Driver:
         """
         return await self._executor.dispatch(step, account_id)
 
-    async def in_thread(self, work: Callable[[], T], account_id: str = "") -> T:
+    async def run_in_thread(self, work: Callable[[], T], account_id: str = "") -> T:
         """Run quick work in a thread; it cannot be ended, so it keeps its place until done."""
-        await self._threads.acquire(account_id)
+        await self._thread_semaphore.acquire(account_id)
         done = start_thread(work)
-        done.add_done_callback(self._leave_thread)
+        done.add_done_callback(self._release_thread)
         return await asyncio.shield(done)
 
-    def _leave_thread(self, done: "asyncio.Future[Any]") -> None:
-        self._threads.release()
+    def _release_thread(self, done: "asyncio.Future[Any]") -> None:
+        self._thread_semaphore.release()
         if not done.cancelled():
             done.exception()  # retrieved, as whoever waited may have gone
 
@@ -236,14 +236,16 @@ class Driver:
             VendorFault: `PROVIDER_UNAVAILABLE` if nothing was sent, `PROVIDER_BAD_RESPONSE` for
                 an answer over the limit or one that cannot be decoded.
             LeaseLost: nothing was sent, as the work is another process's by now.
-            OutcomeUnknown: when the request was sent and the answer did not come.
+            OutcomeUnknownError: when the request was sent and the answer did not come.
         """
         if via:
-            return await self._sent(request, timeouts, via)
-        async with self._public[request.url.host]:
-            return await self._sent(request, timeouts, via)
+            return await self._send_request(request, timeouts, via)
+        async with self._public_semaphores[request.url.host]:
+            return await self._send_request(request, timeouts, via)
 
-    async def _sent(self, request: httpx.Request, timeouts: Timeouts, via: str) -> httpx.Response:
+    async def _send_request(
+        self, request: httpx.Request, timeouts: Timeouts, via: str
+    ) -> httpx.Response:
         host = request.url.host
         # httpx's timeouts are per read, so a slowly dripping answer passes them: time it here.
         request.extensions = {
@@ -253,32 +255,32 @@ class Driver:
         try:
             async with asyncio.timeout(timeouts.total_s):
                 async with asyncio.timeout(timeouts.first_byte_s):
-                    response = await self._client(via).send(
+                    response = await self._get_client(via).send(
                         request, stream=True, follow_redirects=False
                     )
                 try:
-                    body = await self._read(response)
+                    body = await self._read_body(response)
                 finally:
                     await response.aclose()
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
-            raise VendorFault(
+            raise ProviderError(
                 ErrorCode.PROVIDER_UNAVAILABLE, f"{host} could not be reached."
-            ) from _bare(error)
+            ) from _strip_request(error)
         except (TimeoutError, httpx.TimeoutException) as error:
-            raise OutcomeUnknown(
+            raise OutcomeUnknownError(
                 ErrorCode.PROVIDER_TIMEOUT, f"{host} did not answer in time."
-            ) from _bare(error)
+            ) from _strip_request(error)
         except httpx.DecodingError as error:
-            raise VendorFault(
+            raise ProviderError(
                 ErrorCode.PROVIDER_BAD_RESPONSE, f"The answer of {host} could not be decoded."
-            ) from _bare(error)
-        except (VendorFault, LeaseLost):
+            ) from _strip_request(error)
+        except (ProviderError, LeaseLost):
             raise
         except Exception as error:
             # Transports raise errors of their own beside httpx's, such as for invalid HTTP.
-            raise OutcomeUnknown(
+            raise OutcomeUnknownError(
                 ErrorCode.PROVIDER_UNAVAILABLE, f"The connection to {host} was lost."
-            ) from _bare(error)
+            ) from _strip_request(error)
         headers = [
             (name, value)
             for name, value in response.headers.multi_items()
@@ -290,14 +292,14 @@ class Driver:
             response.status_code, headers=headers, content=body, request=request, extensions=told
         )
 
-    async def _read(self, response: httpx.Response) -> bytes:
+    async def _read_body(self, response: httpx.Response) -> bytes:
         # Its value is not copied; to join chunks would copy everything at once.
         body = io.BytesIO()
         size = 0
         async for chunk in response.aiter_bytes():
             size += len(chunk)
             if size > self.reply_limit:
-                raise VendorFault(
+                raise ProviderError(
                     ErrorCode.PROVIDER_BAD_RESPONSE,
                     f"The answer is larger than {self.reply_limit} bytes.",
                     retryable=False,
@@ -308,21 +310,21 @@ class Driver:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ended:
+class _FlowEnd:
     """The end of a flow, and its result."""
 
     value: Any
 
 
-def _step_of(advance: Callable[[], object]) -> object:
+def _advance_once(advance: Callable[[], object]) -> object:
     """Return the next step of a flow, or its end."""
     try:
         return advance()
     except StopIteration as stop:
-        return _Ended(stop.value)
+        return _FlowEnd(stop.value)
 
 
-def weigh(value: object) -> int:
+def measure_size(value: object) -> int:
     """Count the bytes and characters of a response, a reply or the input of a flow."""
     match value:
         case bytes() | str():
@@ -330,15 +332,15 @@ def weigh(value: object) -> int:
         case httpx.Response():
             return len(value.content)
         case dict():
-            return sum(weigh(one) for one in value.values())
+            return sum(measure_size(one) for one in value.values())
         case tuple():
-            return sum(weigh(one) for one in value)
+            return sum(measure_size(one) for one in value)
     if is_dataclass(value) and not isinstance(value, type):
-        return sum(weigh(getattr(value, field.name, None)) for field in fields(value))
+        return sum(measure_size(getattr(value, field.name, None)) for field in fields(value))
     return 0
 
 
-def _bare(error: Exception) -> Exception:
+def _strip_request(error: Exception) -> Exception:
     """Drop what an exception holds of the request: its headers carry the key."""
     if isinstance(error, httpx.RequestError):
         error._request = None

@@ -6,11 +6,11 @@ from toolkit.contract.base import now
 from toolkit.contract.endpoints import Endpoint, EndpointCreate, InfrastructureStatus
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.ids import Prefix, new_id
-from toolkit.engine.attachments import attach
+from toolkit.engine.attachments import resolve_refs
 from toolkit.engine.catalog import Catalog
-from toolkit.engine.core import Core
-from toolkit.engine.rented import vendor_name
-from toolkit.engine.stock import Stock
+from toolkit.engine.core import EngineContext
+from toolkit.engine.rented import make_vendor_name
+from toolkit.engine.stock import ManagedResource
 from toolkit.engine.templates import Templates
 from toolkit.plugins.infrastructure import (
     EndpointCreation,
@@ -23,7 +23,7 @@ from toolkit.store import Change
 DEFAULT_POOL = "ADA_24"
 
 
-class Endpoints(Stock[Endpoint, EndpointState]):
+class Endpoints(ManagedResource[Endpoint, EndpointState]):
     """`/v1/endpoints`."""
 
     table = "endpoints"
@@ -32,7 +32,7 @@ class Endpoints(Stock[Endpoint, EndpointState]):
     creation = EndpointCreation
     listing = EndpointListing()
 
-    def __init__(self, core: Core, templates: Templates, catalog: Catalog) -> None:
+    def __init__(self, core: EngineContext, templates: Templates, catalog: Catalog) -> None:
         super().__init__(core)
         self._templates = templates
         self._catalog = catalog
@@ -56,10 +56,10 @@ class Endpoints(Stock[Endpoint, EndpointState]):
             )
         if request.workers_min:
             await self._core.allowances.check_renting(account_id, key_id)
-        given = await attach(
+        given = await resolve_refs(
             self._core, account_id, request.storage_id, request.template_id, serverless=True
         )
-        await self._core.cloud(account_id, self.creation.kind)
+        await self._core.find_cloud(account_id, self.creation.kind)
         if request.gpu_ids is not None:
             await self._catalog.check_pool(account_id, request.gpu_ids)
         pool = request.gpu_ids or DEFAULT_POOL
@@ -70,7 +70,7 @@ class Endpoints(Stock[Endpoint, EndpointState]):
             **{**request.model_dump(), "gpu_ids": pool},
         )
         creation = EndpointCreation(
-            name=vendor_name(endpoint),
+            name=make_vendor_name(endpoint),
             gpu_pool=endpoint.gpu_ids,
             workers_min=endpoint.workers_min,
             workers_max=endpoint.workers_max,
@@ -78,18 +78,22 @@ class Endpoints(Stock[Endpoint, EndpointState]):
             template_id=given.template_id,
             volume_ids=() if given.volume_id is None else (given.volume_id,),
         )
-        await self._create(account_id, endpoint, creation, named=given.named, key_id=key_id)
+        await self._create_at_vendor(
+            account_id, endpoint, creation, named=given.own_ids, key_id=key_id
+        )
         return endpoint
 
     # Earlier versions made a hidden template for each endpoint, which is deleted with it.
 
-    async def _deletion(self, record: Endpoint, vendor_id: str) -> EndpointDeletion:
-        hidden = await self._templates.hidden(record.template_id)
+    async def _make_deletion(self, record: Endpoint, vendor_id: str) -> EndpointDeletion:
+        hidden = await self._templates.find_hidden(record.template_id)
         template = hidden["vendor_id"] if hidden else None
         return EndpointDeletion(vendor_id=vendor_id, template_id=template)
 
-    async def _along(self, record: Endpoint, status: InfrastructureStatus) -> Sequence[Change]:
+    async def _make_companion_changes(
+        self, record: Endpoint, status: InfrastructureStatus
+    ) -> Sequence[Change]:
         if status in ("creating", "deleting"):
             return ()
-        hidden = await self._templates.hidden(record.template_id)
-        return () if hidden is None else (self._templates.follow(hidden, status),)
+        hidden = await self._templates.find_hidden(record.template_id)
+        return () if hidden is None else (self._templates.make_companion_update(hidden, status),)

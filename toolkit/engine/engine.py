@@ -9,7 +9,7 @@ import httpx
 from toolkit.contract.capabilities import Capability
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.contract.health import Health
-from toolkit.contract.version import installed_version
+from toolkit.contract.version import read_installed_version
 from toolkit.engine.accounts import Accounts
 from toolkit.engine.admission import Admission
 from toolkit.engine.agent_runs import AgentRuns
@@ -20,38 +20,38 @@ from toolkit.engine.billing import Billings
 from toolkit.engine.catalog import Catalog
 from toolkit.engine.compute import Computes
 from toolkit.engine.connections import Connections, Providers
-from toolkit.engine.core import Core
+from toolkit.engine.core import EngineContext
 from toolkit.engine.driver import Driver
 from toolkit.engine.endpoints import Endpoints
 from toolkit.engine.events import Events
 from toolkit.engine.executor import WorkerPool
 from toolkit.engine.grants import Grants
 from toolkit.engine.jobs import Jobs
-from toolkit.engine.keys import Keys
-from toolkit.engine.lanes import Lanes
+from toolkit.engine.keys import ApiKeys
+from toolkit.engine.lanes import GateRegistry
 from toolkit.engine.lineage import Lineages
-from toolkit.engine.manager import Manager
-from toolkit.engine.network import Network
-from toolkit.engine.once import Once
+from toolkit.engine.manager import TaskManager
+from toolkit.engine.network import NetworkTransport
+from toolkit.engine.once import IdempotencyStore
 from toolkit.engine.plans import Plans
 from toolkit.engine.quota import Quotas
 from toolkit.engine.registry import Registry
-from toolkit.engine.reruns import Reruns
+from toolkit.engine.reruns import WorkflowReruns
 from toolkit.engine.reviews import Reviews
-from toolkit.engine.roots import Roots
-from toolkit.engine.runner import JobRunner
+from toolkit.engine.roots import LeaseManager
+from toolkit.engine.runner import JobExecutor
 from toolkit.engine.runs import Runs
-from toolkit.engine.settler import Settler
+from toolkit.engine.settler import Reconciler
 from toolkit.engine.shares import Shares
-from toolkit.engine.slots import Slots
-from toolkit.engine.solo import Solo
+from toolkit.engine.slots import ConcurrencyLimits
+from toolkit.engine.solo import SingleJobs
 from toolkit.engine.storage import Storages
 from toolkit.engine.tasks import Tasks
-from toolkit.engine.telemetry import LaneState, Observer, Unobserved
+from toolkit.engine.telemetry import GateState, NullObserver, Observer
 from toolkit.engine.templates import Templates
 from toolkit.engine.usage import Usage
 from toolkit.engine.workflows import Workflows
-from toolkit.plugins import RunInProcess, VendorFault
+from toolkit.plugins import ProviderError, RunInProcess
 from toolkit.secrets import EnvironmentResolver, SecretResolver
 from toolkit.settings import Settings
 from toolkit.store import ReadOnlyStore, Store
@@ -68,11 +68,11 @@ class Capabilities:
 
     def list(self) -> list[Capability]:
         """List every capability, in registry order."""
-        return self._registry.records()
+        return self._registry.to_records()
 
-    def names(self) -> tuple[str, ...]:
+    def list_ids(self) -> tuple[str, ...]:
         """List the ids of the capabilities that are available now, in registry order."""
-        return tuple(capability.id for capability in self._registry.newest())
+        return tuple(capability.id for capability in self._registry.list_newest())
 
     def get(self, name: str) -> Capability:
         """Return one capability, by `id` or `id@version`.
@@ -80,7 +80,7 @@ class Capabilities:
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        return self._registry.record(self._registry.find(name))
+        return self._registry.to_record(self._registry.find(name))
 
 
 class Engine:
@@ -93,27 +93,27 @@ class Engine:
     ...     await engine.close()
     """
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: EngineContext) -> None:
         self._core = core
-        self._roots = Roots(core)
+        self._leases = LeaseManager(core)
         self.settings = core.settings
         self.artifacts = Artifacts(core)
         self.lineage = Lineages(core, self.artifacts)
-        runner = JobRunner(core, self.artifacts)
+        runner = JobExecutor(core, self.artifacts)
         admission = Admission(core, self.artifacts)
         self.accounts = Accounts(core.store, core.settings)
-        self.keys = Keys(core.store, core.quotas, core.allowances)
+        self.keys = ApiKeys(core.store, core.quotas, core.allowances)
         self.connections = Connections(core)
         self.providers = Providers(core)
         self.capabilities = Capabilities(core.registry)
-        solo = Solo(core, self._roots, runner, admission)
+        solo = SingleJobs(core, self._leases, runner, admission)
         self.jobs = Jobs(core, solo)
-        self.workflows = Workflows(core, self._roots, runner, admission)
-        self.reruns = Reruns(core, self._roots, self.workflows)
+        self.workflows = Workflows(core, self._leases, runner, admission)
+        self.reruns = WorkflowReruns(core, self._leases, self.workflows)
         self.plans = Plans(core)
-        manager = Manager(core, self.plans, self.workflows, self.artifacts)
-        self.tasks = Tasks(core, self._roots, self.plans, manager)
-        self.reviews = Reviews(core, self._roots, self.plans, self.workflows, self.tasks, manager)
+        manager = TaskManager(core, self.plans, self.workflows, self.artifacts)
+        self.tasks = Tasks(core, self._leases, self.plans, manager)
+        self.reviews = Reviews(core, self._leases, self.plans, self.workflows, self.tasks, manager)
         self.agents = Agents(core)
         agent_runs = AgentRuns(core, self.agents, self.plans, self.tasks)
         self.runs = Runs(core, solo, admission, agent_runs)
@@ -123,13 +123,13 @@ class Engine:
         self.endpoints = Endpoints(core, self.templates, self.catalog)
         self.compute = Computes(core, self.catalog)
         # Endpoints first, as their hidden templates go with them.
-        self.settler = Settler([self.endpoints, self.compute, self.templates, self.storage])
+        self.reconciler = Reconciler([self.endpoints, self.compute, self.templates, self.storage])
         self.events = Events(core)
         self.usage = Usage(core)
         self.billing = Billings(core, self.usage)
-        self.once = Once(core)
+        self.idempotency = IdempotencyStore(core)
         self._sweeper: asyncio.Task[None] | None = None
-        self._settling: asyncio.Task[None] | None = None
+        self._reconciling: asyncio.Task[None] | None = None
 
     @classmethod
     async def open(
@@ -174,41 +174,45 @@ class Engine:
                 durability=settings.durability,
                 artifact_url=settings.artifact_url,
                 lease_s=settings.lease_s,
-                timed=observer.committed if observer is not None else None,
+                timed=observer.record_commit if observer is not None else None,
                 sandbox=settings.sandbox,
                 take_up=take_up,
             )
-        core = Core(
+        core = EngineContext(
             settings=settings,
             store=store,
             registry=registry,
             driver=Driver(
-                (lambda: transport) if transport else Network,
+                (lambda: transport) if transport else NetworkTransport,
                 WorkerPool.of(settings),
                 settings.reply_limit_bytes,
             ),
             resolver=resolver or EnvironmentResolver(None),
             shares=Shares(store),
             grants=Grants(store, [vendor.variable for vendor in registry.vendors.values()]),
-            slots=Slots(settings.max_concurrent_jobs, settings.max_concurrent_jobs_per_account),
-            lanes=Lanes(settings, store),
+            concurrency=ConcurrencyLimits(
+                settings.max_concurrent_jobs, settings.max_concurrent_jobs_per_account
+            ),
+            gates=GateRegistry(settings, store),
             allowances=Allowances(store),
             quotas=Quotas(store, settings),
-            reproducible=reproducible,
-            observer=observer or Unobserved(),
+            is_reproducible=reproducible,
+            observer=observer or NullObserver(),
         )
         engine = cls(core)
         if read_only:
             return engine
         takes_up = not engine.is_held and take_up is not False
         try:
-            await engine._roots.open(take_up=takes_up)
+            await engine._leases.open(take_up=takes_up)
         except BaseException:
             await engine.close(0)
             raise
-        engine._sweeper = asyncio.create_task(engine.once.sweep(), name="sweeper")
+        engine._sweeper = asyncio.create_task(engine.idempotency.sweep_expired(), name="sweeper")
         if takes_up and not reproducible:  # a replay makes no request that was not recorded
-            engine._settling = asyncio.create_task(engine.settler.keep(), name="settler")
+            engine._reconciling = asyncio.create_task(
+                engine.reconciler.run_forever(), name="settler"
+            )
         return engine
 
     @property
@@ -224,41 +228,41 @@ class Engine:
     async def take_up(self, root_id: str) -> None:
         """Resume one run, workflow or task, if it was abandoned; nothing of a copy is."""
         if not self.is_held:
-            await self._roots.take_up(root_id)
+            await self._leases.take_up(root_id)
 
     @property
-    def draining(self) -> bool:
+    def is_draining(self) -> bool:
         """True once it takes no new work."""
-        return self._core.draining
+        return self._core.is_draining
 
     def drain(self) -> None:
         """Take no new work from now on."""
-        self._core.draining = True
+        self._core.is_draining = True
 
     async def close(self, grace_s: float = 10.0) -> None:
         """Let vendor calls under way end for `grace_s` seconds; the rest is left resumable."""
         self.drain()
-        for task in (self._sweeper, self._settling):
+        for task in (self._sweeper, self._reconciling):
             if task is not None:
                 task.cancel()
                 await asyncio.wait([task])
-        await self._roots.close(grace_s)
+        await self._leases.close(grace_s)
         self.artifacts.close()
         await self._core.driver.aclose()
         await self._core.store.close()
 
-    async def health(self) -> Health:
+    async def get_health(self) -> Health:
         """Report the status of the engine, and how many jobs it runs."""
         return Health(
-            status="draining" if self.draining else "ok",
-            version=installed_version(),
+            status="draining" if self.is_draining else "ok",
+            version=read_installed_version(),
             sandbox=self.settings.sandbox,
-            jobs_running=self._roots.running,
+            jobs_running=self._leases.running_count,
         )
 
-    def lanes(self) -> list[LaneState]:
+    def list_connection_states(self) -> list[GateState]:
         """List the state of every connection that this process has used."""
-        return self._core.lanes.states()
+        return self._core.gates.list_states()
 
     async def run_in_worker(
         self, account_id: str, function: Callable[[Unpack[Args]], T], *args: *Args
@@ -269,8 +273,8 @@ class Engine:
             ServiceError: `UNAVAILABLE`: it took too long, or the process died.
         """
         try:
-            found = await self._core.driver.in_process(RunInProcess(function, args), account_id)
-        except VendorFault as fault:
+            found = await self._core.driver.run_in_process(RunInProcess(function, args), account_id)
+        except ProviderError as fault:
             raise ServiceError(ErrorCode.UNAVAILABLE, fault.message) from None
         return cast("T", found)
 

@@ -8,19 +8,19 @@ from typing import Any
 from toolkit.contract.jobs import Candidate, Options
 from toolkit.contract.money import format_usd
 from toolkit.contract.plans import CostRange
-from toolkit.engine.affordability import Money, explain_over_budget
-from toolkit.engine.backends import Backends
-from toolkit.engine.registry import max_length_of, validate_input
-from toolkit.engine.router import route, servable
+from toolkit.engine.affordability import BudgetLeft, explain_over_budget
+from toolkit.engine.backends import ProviderPool
+from toolkit.engine.registry import find_max_length, validate_input
+from toolkit.engine.router import is_servable, route
 from toolkit.plugins import Capability, Model, Operation, Vendor
-from toolkit.plugins.pricing import bound_usd, price
+from toolkit.plugins.pricing import calculate_cost, calculate_max_cost
 
 # Upstream text is not known before it has run. It is expected to be this many characters, may be
 # a single one, or as many as its field takes, of three bytes each, the most of nearly all scripts.
-EXPECTED_CHARACTERS = 600
-USUAL_CHARACTER, WIDE_CHARACTER = "x", "語"
-SOME_ARTIFACT = "art_" + "0" * 26
-NOTHING = Decimal(0)
+EXPECTED_CHARS = 600
+USUAL_CHAR, WIDE_CHAR = "x", "語"
+PLACEHOLDER_ARTIFACT_ID = "art_" + "0" * 26
+ZERO_USD = Decimal(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +40,18 @@ class Estimate:
     refusal: str | None = None
 
 
-FREE = Estimate(NOTHING, NOTHING, NOTHING)
+FREE_ESTIMATE = Estimate(ZERO_USD, ZERO_USD, ZERO_USD)
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ProviderChoice:
     """The candidates for a node, the first choice first; and why there are none, if so."""
 
-    kept: tuple[tuple[Candidate, Vendor, Model | None], ...] = ()
+    candidates: tuple[tuple[Candidate, Vendor, Model | None], ...] = ()
     refusal: str | None = None
 
 
-Choices = dict[tuple[str, Options], Choice]
+ProviderChoices = dict[tuple[str, Options], ProviderChoice]
 
 
 def estimate_node(
@@ -59,9 +59,9 @@ def estimate_node(
     given: Mapping[str, object],
     fillable: frozenset[str],
     options: Options,
-    backends: Backends,
-    money: Money,
-    choices: Choices | None = None,
+    backends: ProviderPool,
+    money: BudgetLeft,
+    choices: ProviderChoices | None = None,
 ) -> Estimate:
     """Estimate the cost of one node with the router that will place it.
 
@@ -76,40 +76,40 @@ def estimate_node(
             share the first one's choice.
     """
     if capability.operation is None:
-        return FREE
-    if not capability.operation_required and not servable(capability, options, backends):
-        return FREE  # it runs without a vendor
+        return FREE_ESTIMATE
+    if not capability.operation_required and not is_servable(capability, options, backends):
+        return FREE_ESTIMATE  # it runs without a vendor
     open_fields = fillable - given.keys()
-    usual = _operation(capability, given, open_fields, EXPECTED_CHARACTERS, USUAL_CHARACTER)
+    usual = _build_operation(capability, given, open_fields, EXPECTED_CHARS, USUAL_CHAR)
     if usual is None:
-        return FREE
+        return FREE_ESTIMATE
     least, most = usual, usual
     if open_fields:
-        least = _operation(capability, given, open_fields, 1, USUAL_CHARACTER) or usual
-        most = _operation(capability, given, open_fields, None, WIDE_CHARACTER) or usual
+        least = _build_operation(capability, given, open_fields, 1, USUAL_CHAR) or usual
+        most = _build_operation(capability, given, open_fields, None, WIDE_CHAR) or usual
     key = (capability.name, options)
-    choice = None if choices is None or money.limited else choices.get(key)
+    choice = None if choices is None or money.is_limited else choices.get(key)
     if choice is None:
-        choice = _choose(capability, options, usual, least, backends, money)
+        choice = _choose_providers(capability, options, usual, least, backends, money)
         if choices is not None:
             choices[key] = choice
-    if not choice.kept:
+    if not choice.candidates:
         # An optional call is left out where a budget does not cover it.
-        return Estimate(refusal=choice.refusal) if capability.operation_required else FREE
-    found = _estimate(choice, least, usual, most)
+        return Estimate(refusal=choice.refusal) if capability.operation_required else FREE_ESTIMATE
+    found = _estimate_range(choice, least, usual, most)
     if capability.operation_required or found.low is None:
         return found
-    return replace(found, low=NOTHING)  # it may need no call at all
+    return replace(found, low=ZERO_USD)  # it may need no call at all
 
 
-def _choose(
+def _choose_providers(
     capability: Capability,
     options: Options,
     usual: Operation[Any],
     least: Operation[Any],
-    backends: Backends,
-    money: Money,
-) -> Choice:
+    backends: ProviderPool,
+    money: BudgetLeft,
+) -> ProviderChoice:
     """Choose who may be called, now or once their circuits close again, the first choice first."""
     vendors = {vendor.id: vendor for vendor in backends.vendors}
     models = {
@@ -125,27 +125,27 @@ def _choose(
     told = tuple(
         (one, vendors[one.provider], models.get((one.provider, one.model or ""))) for one in kept
     )
-    return Choice(told, None if kept else explain_over_budget(routing))
+    return ProviderChoice(told, None if kept else explain_over_budget(routing))
 
 
-def _estimate(
-    choice: Choice, least: Operation[Any], usual: Operation[Any], most: Operation[Any]
+def _estimate_range(
+    choice: ProviderChoice, least: Operation[Any], usual: Operation[Any], most: Operation[Any]
 ) -> Estimate:
     """Estimate what the candidates bill for the least, the usual and the most input."""
     figures: list[tuple[Decimal | None, Decimal | None, Decimal | None]] = []
-    for one, vendor, model in choice.kept:
+    for one, vendor, model in choice.candidates:
         if one.estimated_cost_usd is None or model is None:
             figures.append((None, None, None))  # not known in advance
         elif not one.estimated_cost_usd:
             # Free, or billed by the hour whatever the call.
-            bounded = None if one.reservation_usd is None else NOTHING
-            figures.append((NOTHING, NOTHING, bounded))
+            bounded = None if one.reservation_usd is None else ZERO_USD
+            figures.append((ZERO_USD, ZERO_USD, bounded))
         else:
             figures.append(
                 (
-                    price(model, least.least_units()),
-                    price(model, usual.units()),
-                    bound_usd(vendor, model, most),
+                    calculate_cost(model, least.least_units()),
+                    calculate_cost(model, usual.units()),
+                    calculate_max_cost(vendor, model, most),
                 )
             )
     lows, _, highs = zip(*figures, strict=True)
@@ -155,7 +155,7 @@ def _estimate(
     return Estimate(None if expected is None else low, expected, high)
 
 
-def _operation(
+def _build_operation(
     capability: Capability,
     given: Mapping[str, object],
     open_fields: Iterable[str],
@@ -173,31 +173,31 @@ def _operation(
     """
     filled = dict(given)
     for field in open_fields:
-        if capability.takes[field].form == "artifact":
-            filled[field] = SOME_ARTIFACT
+        if capability.accepts[field].mode == "artifact":
+            filled[field] = PLACEHOLDER_ARTIFACT_ID
             continue
-        longest = max_length_of(capability.input_model, field)
-        wanted = characters if characters is not None else longest or EXPECTED_CHARACTERS
+        longest = find_max_length(capability.input_model, field)
+        wanted = characters if characters is not None else longest or EXPECTED_CHARS
         filled[field] = character * min(wanted, longest or wanted)
     value = validate_input(capability, filled, frozenset(), "input")
     return capability.estimate(value)
 
 
-def sum_up(estimates: Iterable[Estimate]) -> CostRange:
+def sum_estimates(estimates: Iterable[Estimate]) -> CostRange:
     """Add up the estimates of nodes; an unknown figure makes the sum unknown."""
     every = list(estimates)
     return CostRange(
-        low=_sum(one.low for one in every),
-        expected=_sum(one.expected for one in every),
-        high=_sum(one.high for one in every),
+        low=_sum_amounts(one.low for one in every),
+        expected=_sum_amounts(one.expected for one in every),
+        high=_sum_amounts(one.high for one in every),
     )
 
 
-def _sum(amounts: Iterable[Decimal | None]) -> float | None:
+def _sum_amounts(amounts: Iterable[Decimal | None]) -> float | None:
     known = list(amounts)
     if None in known:
         return None
-    return float(sum((amount for amount in known if amount is not None), NOTHING))
+    return float(sum((amount for amount in known if amount is not None), ZERO_USD))
 
 
 def explain_unaffordable(estimates: Mapping[str, Estimate], limit: float | None) -> str | None:
@@ -208,7 +208,7 @@ def explain_unaffordable(estimates: Mapping[str, Estimate], limit: float | None)
     for node_id, one in estimates.items():
         if one.refusal is not None:
             return f"Node `{node_id}`: {one.refusal}"
-    low = _sum(one.low or NOTHING for one in estimates.values())
+    low = _sum_amounts(one.low or ZERO_USD for one in estimates.values())
     if limit is None or low is None or Decimal(str(low)) <= Decimal(str(limit)):
         return None
     return (

@@ -9,11 +9,11 @@ from functools import partial
 from typing import Any, Protocol, Self
 
 from toolkit.contract.errors import ErrorCode
-from toolkit.engine.limiter import FairLimiter
+from toolkit.engine.limiter import FairSemaphore
 from toolkit.engine.threads import start_thread
-from toolkit.plugins import RunInProcess, VendorFault
+from toolkit.plugins import ProviderError, RunInProcess
 from toolkit.settings import Settings
-from toolkit.workers.plain import NotPlainError
+from toolkit.workers.plain import NotSerializableError
 from toolkit.workers.process import WorkerEndedError, WorkerProcess
 
 # On one core, too, so that a short step need not wait for somebody else's long one.
@@ -27,7 +27,7 @@ class CpuExecutor(Protocol):
         """Run a step and return its result; cancelling this ends it at once.
 
         Raises:
-            NotPlainError: an argument or the result cannot travel.
+            NotSerializableError: an argument or the result cannot travel.
             VendorFault: it took too long, or the worker died.
             Exception: whatever the function raised, as the nearest built-in class.
         """
@@ -50,7 +50,7 @@ class WorkerPool:
     def __init__(self, size: int, timeout_s: float, memory_bytes: int | None) -> None:
         self._timeout_s = timeout_s
         self._memory_bytes = memory_bytes or 0
-        self._turns = FairLimiter(size)
+        self._semaphore = FairSemaphore(size)
         self._idle: list[WorkerProcess] = []
         self._workers: set[WorkerProcess] = set()
         # For a pool that nobody closes: it is garbage collected, or the interpreter exits.
@@ -69,56 +69,56 @@ class WorkerPool:
 
     async def dispatch(self, step: RunInProcess, account_id: str) -> object:
         """Run a step in the first free worker; accounts that wait are served in turn."""
-        await self._turns.acquire(account_id)
+        await self._semaphore.acquire(account_id)
         try:
-            worker = self._take()
+            worker = self._take_worker()
             try:
-                answer = await self._ask(worker, step)
-            except NotPlainError:  # nothing was sent
+                answer = await self._ask_worker(worker, step)
+            except NotSerializableError:  # nothing was sent
                 self._idle.append(worker)
                 raise
             except BaseException:
-                self._drop(worker)
+                self._drop_worker(worker)
                 raise
             self._idle.append(worker)
         finally:
-            self._turns.release()
-        return _result(answer, step)
+            self._semaphore.release()
+        return _read_result(answer, step)
 
-    async def _ask(self, worker: WorkerProcess, step: RunInProcess) -> Any:
+    async def _ask_worker(self, worker: WorkerProcess, step: RunInProcess) -> Any:
         module, name = step.name
-        talk = partial(worker.ask, module, name, step.args, self._timeout_s)
+        talk = partial(worker.call_function, module, name, step.args, self._timeout_s)
         try:
             async with asyncio.timeout(self._timeout_s) as deadline:
                 return await start_thread(talk)
         except TimeoutError:
             if not deadline.expired():
                 raise
-            raise VendorFault(
+            raise ProviderError(
                 ErrorCode.PROVIDER_TIMEOUT,
                 f"`{name}` was ended, as it took longer than the {self._timeout_s:g} s of"
                 " cpu_timeout_s: ask for less.",
                 retryable=False,
             ) from None
         except WorkerEndedError as error:
-            raise VendorFault(
+            raise ProviderError(
                 ErrorCode.INTERNAL,
                 f"The worker process that carried out `{name}` died: {error}. Try again.",
                 retryable=True,
             ) from None
 
-    def _take(self) -> WorkerProcess:
+    def _take_worker(self) -> WorkerProcess:
         """Take the worker that was used last, as its caches are warm; a new one if none is free."""
         while self._idle:
             worker = self._idle.pop()
             if worker.is_alive:
                 return worker
-            self._drop(worker)
+            self._drop_worker(worker)
         worker = WorkerProcess(self._memory_bytes)
         self._workers.add(worker)
         return worker
 
-    def _drop(self, worker: WorkerProcess) -> None:
+    def _drop_worker(self, worker: WorkerProcess) -> None:
         worker.kill()
         self._workers.discard(worker)
         with suppress(RuntimeError):  # no new threads at exit; the process is reaped then
@@ -147,7 +147,7 @@ def _kill_all(workers: set[WorkerProcess], owner: int) -> None:
             worker.kill()
 
 
-def _result(answer: Any, step: RunInProcess) -> object:
+def _read_result(answer: Any, step: RunInProcess) -> object:
     """Return the value of a worker's answer, or raise its error."""
     error = answer.get("error")
     if error is None:
@@ -156,7 +156,7 @@ def _result(answer: Any, step: RunInProcess) -> object:
     module, name = step.name
     match error["kind"]:
         case "fault":
-            raise VendorFault(
+            raise ProviderError(
                 ErrorCode[error["code"]],
                 error["message"],
                 retryable=error["retryable"],
@@ -165,14 +165,14 @@ def _result(answer: Any, step: RunInProcess) -> object:
                 vendor_request_id=error["vendor_request_id"],
             )
         case "plain":
-            raise NotPlainError(error["message"])
+            raise NotSerializableError(error["message"])
         case "import":
-            raise NotPlainError(
+            raise NotSerializableError(
                 f"A worker process cannot import `{module}.{name}`: {error['message']}."
             )
     known = getattr(builtins, error["base"], Exception)
     if known is MemoryError:
-        raise VendorFault(
+        raise ProviderError(
             ErrorCode.INTERNAL,
             f"`{name}` needs more memory than cpu_memory_bytes lets it have: ask for less.",
             retryable=False,

@@ -3,20 +3,20 @@
 import json
 from collections.abc import Collection
 
-from toolkit.contract.connections import is_variable
+from toolkit.contract.connections import is_variable_name
 from toolkit.contract.errors import ErrorCode, RequestError
-from toolkit.secrets import OWN_PREFIX
+from toolkit.secrets import SETTINGS_PREFIX
 from toolkit.store import Store
 
 
-def spelled(allow_env: Collection[str]) -> str:
+def format_allow_env(allow_env: Collection[str]) -> str:
     """Format the variables that the operator allows an account, for its row.
 
     Raises:
         RequestError: `INVALID_REQUEST` for what is no variable's name, and for our own settings.
     """
     for name in allow_env:
-        if not is_variable(name) or name.upper().startswith(OWN_PREFIX):
+        if not is_variable_name(name) or name.upper().startswith(SETTINGS_PREFIX):
             raise RequestError(
                 ErrorCode.INVALID_REQUEST, f"`{name}` is no variable that a pointer may name."
             )
@@ -35,15 +35,15 @@ class Grants:
         self._store = store
         self._conventional = frozenset(conventional)
 
-    async def of_connection(self, connection_id: str) -> frozenset[str]:
+    async def find_variables(self, connection_id: str) -> frozenset[str]:
         """Find the variables of the account that owns a connection; none for one that signed up.
 
         The owner is read from the store, not taken from the caller.
         """
-        connection = await self._store.get("connections", connection_id, "account_id")
+        connection = await self._store.get_row("connections", connection_id, "account_id")
         if connection is None:
             return frozenset()
-        account = await self._store.get("accounts", str(connection["account_id"]), "spec")
+        account = await self._store.get_row("accounts", str(connection["account_id"]), "spec")
         if account is None or account["spec"] is None:
             return frozenset()
         return self._conventional.union(json.loads(str(account["spec"]))["allow_env"])

@@ -8,21 +8,23 @@ from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.workflows import NodeCreate
 
 
-def build(nodes: Sequence[NodeCreate], *, max_nodes: int, max_edges: int) -> "nx.DiGraph[str]":
+def build_graph(
+    nodes: Sequence[NodeCreate], *, max_nodes: int, max_edges: int
+) -> "nx.DiGraph[str]":
     """Build the graph of a submitted workflow, edges pointing from a dependency to its dependent.
 
     Raises:
         RequestError: `INVALID_WORKFLOW`, with every fault at once, each with its node's id.
 
-    >>> graph = build([NodeCreate(id="a", capability="x")], max_nodes=10, max_edges=10)
+    >>> graph = build_graph([NodeCreate(id="a", capability="x")], max_nodes=10, max_edges=10)
     >>> list(graph)
     ['a']
     """
-    faults = _size_faults(nodes, max_nodes, max_edges)
+    faults = _find_size_faults(nodes, max_nodes, max_edges)
     graph: nx.DiGraph[str] = nx.DiGraph()
     if not faults:
         known = {node.id for node in nodes}
-        faults = _reference_faults(nodes, known)
+        faults = _find_reference_faults(nodes, known)
         graph.add_nodes_from(node.id for node in nodes)
         graph.add_edges_from(
             (upstream, node.id)
@@ -30,7 +32,7 @@ def build(nodes: Sequence[NodeCreate], *, max_nodes: int, max_edges: int) -> "nx
             for upstream in node.depends_on
             if upstream in known and upstream != node.id
         )
-        faults += _cycle_faults(graph, nodes)
+        faults += _find_cycle_faults(graph, nodes)
     if faults:
         raise RequestError(
             ErrorCode.INVALID_WORKFLOW, "The graph cannot be run as it is.", details=faults
@@ -38,7 +40,7 @@ def build(nodes: Sequence[NodeCreate], *, max_nodes: int, max_edges: int) -> "nx
     return graph
 
 
-def _size_faults(nodes: Sequence[NodeCreate], max_nodes: int, max_edges: int) -> list[Detail]:
+def _find_size_faults(nodes: Sequence[NodeCreate], max_nodes: int, max_edges: int) -> list[Detail]:
     if not nodes:
         return [Detail("nodes", "a workflow needs at least one node")]
     if len(nodes) > max_nodes:
@@ -49,7 +51,7 @@ def _size_faults(nodes: Sequence[NodeCreate], max_nodes: int, max_edges: int) ->
     return []
 
 
-def _reference_faults(nodes: Sequence[NodeCreate], known: Collection[str]) -> list[Detail]:
+def _find_reference_faults(nodes: Sequence[NodeCreate], known: Collection[str]) -> list[Detail]:
     faults = []
     seen: set[str] = set()
     for i, node in enumerate(nodes):
@@ -69,7 +71,7 @@ def _reference_faults(nodes: Sequence[NodeCreate], known: Collection[str]) -> li
     return faults
 
 
-def _cycle_faults(graph: "nx.DiGraph[str]", nodes: Sequence[NodeCreate]) -> list[Detail]:
+def _find_cycle_faults(graph: "nx.DiGraph[str]", nodes: Sequence[NodeCreate]) -> list[Detail]:
     """Find one cycle in each strongly connected component; to list all could take forever."""
     if nx.is_directed_acyclic_graph(graph):
         return []
@@ -84,7 +86,7 @@ def _cycle_faults(graph: "nx.DiGraph[str]", nodes: Sequence[NodeCreate]) -> list
     return faults
 
 
-def downstream(node_id: str, depends_on: Mapping[str, Collection[str]]) -> set[str]:
+def find_descendants(node_id: str, depends_on: Mapping[str, Collection[str]]) -> set[str]:
     """Find every node that depends on `node_id`, directly or through others."""
     graph: nx.DiGraph[str] = nx.DiGraph()
     graph.add_nodes_from(depends_on)

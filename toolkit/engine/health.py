@@ -12,11 +12,11 @@ from pydantic import BaseModel, ConfigDict
 from toolkit.contract.base import Timestamp, now
 from toolkit.contract.errors import ErrorCode
 from toolkit.contract.jobs import BreakerState
-from toolkit.plugins import VendorFault
+from toolkit.plugins import ProviderError
 
-LATENCIES_KEPT = 100
-OUTCOMES_KEPT = 20
-MOST_COOLDOWN_S = 60.0
+MAX_LATENCIES = 100
+MAX_OUTCOMES = 20
+MAX_COOLDOWN_S = 60.0
 # The wait while another job probes whether a connection has recovered.
 PROBE_WAIT_S = 0.25
 # However long a vendor asks not to be called, it is tried again by then.
@@ -24,8 +24,10 @@ MAX_RETRY_AFTER_S = 3600.0
 
 # The codes that say that a vendor is down. A refused input or key, or a limit that was reached,
 # says that it is up: whoever asked is told at once, and a rotated key works at once.
-_DOWN = frozenset({ErrorCode.PROVIDER_UNAVAILABLE, ErrorCode.PROVIDER_TIMEOUT})
-_SAYS_NOTHING = frozenset({ErrorCode.SECRET_UNRESOLVED, ErrorCode.NOT_FOUND, ErrorCode.REPLAY_MISS})
+_DOWN_CODES = frozenset({ErrorCode.PROVIDER_UNAVAILABLE, ErrorCode.PROVIDER_TIMEOUT})
+_NEUTRAL_CODES = frozenset(
+    {ErrorCode.SECRET_UNRESOLVED, ErrorCode.NOT_FOUND, ErrorCode.REPLAY_MISS}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +39,13 @@ class Latency:
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class HealthSnapshot:
     """The health of a connection at one moment, for the router.
 
     Attributes:
         state: of its circuit breaker.
         wait_s: the seconds for which it should not be called; 0 if it may be called now.
-        why: the reason in words, where it should not.
+        reason: the reason in words, where it should not.
         latency: by model, where calls were made.
         error_rate: the share of the last calls that failed; none before the first.
         overbilled: the models that billed more than was reserved for them.
@@ -52,14 +54,14 @@ class Condition:
 
     state: BreakerState = "closed"
     wait_s: float = 0.0
-    why: str = ""
+    reason: str = ""
     latency: Mapping[str, Latency] = field(default_factory=dict)
     error_rate: float | None = None
     overbilled: frozenset[str] = frozenset()
     unresolved: bool = False
 
 
-class Saved(BaseModel):
+class SavedHealth(BaseModel):
     """The health that is kept in the store, so that the next process starts with it."""
 
     model_config = ConfigDict(extra="ignore")
@@ -71,11 +73,11 @@ class Saved(BaseModel):
     outcomes: list[bool] = []
 
 
-class Pass:
+class Permit:
     """The permit to make one call."""
 
 
-class Health:
+class ConnectionHealth:
     """The health of one connection, learned from its calls.
 
     The breaker opens after `failures` in a row, or when half of the last 20 calls failed; a rate
@@ -89,7 +91,7 @@ class Health:
         saved: the health that an earlier process saved.
         clock: a monotonic clock, in seconds.
 
-    >>> Health(failures=5, cooldown_s=5.0).condition().state
+    >>> ConnectionHealth(failures=5, cooldown_s=5.0).snapshot().state
     'closed'
     """
 
@@ -98,23 +100,23 @@ class Health:
         *,
         failures: int,
         cooldown_s: float,
-        saved: Saved | None = None,
+        saved: SavedHealth | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        saved = saved or Saved()
+        saved = saved or SavedHealth()
         self._failures = failures
         self._cooldown_s = cooldown_s
         self._clock = clock
         self._open = saved.state != "closed"
-        self._until = clock() + _left(saved.until)
+        self._blocked_until = clock() + _find_seconds_left(saved.until)
         self._cooldowns = saved.cooldowns
-        self._in_a_row = 0
-        self._probe: Pass | None = None
+        self._consecutive_failures = 0
+        self._probe: Permit | None = None
         self._unresolved = False  # by this process: another may have the secret
-        self._outcomes = deque(saved.outcomes, maxlen=OUTCOMES_KEPT)
-        self._against: deque[bool] = deque(maxlen=OUTCOMES_KEPT)
+        self._outcomes = deque(saved.outcomes, maxlen=MAX_OUTCOMES)
+        self._recent_failures: deque[bool] = deque(maxlen=MAX_OUTCOMES)
         self._latency_ms = {
-            model: deque(taken, maxlen=LATENCIES_KEPT) for model, taken in saved.latency_ms.items()
+            model: deque(taken, maxlen=MAX_LATENCIES) for model, taken in saved.latency_ms.items()
         }
 
     @property
@@ -122,27 +124,31 @@ class Health:
         """The breaker's state. `closed`: calls pass; `open`: none does; `half_open`: one probes."""
         if not self._open:
             return "closed"
-        return "open" if self._until > self._clock() else "half_open"
+        return "open" if self._blocked_until > self._clock() else "half_open"
 
     @property
-    def known(self) -> bool:
+    def has_answered(self) -> bool:
         """True if it has ever answered."""
         return bool(self._latency_ms)
 
-    def condition(self) -> Condition:
+    def snapshot(self) -> HealthSnapshot:
         """Return the health as of now, for the router."""
-        wait_s, why = self._waiting()
-        return Condition(
+        wait_s, why = self._find_wait()
+        return HealthSnapshot(
             state=self.state,
             wait_s=wait_s,
-            why=why,
-            latency={model: _latency(taken) for model, taken in self._latency_ms.items() if taken},
-            error_rate=self._error_rate(),
+            reason=why,
+            latency={
+                model: _summarize_latency(taken)
+                for model, taken in self._latency_ms.items()
+                if taken
+            },
+            error_rate=self._compute_error_rate(),
             unresolved=self._unresolved,
         )
 
-    def _waiting(self) -> tuple[float, str]:
-        left = self._until - self._clock()
+    def _find_wait(self) -> tuple[float, str]:
+        left = self._blocked_until - self._clock()
         if left > 0:
             lead = "failing, and left alone" if self._open else "asked to be left alone"
             return left, f"{lead} for {left:.1f} s"
@@ -150,66 +156,66 @@ class Health:
             return PROBE_WAIT_S, "being probed after failures"
         return 0.0, ""
 
-    def _error_rate(self) -> float | None:
+    def _compute_error_rate(self) -> float | None:
         if not self._outcomes:
             return None
         return self._outcomes.count(False) / len(self._outcomes)
 
-    def admit(self) -> Pass | None:
-        """Return the permit to make a call now, if it may be made; return it by `done`."""
-        if self._until > self._clock() or (self._open and self._probe is not None):
+    def admit(self) -> Permit | None:
+        """Return the permit to make a call now, if it may be made; return it by `release`."""
+        if self._blocked_until > self._clock() or (self._open and self._probe is not None):
             return None
-        leave = Pass()
+        leave = Permit()
         if self._open:
             self._probe = leave
         return leave
 
-    def done(self, leave: Pass) -> None:
+    def release(self, leave: Permit) -> None:
         """Return the permit of a call that is over."""
         if self._probe is leave:
             self._probe = None
 
-    def succeeded(self, model: str, took_ms: float) -> bool:
+    def record_success(self, model: str, took_ms: float) -> bool:
         """Record a call that worked; tell whether this changed the state of the breaker."""
         changed = self._open
         self._open, self._probe = False, None
         self._unresolved = False
-        self._in_a_row = self._cooldowns = 0
+        self._consecutive_failures = self._cooldowns = 0
         self._outcomes.append(True)
-        self._against.append(False)
-        kept = self._latency_ms.setdefault(model, deque(maxlen=LATENCIES_KEPT))
+        self._recent_failures.append(False)
+        kept = self._latency_ms.setdefault(model, deque(maxlen=MAX_LATENCIES))
         kept.append(round(took_ms, 1))
         return changed
 
-    def failed(self, fault: VendorFault, leave: Pass) -> bool:
+    def record_failure(self, fault: ProviderError, leave: Permit) -> bool:
         """Record a call that failed; tell whether this changed when the next one may be made."""
         probing = self._probe is leave
         if fault.code is ErrorCode.CREDENTIALS_MISSING:
             return False  # no longer shared with the account that asked: no call was made
         self._unresolved = fault.code is ErrorCode.SECRET_UNRESOLVED
-        if fault.code in _SAYS_NOTHING:
+        if fault.code in _NEUTRAL_CODES:
             return False
         garbled = fault.code is ErrorCode.PROVIDER_BAD_RESPONSE and fault.retryable
-        against = fault.code in _DOWN or garbled
+        against = fault.code in _DOWN_CODES or garbled
         self._outcomes.append(fault.code is ErrorCode.PROVIDER_REJECTED)
-        self._against.append(against)
+        self._recent_failures.append(against)
         if fault.retry_after is not None and fault.retryable:
             # This applies to everyone who uses this connection.
-            self._until = max(
-                self._until, self._clock() + min(fault.retry_after, MAX_RETRY_AFTER_S)
+            self._blocked_until = max(
+                self._blocked_until, self._clock() + min(fault.retry_after, MAX_RETRY_AFTER_S)
             )
         if not against:
-            self._in_a_row = 0
+            self._consecutive_failures = 0
             if probing and fault.code is not ErrorCode.PROVIDER_RATE_LIMITED:
                 self._open, self._cooldowns = False, 0  # it answered, so it is up
             return probing or fault.retry_after is not None
-        self._in_a_row += 1
-        if probing or (not self._open and self._tripped()):
+        self._consecutive_failures += 1
+        if probing or (not self._open and self._should_trip()):
             self._trip()
             return True
         return fault.retry_after is not None
 
-    def note_test(self, error: ErrorCode | None) -> None:
+    def record_test(self, error: ErrorCode | None) -> None:
         """Record the error that a free test of the key had; none if the vendor took the key.
 
         Earlier failures say nothing about a key that works now. A free test that is answered says
@@ -221,23 +227,23 @@ class Health:
         elif error is ErrorCode.PROVIDER_AUTH_FAILED:
             self._outcomes.append(False)
 
-    def _tripped(self) -> bool:
-        many = len(self._against) == OUTCOMES_KEPT
-        half = many and self._against.count(True) >= OUTCOMES_KEPT / 2
-        return self._in_a_row >= self._failures or half
+    def _should_trip(self) -> bool:
+        many = len(self._recent_failures) == MAX_OUTCOMES
+        half = many and self._recent_failures.count(True) >= MAX_OUTCOMES / 2
+        return self._consecutive_failures >= self._failures or half
 
     def _trip(self) -> None:
-        wait_s = min(self._cooldown_s * 2**self._cooldowns, MOST_COOLDOWN_S)
+        wait_s = min(self._cooldown_s * 2**self._cooldowns, MAX_COOLDOWN_S)
         self._open = True
         self._cooldowns += 1
-        self._until = max(self._until, self._clock() + wait_s)
-        self._against.clear()  # once closed again, the breaker counts from zero
+        self._blocked_until = max(self._blocked_until, self._clock() + wait_s)
+        self._recent_failures.clear()  # once closed again, the breaker counts from zero
 
-    def saved(self) -> Saved:
+    def to_saved(self) -> SavedHealth:
         """Return the health that is worth saving for the next process."""
-        left = self._until - self._clock()
+        left = self._blocked_until - self._clock()
         until = datetime.fromtimestamp(now().timestamp() + left, now().tzinfo) if left > 0 else None
-        return Saved(
+        return SavedHealth(
             state=self.state,
             until=until,
             cooldowns=self._cooldowns,
@@ -257,11 +263,11 @@ class RetryBudget:
     20
     """
 
-    MOST = 20.0
-    REFUND = 0.5
+    MAX_TOKENS = 20.0
+    REFUND_TOKENS = 0.5
 
     def __init__(self) -> None:
-        self._tokens = self.MOST
+        self._tokens = self.MAX_TOKENS
 
     def take(self) -> bool:
         """Take a token for one more retry; return whether there was one."""
@@ -272,20 +278,20 @@ class RetryBudget:
 
     def refund(self) -> None:
         """Give back part of a token for a call that worked."""
-        self._tokens = min(self.MOST, self._tokens + self.REFUND)
+        self._tokens = min(self.MAX_TOKENS, self._tokens + self.REFUND_TOKENS)
 
 
-def _latency(taken: "deque[float]") -> Latency:
+def _summarize_latency(taken: "deque[float]") -> Latency:
     ordered = sorted(taken)
-    return Latency(p50=_percentile(ordered, 0.5), p95=_percentile(ordered, 0.95))
+    return Latency(p50=_find_percentile(ordered, 0.5), p95=_find_percentile(ordered, 0.95))
 
 
-def _percentile(ordered: list[float], share: float) -> float:
+def _find_percentile(ordered: list[float], share: float) -> float:
     """Return the nearest-rank percentile of a sorted list."""
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
-def _left(until: datetime | None) -> float:
+def _find_seconds_left(until: datetime | None) -> float:
     """Return the seconds until then, by the wall clock: a process that starts has no other."""
     if until is None:
         return 0.0

@@ -1,11 +1,11 @@
 """The service of `/v1/jobs`: reads all jobs, and creates those that run on a compute."""
 
-from toolkit.contract.errors import Detail, ErrorCode, RequestError, not_found
+from toolkit.contract.errors import Detail, ErrorCode, RequestError, build_not_found
 from toolkit.contract.ids import Prefix, is_id
 from toolkit.contract.jobs import FINAL_STATUSES, Job, JobCreate
-from toolkit.engine.core import Core
+from toolkit.engine.core import EngineContext
 from toolkit.engine.registry import validate_input
-from toolkit.engine.solo import Solo
+from toolkit.engine.solo import SingleJobs
 from toolkit.engine.stored import read_job
 from toolkit.plugins import Capability
 
@@ -13,9 +13,9 @@ from toolkit.plugins import Capability
 class Jobs:
     """The service of `/v1/jobs`."""
 
-    def __init__(self, core: Core, solo: Solo) -> None:
+    def __init__(self, core: EngineContext, solo: SingleJobs) -> None:
         self._core = core
-        self._solo = solo
+        self._single_jobs = solo
 
     async def create(
         self, account_id: str, request: JobCreate, *, key_id: str | None = None
@@ -27,7 +27,7 @@ class Jobs:
                 computes, `NOT_FOUND` for a compute that is not there, `PROVIDER_NOT_ALLOWED` for
                 another provider than the compute's, and whatever admission refuses.
         """
-        capability = self._capability(request.type)
+        capability = self._find_capability(request.type)
         value = validate_input(capability, request.input, frozenset(), "input")
         if request.options.compute_id not in (None, request.compute_id):
             raise RequestError(
@@ -35,7 +35,10 @@ class Jobs:
                 "The request names two computes.",
                 details=[Detail("options.compute_id", "is not compute_id")],
             )
-        cloud, asked = await self._cloud(account_id, request.compute_id), request.options.provider
+        cloud, asked = (
+            await self._find_provider(account_id, request.compute_id),
+            request.options.provider,
+        )
         if asked not in (None, cloud) and not is_id(asked or "", Prefix.CONNECTION):
             raise RequestError(
                 ErrorCode.PROVIDER_NOT_ALLOWED,
@@ -43,7 +46,7 @@ class Jobs:
                 details=[Detail("options.provider", f"is not {cloud}")],
             )
         pinned = {"compute_id": request.compute_id, "provider": asked or cloud}
-        return await self._solo.accept(
+        return await self._single_jobs.accept(
             account_id,
             capability,
             capability.estimate(value),
@@ -58,14 +61,14 @@ class Jobs:
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        row = await self._core.store.get("jobs", job_id)
+        row = await self._core.store.get_row("jobs", job_id)
         if row is None or row["account_id"] != account_id:
-            raise not_found("job", job_id)
+            raise build_not_found("job", job_id)
         return read_job(row).to_record()
 
     async def list(self, account_id: str, limit: int, before: str | None) -> list[Job]:
         """Return a page of jobs, newest first."""
-        rows = await self._core.store.page("jobs", account_id, limit=limit, before=before)
+        rows = await self._core.store.list_page("jobs", account_id, limit=limit, before=before)
         return [read_job(row).to_record() for row in rows]
 
     async def cancel(self, account_id: str, job_id: str) -> Job:
@@ -81,14 +84,14 @@ class Jobs:
             raise RequestError(
                 ErrorCode.CONFLICT, f"It is a node of `{job.workflow_id}`: cancel that."
             )
-        await self._solo.cancel(job.run_id or job.id)
+        await self._single_jobs.cancel(job.run_id or job.id)
         return await self.get(account_id, job_id)
 
-    def _capability(self, job_type: str) -> Capability:
+    def _find_capability(self, job_type: str) -> Capability:
         """Find the capability of a type of job."""
         found = {
             capability.type_of_job: capability
-            for capability in self._core.registry.newest()
+            for capability in self._core.registry.list_newest()
             if self._runs_in_pods(capability)
         }
         if job_type not in found:
@@ -101,10 +104,10 @@ class Jobs:
 
     def _runs_in_pods(self, capability: Capability) -> bool:
         kind = capability.operation.kind if capability.operation else ""
-        return any(kind in vendor.in_pod for vendor in self._core.registry.backends(capability))
+        return any(kind in vendor.in_pod for vendor in self._core.registry.find_vendors(capability))
 
-    async def _cloud(self, account_id: str, compute_id: str) -> str:
+    async def _find_provider(self, account_id: str, compute_id: str) -> str:
         """Find the provider that a compute was rented at."""
-        row = await self._core.owned("compute", "compute", account_id, compute_id)
-        connection = await self._core.store.get("connections", str(row["connection_id"]))
+        row = await self._core.get_owned("compute", "compute", account_id, compute_id)
+        connection = await self._core.store.get_row("connections", str(row["connection_id"]))
         return "" if connection is None else str(connection["provider"])

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from toolkit.contract.account import ApiKey, KeyCreate, KeyCreated, KeyRotate
-from toolkit.contract.base import now, rfc3339
+from toolkit.contract.base import format_rfc3339, now
 from toolkit.contract.choices import Scope
-from toolkit.contract.errors import ErrorCode, RequestError, not_found
+from toolkit.contract.errors import ErrorCode, RequestError, build_not_found
 from toolkit.contract.ids import Prefix, new_id
-from toolkit.engine.allowance import Allowances, limit_of_key
+from toolkit.engine.allowance import Allowances, make_key_limit
 from toolkit.engine.quota import Quotas
 from toolkit.engine.standing import check_enabled
-from toolkit.store import Change, Insert, Patch, Row, Store, Update
+from toolkit.store import Change, InsertRow, PatchDocument, Row, Store, UpdateRow
 
 KEY_PREFIX = "sk_live_"
 ALL_SCOPES: tuple[Scope, ...] = ("read", "write", "admin")
@@ -26,21 +26,21 @@ class Principal:
     """The sender of a request, with the scopes of the key.
 
     Attributes:
-        purse: the id that the key's spending is counted under, for a key with an allowance.
+        allowance_id: the id that the key's spending is counted under, for a key with an allowance.
     """
 
     account_id: str
     key_id: str
     scopes: frozenset[Scope]
-    purse: str | None = None
+    allowance_id: str | None = None
 
 
-def fresh_key() -> str:
+def generate_key() -> str:
     """Generate a new key: 256 random bits."""
     return KEY_PREFIX + secrets.token_urlsafe(32)
 
 
-def digest_of(key: str) -> str:
+def hash_key(key: str) -> str:
     """Return the hash that a key is stored and looked up by."""
     return hashlib.sha256(key.encode()).hexdigest()
 
@@ -52,7 +52,7 @@ async def find_key(store: Store, digest: str) -> tuple[str, ApiKey]:
         RequestError: `UNAUTHENTICATED` for an unknown, revoked or expired one, all alike, and for
             one of a disabled account.
     """
-    rows = await store.find("api_keys", digest=digest)
+    rows = await store.find_rows("api_keys", digest=digest)
     if not rows or not hmac.compare_digest(str(rows[0]["digest"]), digest):
         raise RequestError(ErrorCode.UNAUTHENTICATED)
     key = ApiKey.model_validate_json(str(rows[0]["doc"]))
@@ -66,28 +66,28 @@ async def find_key(store: Store, digest: str) -> tuple[str, ApiKey]:
 async def complete_key(allowances: Allowances, row: Row) -> ApiKey:
     """Read a key's record from its row, and add what is left of today's allowance."""
     key = ApiKey.model_validate_json(str(row["doc"]))
-    limit = limit_of_key(key)
+    limit = make_key_limit(key)
     if limit is not None:
-        key.left_usd_today = await allowances.left_today(limit)
+        key.left_usd_today = await allowances.find_remaining_today(limit)
     return key
 
 
 def revoke_key(key: ApiKey) -> list[Change]:
     """Revoke a key on its record, and return the changes, which overwrite no other ones."""
     key.revoked_at = now()
-    at = rfc3339(key.revoked_at)
-    changed = Update("api_keys", key.id, {"revoked_at": at})
-    return [changed, Patch("api_keys", key.id, {"revoked_at": at})]
+    at = format_rfc3339(key.revoked_at)
+    changed = UpdateRow("api_keys", key.id, {"revoked_at": at})
+    return [changed, PatchDocument("api_keys", key.id, {"revoked_at": at})]
 
 
-def new_key(
+def make_key(
     account_id: str,
     scopes: Sequence[Scope] = ALL_SCOPES,
     a_day: float | None = None,
     name: str | None = None,
-) -> tuple[str, Insert, ApiKey]:
+) -> tuple[str, InsertRow, ApiKey]:
     """Make a key; return it with its row and its record."""
-    key = fresh_key()
+    key = generate_key()
     record = ApiKey(
         id=new_id(Prefix.KEY),
         name=name,
@@ -96,10 +96,10 @@ def new_key(
         max_cost_usd_per_day=a_day,
         created_at=now(),
     )
-    return key, _inserted(account_id, key, record), record
+    return key, _make_insert(account_id, key, record), record
 
 
-class Keys:
+class ApiKeys:
     """`/v1/account/keys`."""
 
     def __init__(self, store: Store, quotas: Quotas, allowances: Allowances) -> None:
@@ -109,7 +109,7 @@ class Keys:
 
     async def list(self, account_id: str, limit: int, before: str | None) -> list[ApiKey]:
         """List a page of the account's key records, newest first; never the keys themselves."""
-        rows = await self._store.page("api_keys", account_id, limit=limit, before=before)
+        rows = await self._store.list_page("api_keys", account_id, limit=limit, before=before)
         return [await complete_key(self._allowances, row) for row in rows]
 
     async def get(self, account_id: str, key_id: str) -> ApiKey:
@@ -118,9 +118,9 @@ class Keys:
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        row = await self._store.get("api_keys", key_id)
+        row = await self._store.get_row("api_keys", key_id)
         if row is None or row["account_id"] != account_id:
-            raise not_found("key", key_id)
+            raise build_not_found("key", key_id)
         return await complete_key(self._allowances, row)
 
     async def create(self, maker: Principal, request: KeyCreate) -> KeyCreated:
@@ -132,12 +132,12 @@ class Keys:
         """
         scopes = [scope for scope in ALL_SCOPES if scope in request.scopes]
         _check_scopes(maker, scopes)
-        if maker.purse is not None:
+        if maker.allowance_id is not None:
             raise RequestError(
                 ErrorCode.FORBIDDEN, "A key with an allowance makes no others: use one without."
             )
-        await self._quotas.check_room(maker.account_id, 1)
-        key, inserted, record = new_key(
+        await self._quotas.check_storage(maker.account_id, 1)
+        key, inserted, record = make_key(
             maker.account_id, scopes, request.max_cost_usd_per_day, request.name
         )
         await self._store.write([inserted])
@@ -161,11 +161,11 @@ class Keys:
         if has_ended(old):
             raise RequestError(ErrorCode.CONFLICT, "It was revoked: make a new key.")
         _check_scopes(maker, old.scopes)
-        if maker.purse not in (None, old.purse):
+        if maker.allowance_id not in (None, old.allowance_id):
             raise RequestError(
                 ErrorCode.FORBIDDEN, "A key with an allowance rotates itself: use one without."
             )
-        key = fresh_key()
+        key = generate_key()
         record = ApiKey(
             id=new_id(Prefix.KEY),
             name=old.name,
@@ -174,13 +174,13 @@ class Keys:
             max_cost_usd_per_day=old.max_cost_usd_per_day,
             created_at=now(),
             rotated_from=old.id,
-            allowance_of=old.purse,
+            allowance_of=old.allowance_id,
         )
         old.rotated_to = record.id
         old.expires_at = record.created_at + timedelta(seconds=request.overlap_s)
-        ends = {"rotated_to": record.id, "expires_at": rfc3339(old.expires_at)}
-        changed = Patch("api_keys", old.id, ends)
-        await self._store.write([_inserted(maker.account_id, key, record), changed])
+        ends = {"rotated_to": record.id, "expires_at": format_rfc3339(old.expires_at)}
+        changed = PatchDocument("api_keys", old.id, ends)
+        await self._store.write([_make_insert(maker.account_id, key, record), changed])
         record.left_usd_today = old.left_usd_today
         return KeyCreated(**dict(record), api_key=key)
 
@@ -209,13 +209,13 @@ def _check_scopes(maker: Principal, scopes: Sequence[Scope]) -> None:
         )
 
 
-def _inserted(account_id: str, key: str, record: ApiKey) -> Insert:
+def _make_insert(account_id: str, key: str, record: ApiKey) -> InsertRow:
     row: dict[str, object] = {
         "id": record.id,
         "account_id": account_id,
-        "digest": digest_of(key),
+        "digest": hash_key(key),
         "revoked_at": None,
-        "created_at": rfc3339(record.created_at),
+        "created_at": format_rfc3339(record.created_at),
         "doc": record.model_dump_json(exclude={"left_usd_today"}),
     }
-    return Insert("api_keys", row)
+    return InsertRow("api_keys", row)

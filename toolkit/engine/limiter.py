@@ -4,11 +4,11 @@ import asyncio
 from collections import OrderedDict, deque
 
 
-class FairLimiter:
+class FairSemaphore:
     """A semaphore whose waiters are served round-robin by group, so that none starves another.
 
-    >>> limiter = FairLimiter(8)
-    >>> limiter.full
+    >>> limiter = FairSemaphore(8)
+    >>> limiter.is_full
     False
     """
 
@@ -17,12 +17,12 @@ class FairLimiter:
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
 
     @property
-    def full(self) -> bool:
+    def is_full(self) -> bool:
         """True when whoever comes next has to wait."""
         return self._free == 0
 
     @property
-    def waiting(self) -> int:
+    def waiting_count(self) -> int:
         """The number of those who wait for a place."""
         return sum(map(len, self._waiting.values()))
 

@@ -7,16 +7,16 @@ from toolkit.contract.artifacts import Artifact, Lineage, LineageJob
 from toolkit.contract.errors import RequestError
 from toolkit.contract.ids import Prefix, is_id
 from toolkit.engine.artifacts import Artifacts
-from toolkit.engine.core import Core
+from toolkit.engine.core import EngineContext
 from toolkit.engine.stored import read_job
 
-MOST_JOBS = 1_000
+MAX_JOBS = 1_000
 
 
 class Lineages:
     """`/v1/artifacts/{id}/lineage`."""
 
-    def __init__(self, core: Core, artifacts: Artifacts) -> None:
+    def __init__(self, core: EngineContext, artifacts: Artifacts) -> None:
         self._core = core
         self._artifacts = artifacts
 
@@ -29,12 +29,12 @@ class Lineages:
         await self._artifacts.get(account_id, artifact_id)
         lineage = Lineage(id=artifact_id)
         waiting, seen = deque([artifact_id]), {artifact_id}
-        while waiting and len(lineage.jobs) < MOST_JOBS:
-            artifact = await self._artifact(account_id, waiting.popleft())
+        while waiting and len(lineage.jobs) < MAX_JOBS:
+            artifact = await self._find_artifact(account_id, waiting.popleft())
             if artifact is None:
                 continue
             lineage.artifacts.append(artifact)
-            job = await self._maker(account_id, artifact)
+            job = await self._find_job(account_id, artifact)
             if job is None:
                 continue
             lineage.jobs.append(job)
@@ -44,21 +44,21 @@ class Lineages:
         lineage.complete = not waiting
         return lineage
 
-    async def _artifact(self, account_id: str, artifact_id: str) -> Artifact | None:
+    async def _find_artifact(self, account_id: str, artifact_id: str) -> Artifact | None:
         try:
             return await self._artifacts.get(account_id, artifact_id)
         except RequestError:
             return None
 
-    async def _maker(self, account_id: str, artifact: Artifact) -> LineageJob | None:
+    async def _find_job(self, account_id: str, artifact: Artifact) -> LineageJob | None:
         """Find the job that made an artifact; none for an upload, or where it was pruned."""
-        row = await self._core.store.get("jobs", artifact.job_id or "")
+        row = await self._core.store.get_row("jobs", artifact.job_id or "")
         if row is None or row["account_id"] != account_id:
             return None
         job = read_job(row)
         return LineageJob(
             artifact_id=artifact.id,
-            from_artifacts={**job.from_artifacts, **_named(job.input)},
+            from_artifacts={**job.from_artifacts, **_find_artifact_ids(job.input)},
             **{
                 name: getattr(job, name)
                 for name in LineageJob.model_fields.keys() - {"artifact_id", "from_artifacts"}
@@ -66,7 +66,7 @@ class Lineages:
         )
 
 
-def _named(given: Mapping[str, object]) -> dict[str, str]:
+def _find_artifact_ids(given: Mapping[str, object]) -> dict[str, str]:
     """Find the artifact ids that an input names, by its fields."""
     return {
         field: value

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
-from toolkit.contract.base import ErrorInfo, now, rfc3339
-from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError, not_found
+from toolkit.contract.base import ErrorInfo, format_rfc3339, now
+from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError, build_not_found
 from toolkit.contract.plans import Plan, PlanNode
 from toolkit.contract.tasks import (
     FINAL_TASK_STATUSES,
@@ -17,22 +17,22 @@ from toolkit.contract.tasks import (
 )
 from toolkit.contract.workflows import Workflow
 from toolkit.engine.artifacts import Artifacts
-from toolkit.engine.budget import spending
-from toolkit.engine.core import Core
-from toolkit.engine.graph import downstream
-from toolkit.engine.nodes import dollars, total
-from toolkit.engine.plans import Plans, workflow_of
-from toolkit.engine.reviewer import Evidence, review
+from toolkit.engine.budget import make_budget
+from toolkit.engine.core import EngineContext
+from toolkit.engine.graph import find_descendants
+from toolkit.engine.nodes import sum_costs, sum_usd
+from toolkit.engine.plans import Plans, make_workflow_request
+from toolkit.engine.reviewer import Evidence, review_results
 from toolkit.engine.stored import read_job
-from toolkit.engine.work import Suspended
-from toolkit.engine.workflows import Workflows, spec_of
+from toolkit.engine.work import ShutdownInterrupt
+from toolkit.engine.workflows import Workflows, make_spec
 from toolkit.plugins import Upstream
-from toolkit.store import Change, Emit, Lease, Update
+from toolkit.store import AppendEvent, Change, Lease, UpdateRow
 
 MAX_REVIEW_RETRIES = 2
 
 
-class Manager:
+class TaskManager:
     """The manager flow of the specification: each state has one step, which sets the next one.
 
     ```
@@ -47,7 +47,7 @@ class Manager:
     """
 
     def __init__(
-        self, core: Core, plans: Plans, workflows: Workflows, artifacts: Artifacts
+        self, core: EngineContext, plans: Plans, workflows: Workflows, artifacts: Artifacts
     ) -> None:
         self._core = core
         self._plans = plans
@@ -59,24 +59,24 @@ class Manager:
             "reviewing": self._review,
         }
 
-    async def carry_out(self, lease: Lease) -> None:
+    async def run_task(self, lease: Lease) -> None:
         """Take a task from wherever it stands to a state in which no step is left."""
-        row = await self._core.store.get("tasks", lease.root_id)
+        row = await self._core.store.get_row("tasks", lease.root_id)
         if row is None:
-            raise not_found("task", lease.root_id)
+            raise build_not_found("task", lease.root_id)
         task = Task.model_validate_json(str(row["doc"]))
         try:
             while task.status in self._steps:
-                if self._core.draining:
-                    raise Suspended(task.id)
+                if self._core.is_draining:
+                    raise ShutdownInterrupt(task.id)
                 await self._steps[task.status](task, lease)
         except ToolkitError as error:
-            await self._sum_up(task)
+            await self._sum_costs(task)
             await self.fail(task, lease, ErrorInfo.of(error))
         except asyncio.CancelledError:
-            if not self._core.draining and task.status not in FINAL_TASK_STATUSES:
-                await self._sum_up(task)
-                await self.fail(task, lease, why(ErrorCode.CANCELLED))
+            if not self._core.is_draining and task.status not in FINAL_TASK_STATUSES:
+                await self._sum_costs(task)
+                await self.fail(task, lease, make_error_info(ErrorCode.CANCELLED))
             raise
 
     async def check_allowance(
@@ -87,19 +87,19 @@ class Manager:
         Raises:
             RequestError: `BUDGET_EXCEEDED`.
         """
-        if await self._core.allowances.left(account_id, key_id) is None:
+        if await self._core.allowances.find_remaining(account_id, key_id) is None:
             return
-        await self._core.allowances.check(account_id, key_id, None)
+        await self._core.allowances.check_bound(account_id, key_id, None)
         plan = await self._plans.make(account_id, request)
         if plan.executable:
-            flow = workflow_of(request.objective, request.constraints, plan.nodes)
+            flow = make_workflow_request(request.objective, request.constraints, plan.nodes)
             await self._workflows.check_allowance(account_id, key_id, flow)
 
     async def _plan(self, task: Task, lease: Lease) -> None:
         request = TaskCreate(objective=task.objective, constraints=task.constraints)
         plan = await self._plans.make(lease.account_id, request)
         task.plan_id = plan.id
-        stored = self._plans.inserted(lease.account_id, plan)
+        stored = self._plans.to_insert(lease.account_id, plan)
         if not plan.executable:
             task.missing_capabilities = plan.missing_capabilities
             task.missing_connections = plan.missing_connections
@@ -107,23 +107,23 @@ class Manager:
             if task.agent is not None:  # a run is not resumed: it fails where a task is blocked
                 unconnected = bool(task.missing_connections)
                 code = "CREDENTIALS_MISSING" if unconnected else "CAPABILITY_UNAVAILABLE"
-                task.error = why(ErrorCode[code])
-            await self.move(task, lease, "failed" if task.agent else "blocked", [stored])
+                task.error = make_error_info(ErrorCode[code])
+            await self.set_status(task, lease, "failed" if task.agent else "blocked", [stored])
             return
         task.estimated_cost_usd = plan.estimated_cost_usd.expected
         try:
-            changes = await self._new_workflow(task, lease, plan.nodes, {})
+            changes = await self._draft_workflow(task, lease, plan.nodes, {})
         except RequestError as error:
             task.error = ErrorInfo.of(error)
-            await self.move(task, lease, "failed", [stored])
+            await self.set_status(task, lease, "failed", [stored])
             return
-        await self.move(task, lease, "executing", [stored, *changes])
+        await self.set_status(task, lease, "executing", [stored, *changes])
 
-    async def _new_workflow(
+    async def _draft_workflow(
         self, task: Task, lease: Lease, nodes: Sequence[PlanNode], kept: Mapping[str, str]
     ) -> Sequence[Change]:
         """Draft the workflow that a plan becomes, or one that re-runs the nodes not in `kept`."""
-        request = workflow_of(task.objective, task.constraints, nodes)
+        request = make_workflow_request(task.objective, task.constraints, nodes)
         left = task.constraints.max_cost_usd
         if left is not None:
             spent = Decimal(str(task.cost_incurred_usd))
@@ -133,25 +133,25 @@ class Manager:
         workflow = self._workflows.draft(request, checked, task_id=task.id)
         task.workflow_id = workflow.id
         task.workflow_ids.append(workflow.id)
-        spec = spec_of(checked.options, kept)
-        return self._workflows.inserted(workflow, lease.account_id, task.id, spec)
+        spec = make_spec(checked.options, kept)
+        return self._workflows.to_changes(workflow, lease.account_id, task.id, spec)
 
     async def _execute(self, task: Task, lease: Lease) -> None:
         if task.workflow_id is None:
-            raise not_found("workflow", "of this task")
-        await self._sum_up(task)
-        limit = spending(task.constraints.max_cost_usd, task.cost_incurred_usd)
+            raise build_not_found("workflow", "of this task")
+        await self._sum_costs(task)
+        limit = make_budget(task.constraints.max_cost_usd, task.cost_incurred_usd)
         await self._workflows.run(task.workflow_id, lease, [limit])
-        await self._sum_up(task)
-        await self.move(task, lease, "reviewing")
+        await self._sum_costs(task)
+        await self.set_status(task, lease, "reviewing")
 
     async def _review(self, task: Task, lease: Lease) -> None:
         workflow = await self._workflows.get(lease.account_id, task.workflow_id or "")
         plan = await self._plans.get(lease.account_id, task.plan_id or "")
-        evidence = await self._evidence(lease.account_id, workflow, plan)
+        evidence = await self._load_evidence(lease.account_id, workflow, plan)
         left = MAX_REVIEW_RETRIES - task.review_attempts
-        verdict = await self._core.driver.in_thread(
-            lambda: review(
+        verdict = await self._core.driver.run_in_thread(
+            lambda: review_results(
                 task.objective,
                 evidence,
                 plan.deliverables,
@@ -165,11 +165,11 @@ class Manager:
         if verdict.decision == "pass" and workflow.status == "completed":
             await self.deliver(task, lease, workflow, plan)
         elif verdict.decision == "retry" and verdict.recommended_action and left > 0:
-            await self.again(task, lease, workflow, plan, verdict.recommended_action)
+            await self.rerun(task, lease, workflow, plan, verdict.recommended_action)
         else:
             exhausted = task.review_attempts >= MAX_REVIEW_RETRIES
             code = ErrorCode.RETRIES_EXHAUSTED if exhausted else ErrorCode.REVIEW_FAILED
-            await self.fail(task, lease, workflow.error or why(code))
+            await self.fail(task, lease, workflow.error or make_error_info(code))
 
     async def deliver(self, task: Task, lease: Lease, workflow: Workflow, plan: Plan) -> None:
         """Complete a task with the artifacts of its workflow."""
@@ -180,9 +180,9 @@ class Manager:
             for node_id in plan.deliverables
             if (artifact_id := by_id.get(node_id)) is not None
         }
-        await self.move(task, lease, "completed")
+        await self.set_status(task, lease, "completed")
 
-    async def again(
+    async def rerun(
         self,
         task: Task,
         lease: Lease,
@@ -192,7 +192,7 @@ class Manager:
     ) -> None:
         """Re-run only the node to blame and its descendants, with the constraints."""
         depends_on = {node.id: node.depends_on for node in workflow.nodes}
-        again = {action.node_id} | downstream(action.node_id, depends_on)
+        again = {action.node_id} | find_descendants(action.node_id, depends_on)
         kept = {
             node.id: node.job_id
             for node in workflow.nodes
@@ -210,10 +210,10 @@ class Manager:
             for node in workflow.nodes
         ]
         task.review_attempts += 1
-        changes = await self._new_workflow(task, lease, nodes, kept)
-        await self.move(task, lease, "executing", changes)
+        changes = await self._draft_workflow(task, lease, nodes, kept)
+        await self.set_status(task, lease, "executing", changes)
 
-    async def _evidence(
+    async def _load_evidence(
         self, account_id: str, workflow: Workflow, plan: Plan
     ) -> Sequence[Evidence]:
         """Load the output of each node for the reviewer."""
@@ -222,10 +222,10 @@ class Manager:
         for node in workflow.nodes:
             output, blob = None, None
             if node.job_id is not None and node.artifact_id is not None:
-                row = await self._core.store.get("jobs", node.job_id)
+                row = await self._core.store.get_row("jobs", node.job_id)
                 output = read_job(row).output if row else None
                 kept = await self._artifacts.find(account_id, node.artifact_id)
-                blob = await self._artifacts.blob(kept)
+                blob = await self._artifacts.load_blob(kept)
             evidence[node.id] = Evidence(
                 node=PlanNode(
                     id=node.id,
@@ -242,26 +242,26 @@ class Manager:
                 upstream_text=None,
             )
         return [
-            replace(item, upstream_text=_text_of([evidence[up] for up in item.node.depends_on]))
+            replace(item, upstream_text=_join_texts([evidence[up] for up in item.node.depends_on]))
             for item in evidence.values()
         ]
 
-    async def _sum_up(self, task: Task) -> None:
+    async def _sum_costs(self, task: Task) -> None:
         """Add up what all of the task's workflows have cost so far."""
         jobs = [
             read_job(row)
             for workflow_id in task.workflow_ids
-            for row in await self._core.store.find("jobs", workflow_id=workflow_id)
+            for row in await self._core.store.find_rows("jobs", workflow_id=workflow_id)
         ]
-        task.cost_usd = total(job.cost_usd for job in jobs if job.status == "completed")
-        task.cost_incurred_usd = dollars(job.cost_incurred_usd for job in jobs)
+        task.cost_usd = sum_costs(job.cost_usd for job in jobs if job.status == "completed")
+        task.cost_incurred_usd = sum_usd(job.cost_incurred_usd for job in jobs)
 
     async def fail(self, task: Task, lease: Lease, error: ErrorInfo) -> None:
         """End a task with an error."""
         task.error = error
-        await self.move(task, lease, "failed")
+        await self.set_status(task, lease, "failed")
 
-    async def move(
+    async def set_status(
         self, task: Task, lease: Lease, status: TaskStatus, changes: Sequence[Change] = ()
     ) -> None:
         """Persist the task in its next state, with the event and what came with it."""
@@ -270,11 +270,11 @@ class Manager:
             task.completed_at = now()
         if status in FINAL_TASK_STATUSES | {"blocked"} and not task.workflow_ids:
             task.cost_usd = 0.0  # it ended before anything was called
-        saved = Update("tasks", task.id, {"status": status, "doc": task.model_dump_json()})
-        await self._core.store.write([*changes, saved, told(task)], lease=lease)
+        saved = UpdateRow("tasks", task.id, {"status": status, "doc": task.model_dump_json()})
+        await self._core.store.write([*changes, saved, make_task_event(task)], lease=lease)
 
 
-def told(task: Task) -> Emit:
+def make_task_event(task: Task) -> AppendEvent:
     """Make the event of the state that a task is in."""
     data: dict[str, object] = {"id": task.id, "review_attempts": task.review_attempts}
     for name in ("plan_id", "workflow_id", "final_artifact_id"):
@@ -288,15 +288,15 @@ def told(task: Task) -> Emit:
         data["cost_usd"] = task.cost_usd
     if task.error is not None:
         data["error"] = task.error.model_dump(mode="json", exclude_none=True)
-    return Emit(task.id, f"task.{task.status}", data, rfc3339(now()))
+    return AppendEvent(task.id, f"task.{task.status}", data, format_rfc3339(now()))
 
 
-def why(code: ErrorCode, message: str | None = None) -> ErrorInfo:
+def make_error_info(code: ErrorCode, message: str | None = None) -> ErrorInfo:
     """Make the error that a record shows of a code."""
     return ErrorInfo(code=code.name, message=message or code.hint)
 
 
-def _text_of(upstream: list[Evidence]) -> str | None:
+def _join_texts(upstream: list[Evidence]) -> str | None:
     """Join the texts of the upstream nodes as their dependent was given them."""
     texts = [
         text

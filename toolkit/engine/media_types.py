@@ -4,14 +4,14 @@ import codecs
 import re
 
 from toolkit.engine.driver import Driver
-from toolkit.engine.limiter import FairLimiter
+from toolkit.engine.limiter import FairSemaphore
 from toolkit.engine.threads import start_thread
-from toolkit.plugins import RunInProcess, VendorFault
-from toolkit.store import Content, split
+from toolkit.plugins import ProviderError, RunInProcess
+from toolkit.store import Content, iter_chunks
 from toolkit.workers.documents import is_json
 
 # Content up to this size is scanned on the event loop.
-SMALL_BYTES = 64 * 1024
+MAX_INLINE_BYTES = 64 * 1024
 _HEAD_BYTES = 16
 _SIGNATURES = (
     (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
@@ -27,7 +27,7 @@ _BLANK = b" \t\r\n"
 
 
 async def find_media_type(
-    content: Content, driver: Driver, in_memory: FairLimiter, account_id: str
+    content: Content, driver: Driver, in_memory: FairSemaphore, account_id: str
 ) -> str:
     """Detect the media type of bytes; large ones are scanned in a thread or worker process.
 
@@ -37,31 +37,31 @@ async def find_media_type(
         in_memory: bounds how many documents are in memory whole.
         account_id: the account, for fairness among accounts.
     """
-    if len(content) <= SMALL_BYTES:
-        found = media_type_of(content)
-        return found or _json_or_text(is_json(_whole(content)))
-    found = await start_thread(lambda: media_type_of(content))
+    if len(content) <= MAX_INLINE_BYTES:
+        found = detect_media_type(content)
+        return found or _choose_text_type(is_json(_read_all(content)))
+    found = await start_thread(lambda: detect_media_type(content))
     if found is not None:
         return found
     await in_memory.acquire(account_id)
     try:
-        step = RunInProcess(is_json, (await start_thread(lambda: _whole(content)),))
-        return _json_or_text(bool(await driver.in_process(step, account_id)))
-    except VendorFault:  # what a worker cannot parse, no reader will either
+        step = RunInProcess(is_json, (await start_thread(lambda: _read_all(content)),))
+        return _choose_text_type(bool(await driver.run_in_process(step, account_id)))
+    except ProviderError:  # what a worker cannot parse, no reader will either
         return "text/plain"
     finally:
         in_memory.release()
 
 
-def media_type_of(content: Content) -> str | None:
+def detect_media_type(content: Content) -> str | None:
     """Detect the media type of bytes; none for a text that may be JSON.
 
-    >>> media_type_of(b"hello")
+    >>> detect_media_type(b"hello")
     'text/plain'
     """
     decode = codecs.getincrementaldecoder("utf-8")().decode
     first, last, is_text = 0, 0, True
-    for n, piece in enumerate(split(content)):
+    for n, piece in enumerate(iter_chunks(content)):
         data = bytes(piece)
         if n == 0:
             for signature, media_type in _SIGNATURES:
@@ -83,9 +83,9 @@ def media_type_of(content: Content) -> str | None:
     return None if first in _JSON_BEGINS and last in _JSON_ENDS else "text/plain"
 
 
-def _whole(content: Content) -> bytes:
+def _read_all(content: Content) -> bytes:
     return content if isinstance(content, bytes) else content.read()
 
 
-def _json_or_text(found: bool) -> str:
+def _choose_text_type(found: bool) -> str:
     return "application/json" if found else "text/plain"

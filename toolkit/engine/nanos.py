@@ -2,22 +2,22 @@
 
 from decimal import Decimal
 
-A_DOLLAR = Decimal(10) ** 9
+NANO_PER_USD = Decimal(10) ** 9
 
 
-def nanos(amount: Decimal, rounding: str) -> int:
+def to_nano_usd(amount: Decimal, rounding: str) -> int:
     """Convert US dollars to billionths of a dollar.
 
-    >>> nanos(Decimal("0.5"), "ROUND_CEILING")
+    >>> to_nano_usd(Decimal("0.5"), "ROUND_CEILING")
     500000000
     """
-    return int((amount * A_DOLLAR).to_integral_value(rounding))
+    return int((amount * NANO_PER_USD).to_integral_value(rounding))
 
 
-def dollars(nano: object) -> Decimal:
+def from_nano_usd(nano: object) -> Decimal:
     """Convert a column of the store, in billionths of a dollar, to US dollars.
 
-    >>> dollars(500_000_000)
+    >>> from_nano_usd(500_000_000)
     Decimal('0.5')
     """
-    return Decimal(str(nano)) / A_DOLLAR
+    return Decimal(str(nano)) / NANO_PER_USD

@@ -7,10 +7,10 @@ from ipaddress import ip_address
 import httpx
 
 from toolkit.contract.errors import ErrorCode
-from toolkit.plugins import PUBLIC_ONLY, VendorFault
+from toolkit.plugins import PUBLIC_ONLY, ProviderError
 
 
-class Network(httpx.AsyncBaseTransport):
+class NetworkTransport(httpx.AsyncBaseTransport):
     """A transport over aiohttp: at 32 concurrent requests a sixth of the CPU time of httpx's own.
 
     A request that is marked `PUBLIC_ONLY` is sent to a global address or not at all: a host name
@@ -45,7 +45,7 @@ async def _check_global(url: httpx.URL) -> None:
     except OSError:
         raise httpx.ConnectError(f"{url.host} has no address") from None
     if not all(ip_address(str(address[4][0])).is_global for address in found):
-        raise VendorFault(
+        raise ProviderError(
             ErrorCode.PROVIDER_BAD_RESPONSE,
             f"{url.host} is at an address that results are not fetched from.",
             retryable=False,

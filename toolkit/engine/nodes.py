@@ -13,11 +13,11 @@ from toolkit.engine.pacing import Pacer
 
 
 @dataclass(frozen=True, slots=True)
-class Skip:
+class SkippedNode:
     """A node that will never start: why, and since when."""
 
     error: ErrorInfo
-    at: datetime
+    skipped_at: datetime
 
 
 class JobState(NamedTuple):
@@ -57,10 +57,10 @@ class JobState(NamedTuple):
         )
 
 
-async def shown(
+async def materialize_nodes(
     workflow: Workflow,
     jobs: Mapping[str, JobState],
-    skipped: Mapping[str, Skip],
+    skipped: Mapping[str, SkippedNode],
     pacer: Pacer,
 ) -> Workflow:
     """Return a workflow's record with the states of its nodes, and its sums.
@@ -73,22 +73,22 @@ async def shown(
     """
     nodes = []
     for node in workflow.nodes:
-        nodes.append(_node(node, jobs.get(node.id), skipped.get(node.id)))
+        nodes.append(_materialize_node(node, jobs.get(node.id), skipped.get(node.id)))
         await pacer.pause()
     own = [job for job in jobs.values() if job.workflow_id == workflow.id]
     return workflow.model_copy(
         update={
             "nodes": nodes,
-            "cost_usd": total(job.cost_usd for job in own if job.status == "completed"),
-            "cost_incurred_usd": dollars(job.cost_incurred_usd for job in own),
+            "cost_usd": sum_costs(job.cost_usd for job in own if job.status == "completed"),
+            "cost_incurred_usd": sum_usd(job.cost_incurred_usd for job in own),
             "retries": sum(job.retry_count for job in own),
         }
     )
 
 
-def _node(node: Node, job: JobState | None, skip: Skip | None) -> Node:
+def _materialize_node(node: Node, job: JobState | None, skip: SkippedNode | None) -> Node:
     if skip is not None:
-        update = {"status": "cancelled", "error": skip.error, "completed_at": skip.at}
+        update = {"status": "cancelled", "error": skip.error, "completed_at": skip.skipped_at}
         return node.model_copy(update={**update, "cost_usd": 0.0})  # it never started
     if job is None:
         return node
@@ -110,7 +110,7 @@ def _node(node: Node, job: JobState | None, skip: Skip | None) -> Node:
     )
 
 
-def dependents(nodes: Iterable[Node]) -> dict[str, list[str]]:
+def find_dependents(nodes: Iterable[Node]) -> dict[str, list[str]]:
     """Find the nodes that depend on each node, directly."""
     nodes = list(nodes)
     found: dict[str, list[str]] = {node.id: [] for node in nodes}
@@ -120,14 +120,14 @@ def dependents(nodes: Iterable[Node]) -> dict[str, list[str]]:
     return found
 
 
-def behind(
+def skip_descendants(
     node_id: str, at: datetime | None, edges: Mapping[str, Sequence[str]], skipped: Collection[str]
-) -> dict[str, Skip]:
+) -> dict[str, SkippedNode]:
     """Find the nodes that will never start as one has failed, without those skipped already."""
     message = f"`{node_id}` did not complete."
     error = ErrorInfo(code=ErrorCode.UPSTREAM_FAILED.name, message=message)
-    skip = Skip(error, at or now())
-    found: dict[str, Skip] = {}
+    skip = SkippedNode(error, at or now())
+    found: dict[str, SkippedNode] = {}
     ahead = list(edges[node_id])
     while ahead:
         dependent = ahead.pop()
@@ -137,21 +137,21 @@ def behind(
     return found
 
 
-def all_skipped(
+def find_skipped(
     jobs: Mapping[str, JobState], edges: Mapping[str, Sequence[str]]
-) -> dict[str, Skip]:
+) -> dict[str, SkippedNode]:
     """Find every descendant of a node that failed: what is skipped follows from the jobs."""
     failed = [item for item in jobs.items() if item[1].status in FINAL_STATUSES - {"completed"}]
-    skipped: dict[str, Skip] = {}
+    skipped: dict[str, SkippedNode] = {}
     for node_id, job in sorted(failed, key=lambda item: item[1].completed_at or now()):
-        skipped |= behind(node_id, job.completed_at, edges, skipped)
+        skipped |= skip_descendants(node_id, job.completed_at, edges, skipped)
     return skipped
 
 
-def total(costs: Iterable[float | None]) -> float | None:
+def sum_costs(costs: Iterable[float | None]) -> float | None:
     """Sum up costs; one that is not known makes the sum unknown too.
 
-    >>> total([0.1, 0.2]), total([0.1, None]), total([])
+    >>> sum_costs([0.1, 0.2]), sum_costs([0.1, None]), sum_costs([])
     (0.3, None, 0.0)
     """
     amounts: list[float] = []
@@ -159,13 +159,13 @@ def total(costs: Iterable[float | None]) -> float | None:
         if cost is None:
             return None
         amounts.append(cost)
-    return dollars(amounts)
+    return sum_usd(amounts)
 
 
-def dollars(amounts: Iterable[float]) -> float:
+def sum_usd(amounts: Iterable[float]) -> float:
     """Sum up dollars, to the billionth: binary fractions would show in the last digits.
 
-    >>> dollars([0.1, 0.2])
+    >>> sum_usd([0.1, 0.2])
     0.3
     """
     return round(float(sum(amounts)), 9)

@@ -6,11 +6,11 @@ from dataclasses import replace
 from toolkit.plugins import Model, TextRequest, Vendor
 from toolkit.settings import TIERS, VendorSettings
 
-OPERATORS = "the operator's price ([vendors] prices)"
+OPERATOR_SOURCE = "the operator's price ([vendors] prices)"
 _MILLION = 1_000_000
 
 
-def models_offered(vendor: Vendor, kind: str, settings: VendorSettings | None) -> list[Model]:
+def list_offered_models(vendor: Vendor, kind: str, settings: VendorSettings | None) -> list[Model]:
     """List the models that a vendor may be asked for, the default first: the operator's, or all.
 
     Args:
@@ -29,15 +29,15 @@ def models_offered(vendor: Vendor, kind: str, settings: VendorSettings | None) -
             for tier, name in chosen.items()
         ]
     else:
-        default = vendor.model_for(kind)
+        default = vendor.find_default_model(kind)
         chosen_later = [model for model in offered.values() if not model.profile_of]
         named = sorted(chosen_later, key=lambda model: model is not default)
     if vendor.name_at is not None and at is not None:
-        named = [_as_called(model, vendor.name_at(model.id, at), offered) for model in named]
-    return [priced_by_operator(model, settings) for model in named]
+        named = [_rename_model(model, vendor.name_at(model.id, at), offered) for model in named]
+    return [apply_operator_prices(model, settings) for model in named]
 
 
-def _as_called(model: Model, name: str, offered: Mapping[str, Model]) -> Model:
+def _rename_model(model: Model, name: str, offered: Mapping[str, Model]) -> Model:
     """Return the model under the name that it is called by, at the prices of that name."""
     called = offered.get(name, model)
     return replace(called, quality=model.quality, default=model.default)
@@ -47,10 +47,10 @@ def find_model(
     vendor: Vendor, kind: str, settings: VendorSettings | None, name: str
 ) -> Model | None:
     """Find the model of this name that a vendor may be asked for."""
-    return next((m for m in models_offered(vendor, kind, settings) if m.id == name), None)
+    return next((m for m in list_offered_models(vendor, kind, settings) if m.id == name), None)
 
 
-def model_billed(
+def find_billed_model(
     vendor: Vendor, kind: str, settings: VendorSettings | None, asked: str, answered: str
 ) -> Model | None:
     """Find the model at whose prices a call is billed: the profile of it that answered, if any.
@@ -63,30 +63,30 @@ def model_billed(
         answered: the model that the reply names.
     """
     model = find_model(vendor, kind, settings, asked)
-    if model is not None and model.source == OPERATORS:
+    if model is not None and model.source == OPERATOR_SOURCE:
         return model
     profiles = (m for m in vendor.models if m.profile_of == asked and m.id == answered)
     return next(profiles, model)
 
 
-def models_known(vendor: Vendor, settings: VendorSettings | None) -> list[Model]:
+def list_known_models(vendor: Vendor, settings: VendorSettings | None) -> list[Model]:
     """List every model of a vendor, and those that the operator added, with their prices."""
     known: list[Model] = []
     kinds = [*(model.kind for model in vendor.models), *(of.kind for of in vendor.operations)]
     for kind in dict.fromkeys(kinds):
-        offered = models_offered(vendor, kind, settings)
+        offered = list_offered_models(vendor, kind, settings)
         first = offered[0].id if offered else ""
         ids = {model.id for model in offered}
         listed = [m for m in vendor.models if m.kind == kind]
-        others = [priced_by_operator(m, settings) for m in listed if m.id not in ids]
+        others = [apply_operator_prices(m, settings) for m in listed if m.id not in ids]
         known += [replace(model, default=model.id == first) for model in (*offered, *others)]
     return known
 
 
-def priced_by_operator(model: Model, settings: VendorSettings | None) -> Model:
+def apply_operator_prices(model: Model, settings: VendorSettings | None) -> Model:
     """Return the model at the operator's prices; unchanged where none are set for it."""
-    prices = settings.prices_of(model.id) if settings and model.kind == TextRequest.kind else None
+    prices = settings.find_prices(model.id) if settings and model.kind == TextRequest.kind else None
     if prices is None:
         return model
     per_token = {unit: usd / _MILLION for unit, usd in prices}
-    return replace(model, prices=per_token, tiers=(), batch=None, as_of="", source=OPERATORS)
+    return replace(model, prices=per_token, tiers=(), batch=None, as_of="", source=OPERATOR_SOURCE)

@@ -12,18 +12,18 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel
 
-from toolkit.contract.base import now, rfc3339
+from toolkit.contract.base import format_rfc3339, now
 from toolkit.contract.errors import ErrorCode, ServiceError
-from toolkit.engine.core import Core
-from toolkit.store import Change, Conflict, Delete, Insert, Lease, Update
-from toolkit.store.prune import REQUESTS_KEPT
+from toolkit.engine.core import EngineContext
+from toolkit.store import Change, Conflict, DeleteRow, InsertRow, Lease, UpdateRow
+from toolkit.store.prune import IDEMPOTENCY_RETENTION
 from toolkit.store.writer import REQUEST_WAIT_S
 
-SWEPT_EVERY_S = 900.0
+SWEEP_INTERVAL_S = 900.0
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class StoredResponse:
     """The response that a request got: its HTTP status and body."""
 
     fingerprint: str
@@ -32,25 +32,25 @@ class Answer:
 
 
 @dataclass(slots=True)
-class Claim:
+class IdempotencyClaim:
     """The claim of a request on its idempotency key, while it is being answered.
 
     Attributes:
         id: made of the account and a hash of the key.
         fingerprint: of the request; the same key must not be used for another one.
-        answered: renders a record as the response, which is HTTP status and body.
-        kept: the response that is stored with it; none before it is.
-        lost: whether another process has written it first.
+        render_response: renders a record as the response, which is HTTP status and body.
+        stored: the response that is stored with it; none before it is.
+        is_lost: whether another process has written it first.
     """
 
     id: str
     account_id: str
     fingerprint: str
-    answered: Callable[[BaseModel], tuple[int, str]]
-    kept: tuple[int, str] | None = None
-    lost: bool = False
+    render_response: Callable[[BaseModel], tuple[int, str]]
+    stored: tuple[int, str] | None = None
+    is_lost: bool = False
 
-    def inserted(self, status: int, body: str) -> Insert:
+    def to_insert(self, status: int, body: str) -> InsertRow:
         """Make the insert of the claim's row."""
         row: dict[str, object] = {
             "id": self.id,
@@ -58,17 +58,17 @@ class Claim:
             "fingerprint": self.fingerprint,
             "status": status,
             "body": body,
-            "created_at": rfc3339(now()),
+            "created_at": format_rfc3339(now()),
         }
-        return Insert("idempotency", row)
+        return InsertRow("idempotency", row)
 
 
 # The claim of the request that is being answered in this context, if it has a key.
-CLAIM: ContextVar[Claim | None] = ContextVar("toolkit_claim", default=None)
+CURRENT_CLAIM: ContextVar[IdempotencyClaim | None] = ContextVar("toolkit_claim", default=None)
 
 
-async def accept(
-    core: Core, changes: Sequence[Change], record: BaseModel, *, lease: Lease | None = None
+async def commit_accepted(
+    core: EngineContext, changes: Sequence[Change], record: BaseModel, *, lease: Lease | None = None
 ) -> None:
     """Commit what a request asked for, together with the claim of its idempotency key.
 
@@ -80,54 +80,56 @@ async def accept(
     Raises:
         ServiceError: `UNAVAILABLE` when another process has accepted the same request first.
     """
-    claim = CLAIM.get()
-    if claim is None or claim.kept is not None:
+    claim = CURRENT_CLAIM.get()
+    if claim is None or claim.stored is not None:
         await core.store.write(changes, lease=lease, max_wait_s=REQUEST_WAIT_S)
         return
     try:
-        answer = claim.answered(record)
-        accepted = [*changes, claim.inserted(*answer)]
+        answer = claim.render_response(record)
+        accepted = [*changes, claim.to_insert(*answer)]
         await core.store.write(accepted, lease=lease, max_wait_s=REQUEST_WAIT_S)
     except Conflict:
-        if await core.store.get("idempotency", claim.id) is None:
+        if await core.store.get_row("idempotency", claim.id) is None:
             raise
-        claim.lost = True
+        claim.is_lost = True
         raise ServiceError(ErrorCode.UNAVAILABLE, "The same request is being answered.") from None
-    claim.kept = answer
+    claim.stored = answer
 
 
-class Once:
+class IdempotencyStore:
     """The store of responses to requests with an idempotency key."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: EngineContext) -> None:
         self._core = core
 
-    async def sweep(self) -> None:
+    async def sweep_expired(self) -> None:
         """Delete expired responses, every so often, until cancelled."""
         while True:
             with suppress(ServiceError):  # it is tried again at the next interval
-                await self._core.store.expire("idempotency", rfc3339(now() - REQUESTS_KEPT))
-            await asyncio.sleep(SWEPT_EVERY_S)
+                await self._core.store.delete_older_than(
+                    "idempotency", format_rfc3339(now() - IDEMPOTENCY_RETENTION)
+                )
+            await asyncio.sleep(SWEEP_INTERVAL_S)
 
-    async def find(self, claim: Claim) -> Answer | None:
+    async def find(self, claim: IdempotencyClaim) -> StoredResponse | None:
         """Find the first response that a key got, for as long as it is kept."""
-        row = await self._core.store.get("idempotency", claim.id)
+        row = await self._core.store.get_row("idempotency", claim.id)
         if row is None:
             return None
-        if str(row["created_at"]) < rfc3339(now() - REQUESTS_KEPT):
-            await self._core.store.write([Delete("idempotency", claim.id)])
+        if str(row["created_at"]) < format_rfc3339(now() - IDEMPOTENCY_RETENTION):
+            await self._core.store.write([DeleteRow("idempotency", claim.id)])
             return None
-        return Answer(str(row["fingerprint"]), int(row["status"]), str(row["body"]))
+        return StoredResponse(str(row["fingerprint"]), int(row["status"]), str(row["body"]))
 
-    async def keep(self, claim: Claim, status: int, body: str) -> None:
+    async def save(self, claim: IdempotencyClaim, status: int, body: str) -> None:
         """Store the response that was given."""
-        if claim.kept == (status, body):
+        if claim.stored == (status, body):
             return
-        if claim.kept is not None:
-            kept = Update("idempotency", claim.id, {"status": status, "body": body})
+        if claim.stored is not None:
+            kept = UpdateRow("idempotency", claim.id, {"status": status, "body": body})
             await self._core.store.write([kept])
             return
         try:
-            await self._core.store.write([claim.inserted(status, body)])
+            await self._core.store.write([claim.to_insert(status, body)])
         except Conflict:
-            claim.lost = True  # another process was quicker; here, twice does no harm
+            claim.is_lost = True  # another process was quicker; here, twice does no harm

@@ -7,33 +7,33 @@ from types import TracebackType
 from typing import Self
 from weakref import WeakKeyDictionary
 
-from toolkit.engine.limiter import FairLimiter
+from toolkit.engine.limiter import FairSemaphore
 
 SLICE_S = 0.005
 # While other accounts are active, an account's long work rests for this multiple of what it took.
 OTHERS_SHARE, MAX_REST_S = 2.0, 1.0
-ACTIVE_S = 0.25  # an account is active for so long after a request
+ACTIVE_WINDOW_S = 0.25  # an account is active for so long after a request
 MAX_ACCOUNTS = 1_000
 # An iteration of the loop that took longer had work to do; so long is waited for an idle one.
 IDLE_TURN_S, MAX_WAIT_S = 0.0004, 0.05
-NODE_S = 0.004  # the loop's time that one node takes
+NODE_COST_S = 0.004  # the loop's time that one node takes
 
 
-class _Loop:
+class _LoopShares:
     """The shares of one event loop.
 
     Attributes:
-        turn: lets through one slice of long work at a time, whichever account's it is.
+        semaphore: lets through one slice of long work at a time, whichever account's it is.
     """
 
     def __init__(self) -> None:
-        self.turn = FairLimiter(1)
+        self.semaphore = FairSemaphore(1)
         self._active_at: OrderedDict[str, float] = OrderedDict()
         self._rests_until: OrderedDict[str, float] = OrderedDict()
 
     def note(self, account_id: str) -> None:
         """Note that an account has made a request."""
-        _put(self._active_at, account_id, time.monotonic())
+        _put_time(self._active_at, account_id, time.monotonic())
 
     def charge(self, account_id: str | None, seconds: float) -> None:
         """Count the time that an account's long work has taken."""
@@ -42,24 +42,24 @@ class _Loop:
         now = time.monotonic()
         since = max(now, self._rests_until.get(account_id, now))
         until = min(since + seconds * OTHERS_SHARE, now + MAX_REST_S)
-        _put(self._rests_until, account_id, until)
+        _put_time(self._rests_until, account_id, until)
 
-    async def take_turn(self, account_id: str | None) -> None:
+    async def acquire_turn(self, account_id: str | None) -> None:
         """Wait until long work may go on: it is next, and the loop is idle."""
         while True:
-            await self.turn.acquire(account_id or "")
+            await self.semaphore.acquire(account_id or "")
             try:
-                rest_s = self._rest_s(account_id)
+                rest_s = self._find_rest_s(account_id)
                 if rest_s <= 0:
                     await self._wait_until_idle()
                     return
             except BaseException:
-                self.turn.release()
+                self.semaphore.release()
                 raise
-            self.turn.release()
+            self.semaphore.release()
             await asyncio.sleep(rest_s)
 
-    def _rest_s(self, account_id: str | None) -> float:
+    def _find_rest_s(self, account_id: str | None) -> float:
         """Return how long an account's long work has to rest; not at all if no other is active."""
         if account_id is None or not self.has_others(account_id):
             return 0.0
@@ -67,7 +67,7 @@ class _Loop:
 
     def has_others(self, account_id: str) -> bool:
         """Tell whether an account other than this one is active."""
-        since = time.monotonic() - ACTIVE_S
+        since = time.monotonic() - ACTIVE_WINDOW_S
         for other, at in reversed(self._active_at.items()):
             if at < since:
                 return False
@@ -87,7 +87,7 @@ class _Loop:
             before = after
 
 
-def _put(times: OrderedDict[str, float], account_id: str, at: float) -> None:
+def _put_time(times: OrderedDict[str, float], account_id: str, at: float) -> None:
     """Store the time of an account as the latest; drop the oldest of too many."""
     times[account_id] = at
     times.move_to_end(account_id)
@@ -95,29 +95,29 @@ def _put(times: OrderedDict[str, float], account_id: str, at: float) -> None:
         times.popitem(last=False)
 
 
-_LOOPS: "WeakKeyDictionary[asyncio.AbstractEventLoop, _Loop]" = WeakKeyDictionary()
+_SHARES: "WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopShares]" = WeakKeyDictionary()
 
 
-def _get_loop() -> _Loop:
+def _get_shares() -> _LoopShares:
     loop = asyncio.get_running_loop()
-    found = _LOOPS.get(loop)
+    found = _SHARES.get(loop)
     if found is None:
-        found = _LOOPS[loop] = _Loop()
+        found = _SHARES[loop] = _LoopShares()
     return found
 
 
 def note_activity(account_id: str) -> None:
     """Note that an account has made a request: the long work of others makes way for it."""
-    _get_loop().note(account_id)
+    _get_shares().note(account_id)
 
 
-async def give_way(account_id: str) -> None:
+async def yield_to_others(account_id: str) -> None:
     """Wait before one of many steps of an account's work, as long as others are active."""
-    loop = _get_loop()
+    loop = _get_shares()
     if loop.has_others(account_id):
-        await loop.take_turn(account_id)
-        loop.charge(account_id, NODE_S)
-        loop.turn.release()
+        await loop.acquire_turn(account_id)
+        loop.charge(account_id, NODE_COST_S)
+        loop.semaphore.release()
 
 
 class Pacer:
@@ -143,7 +143,7 @@ class Pacer:
     def __init__(self, account_id: str | None = None) -> None:
         self._account_id = account_id
         self._began = time.perf_counter()
-        self._loop = _get_loop()
+        self._shares = _get_shares()
         self._has_turn = False
 
     async def __aenter__(self) -> Self:
@@ -157,7 +157,7 @@ class Pacer:
         trace: TracebackType | None,
     ) -> None:
         """Leave the queue."""
-        self._leave()
+        self._release_turn()
 
     async def pause(self) -> None:
         """Let other work run, where this slice has lasted long enough."""
@@ -166,15 +166,15 @@ class Pacer:
 
     async def end_slice(self) -> None:
         """Let other work run before something that cannot be divided."""
-        self._leave()
+        self._release_turn()
         # Without it, a semaphore that nobody waits for would be acquired again at once.
         await asyncio.sleep(0)
-        await self._loop.take_turn(self._account_id)
+        await self._shares.acquire_turn(self._account_id)
         self._has_turn = True
         self._began = time.perf_counter()
 
-    def _leave(self) -> None:
-        self._loop.charge(self._account_id, time.perf_counter() - self._began)
+    def _release_turn(self) -> None:
+        self._shares.charge(self._account_id, time.perf_counter() - self._began)
         if self._has_turn:
             self._has_turn = False
-            self._loop.turn.release()
+            self._shares.semaphore.release()

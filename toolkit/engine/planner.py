@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from toolkit.contract.base import JsonObject, canonical_json
+from toolkit.contract.base import JsonObject, to_canonical_json
 from toolkit.contract.plans import Constraints, Missing, PlanNode
-from toolkit.engine._chains import Chains, role_of
-from toolkit.engine._inputs import Inputs, Unplannable
-from toolkit.engine._wording import Mention, Wording, read
+from toolkit.engine._chains import CapabilityGraph, find_role_field
+from toolkit.engine._inputs import NodeInputBuilder, Unplannable
+from toolkit.engine._wording import ParsedObjective, RequestedOutput, parse_objective
 from toolkit.plugins import Capability
 
 MAX_NODES = 50
@@ -32,13 +32,13 @@ class PlannerView:
     Attributes:
         capabilities: the newest available version of each id, in registry order.
         connected: provider ids the account has connections for.
-        backends: by capability id, the provider ids that can serve it; empty where it runs on this
+        providers: by capability id, the provider ids that can serve it; empty where it runs on this
             machine's CPU.
     """
 
     capabilities: Sequence[Capability]
     connected: frozenset[str]
-    backends: Mapping[str, frozenset[str]]
+    providers: Mapping[str, frozenset[str]]
 
 
 @dataclass(frozen=True)
@@ -76,30 +76,34 @@ def make_plan(objective: str, constraints: Constraints, view: PlannerView) -> Pl
 missing=(Missing(capability='video.generate', any_of=[]),), \
 rationale='Nothing here makes `video.generate`.', deliverables=())
     """
-    chains = Chains(view.capabilities, view.connected, view.backends, constraints.max_cost_usd == 0)
-    wording = read(objective, chains.vocabulary, chains.fills, chains.needs)
+    chains = CapabilityGraph(
+        view.capabilities, view.connected, view.providers, constraints.max_cost_usd == 0
+    )
+    wording = parse_objective(objective, chains.vocabulary, chains.can_fill, chains.requires)
     return _Planner(objective, wording, chains).plan()
 
 
 class _Planner:
     """Builder of one plan: plans each request together with the nodes that it needs before it."""
 
-    def __init__(self, objective: str, wording: Wording, chains: Chains) -> None:
-        self._wording = wording
-        self._chains = chains
-        self._inputs = Inputs(objective, wording, chains)
+    def __init__(self, objective: str, wording: ParsedObjective, chains: CapabilityGraph) -> None:
+        self._parsed = wording
+        self._graph = chains
+        self._inputs = NodeInputBuilder(objective, wording, chains)
         self._nodes: dict[str, PlanNode] = {}
-        self._same: dict[str, str] = {}
+        self._node_ids_by_content: dict[str, str] = {}
         self._missing: dict[str, None] = {}
-        self._would_do: dict[str, list[str]] = {}
+        self._missing_providers: dict[str, list[str]] = {}
         self._notes: dict[str, None] = {}
 
     def plan(self) -> PlanDraft:
         """Plan every request, the main one last: the last sink is the final artifact."""
-        requests = [m for m in self._wording.mentions if m.delivered] or [self._general()]
+        requests = [m for m in self._parsed.mentions if m.delivered] or [
+            self._make_default_request()
+        ]
         made: dict[int, str] = {}
         for i in reversed(range(len(requests))):
-            node_id = self._request(requests[i])
+            node_id = self._plan_request(requests[i])
             if node_id is not None:
                 made[i] = node_id
         deliverables = tuple(dict.fromkeys(made[i] for i in sorted(made)))
@@ -107,56 +111,59 @@ class _Planner:
         return PlanDraft(
             nodes=list(self._nodes.values()),
             missing_capabilities=tuple(self._missing),
-            missing_connections=tuple(dict.fromkeys(chain(*self._would_do.values()))),
+            missing_connections=tuple(dict.fromkeys(chain(*self._missing_providers.values()))),
             missing=(
                 *(Missing(capability=one) for one in self._missing),
-                *(Missing(capability=one, any_of=ids) for one, ids in self._would_do.items()),
+                *(
+                    Missing(capability=one, any_of=ids)
+                    for one, ids in self._missing_providers.items()
+                ),
             ),
             rationale=" ".join(self._notes),
             deliverables=deliverables,
         )
 
-    def _general(self) -> Mention:
+    def _make_default_request(self) -> RequestedOutput:
         """Return a request for text, for an objective that names no deliverable."""
-        writer = self._chains.writer()
-        self._note("No deliverable is named, so the objective is answered in text.")
-        return Mention(
+        writer = self._graph.find_writer()
+        self._add_note("No deliverable is named, so the objective is answered in text.")
+        return RequestedOutput(
             id=writer.id if writer else "llm.generate",
             phrase="",
             start=0,
             end=0,
-            topic=self._wording.topic,
+            topic=self._parsed.topic,
         )
 
-    def _request(self, mention: Mention) -> str | None:
+    def _plan_request(self, mention: RequestedOutput) -> str | None:
         """Plan one deliverable; note as missing what cannot be planned."""
-        before = dict(self._nodes), dict(self._same)
+        before = dict(self._nodes), dict(self._node_ids_by_content)
         try:
-            capability = self._capability(mention)
-            node_id = self._node(capability, mention, purpose="deliver")
+            capability = self._choose_capability(mention)
+            node_id = self._plan_node(capability, mention, purpose="deliver")
         except Unplannable as reason:
-            self._nodes, self._same = before
-            self._note(str(reason))
+            self._nodes, self._node_ids_by_content = before
+            self._add_note(str(reason))
             return None
         if len(self._nodes) > MAX_NODES:
-            self._nodes, self._same = before
-            self._note(f"A plan has at most {MAX_NODES} nodes; `{mention.phrase}` is left out.")
+            self._nodes, self._node_ids_by_content = before
+            self._add_note(f"A plan has at most {MAX_NODES} nodes; `{mention.phrase}` is left out.")
             return None
         return node_id
 
-    def _capability(self, mention: Mention) -> Capability:
+    def _choose_capability(self, mention: RequestedOutput) -> Capability:
         """Choose the capability that makes a mention, or one that can replace it."""
-        capability = self._chains.get(mention.id)
+        capability = self._graph.get(mention.id)
         if capability is None:
             self._missing[mention.id] = None
             raise Unplannable(f"Nothing here makes `{mention.id}`.")
-        if self._chains.usable(capability) or mention.creative:
+        if self._graph.is_usable(capability) or mention.is_creative:
             return capability
-        digest = self._chains.researcher() if self._can_look_up(mention.topic) else None
-        written = role_of(capability, "objective") is not None
-        feeders = any(m.feeds is not None for m in self._wording.mentions)
-        if written and digest is not None and self._chains.usable(digest) and not feeders:
-            self._note(
+        digest = self._graph.find_researcher() if self._can_look_up(mention.topic) else None
+        written = find_role_field(capability, "objective") is not None
+        feeders = any(m.input_of is not None for m in self._parsed.mentions)
+        if written and digest is not None and self._graph.is_usable(digest) and not feeders:
+            self._add_note(
                 f"No connection serves `{capability.id}`, so the digest of `{digest.id}`, made on "
                 "this machine's CPU, stands in for written text."
             )
@@ -165,40 +172,44 @@ class _Planner:
 
     def _can_look_up(self, topic: str) -> bool:
         return bool(topic) and (
-            self._wording.explicit_topic or len(topic.split()) <= MAX_LOOKUP_WORDS
+            self._parsed.explicit_topic or len(topic.split()) <= MAX_LOOKUP_WORDS
         )
 
     # One node, and everything before it.
 
-    def _node(
-        self, capability: Capability, mention: Mention, purpose: str, path: tuple[str, ...] = ()
+    def _plan_node(
+        self,
+        capability: Capability,
+        mention: RequestedOutput,
+        purpose: str,
+        path: tuple[str, ...] = (),
     ) -> str:
         if capability.id in path or len(path) > MAX_NODES:
             raise Unplannable(f"`{capability.id}` would need its own result.")
         path = (*path, capability.id)
-        given = self._inputs.given(capability, mention, purpose)
+        given = self._inputs.fill_from_objective(capability, mention, purpose)
         upstream: dict[str, None] = {}
         filled: set[str] = set()
-        for field, take in capability.takes.items():
+        for field, take in capability.accepts.items():
             if field in given:
                 continue
-            for producer, what, why in self._producers(capability, field, mention, purpose):
+            for producer, what, why in self._choose_producers(capability, field, mention, purpose):
                 if producer.id in path:
                     continue
-                upstream[self._node(producer, what, why, path)] = None
+                upstream[self._plan_node(producer, what, why, path)] = None
                 filled.add(field)
             required = capability.input_model.model_fields[field].is_required()
             if required and field not in filled:
-                self._lacking(capability, field, take.media[0])
+                self._reject_missing_input(capability, field, take.media[0])
         try:
-            valid = self._inputs.valid(capability, given, filled)
+            valid = self._inputs.drop_invalid_fields(capability, given, filled)
         except Unplannable:
             self._missing[capability.id] = None
             raise
-        self._connect(capability)
-        return self._add(capability, valid, list(upstream), mention, purpose)
+        self._note_missing_connection(capability)
+        return self._add_node(capability, valid, list(upstream), mention, purpose)
 
-    def _lacking(self, capability: Capability, field: str, media: str) -> None:
+    def _reject_missing_input(self, capability: Capability, field: str, media: str) -> None:
         need = f"{media.partition('/')[0]}.upload"
         self._missing[need] = None
         raise Unplannable(
@@ -206,83 +217,85 @@ class _Planner:
             "objective."
         )
 
-    def _producers(
-        self, capability: Capability, field: str, mention: Mention, purpose: str
-    ) -> list[tuple[Capability, Mention, str]]:
+    def _choose_producers(
+        self, capability: Capability, field: str, mention: RequestedOutput, purpose: str
+    ) -> list[tuple[Capability, RequestedOutput, str]]:
         """Choose what fills a field from upstream, with the purpose it is made for."""
-        asked = self._asked_parts(capability, field, mention, purpose)
+        asked = self._find_requested_parts(capability, field, mention, purpose)
         if asked:
             return asked
-        take = capability.takes[field]
+        take = capability.accepts[field]
         required = capability.input_model.model_fields[field].is_required()
         if not required and (purpose == "part" or not mention.topic):
             return []
-        if take.form == "artifact":
-            found = self._chains.cheapest(capability, field) if required else None
-            return [(found, _part(mention, found), "part")] if found else []
-        digest = self._chains.researcher(take) if self._can_look_up(mention.topic) else None
-        if role_of(capability, "objective") is not None and not required:
+        if take.mode == "artifact":
+            found = self._graph.find_cheapest_producer(capability, field) if required else None
+            return [(found, _make_part_request(mention, found), "part")] if found else []
+        digest = self._graph.find_researcher(take) if self._can_look_up(mention.topic) else None
+        if find_role_field(capability, "objective") is not None and not required:
             return [(digest, mention, "ground")] if digest else []
-        writer = self._chains.writer(take)
-        if writer is not None and (self._chains.usable(writer) or (required and digest is None)):
-            return [(writer, _part(mention, writer), _purpose(capability, field))]
+        writer = self._graph.find_writer(take)
+        if writer is not None and (self._graph.is_usable(writer) or (required and digest is None)):
+            return [
+                (writer, _make_part_request(mention, writer), _choose_purpose(capability, field))
+            ]
         if digest is not None:
-            self._note(f"`{digest.id}` stands in for written text in `{capability.id}`.")
+            self._add_note(f"`{digest.id}` stands in for written text in `{capability.id}`.")
             return [(digest, mention, "ground")]
-        found = self._chains.cheapest(capability, field) if required else None
-        return [(found, _part(mention, found), "part")] if found else []
+        found = self._graph.find_cheapest_producer(capability, field) if required else None
+        return [(found, _make_part_request(mention, found), "part")] if found else []
 
-    def _asked_parts(
-        self, capability: Capability, field: str, mention: Mention, purpose: str
-    ) -> list[tuple[Capability, Mention, str]]:
+    def _find_requested_parts(
+        self, capability: Capability, field: str, mention: RequestedOutput, purpose: str
+    ) -> list[tuple[Capability, RequestedOutput, str]]:
         """Find the parts that the objective itself names for this request."""
-        mentions = self._wording.mentions
+        mentions = self._parsed.mentions
         if purpose not in {"deliver", "asked"} or mention not in mentions:
             return []
         here = mentions.index(mention)
         parts = []
         for part in mentions:
-            producer = self._chains.get(part.id) if part.feeds == here else None
-            if producer is None or not capability.takes[field].matches(producer.yields):
+            producer = self._graph.get(part.id) if part.input_of == here else None
+            if producer is None or not capability.accepts[field].matches(producer.produces):
                 continue
-            written = role_of(producer, "objective") is not None
+            written = find_role_field(producer, "objective") is not None
             why = "asked"
             if written and not part.delivered:
-                why = _purpose(capability, field)
-                producer = self._stand_in(producer, part, capability, field)
+                why = _choose_purpose(capability, field)
+                producer = self._choose_stand_in(producer, part, capability, field)
             parts.append((producer, part, why))
         return parts
 
-    def _stand_in(
-        self, producer: Capability, part: Mention, consumer: Capability, field: str
+    def _choose_stand_in(
+        self, producer: Capability, part: RequestedOutput, consumer: Capability, field: str
     ) -> Capability:
-        if self._chains.usable(producer) or part.creative:
+        if self._graph.is_usable(producer) or part.is_creative:
             return producer
-        digest = self._chains.researcher(consumer.takes[field])
+        digest = self._graph.find_researcher(consumer.accepts[field])
         if digest is None or not self._can_look_up(part.topic):
             return producer
-        self._note(f"`{digest.id}` stands in for written text in `{consumer.id}`.")
+        self._add_note(f"`{digest.id}` stands in for written text in `{consumer.id}`.")
         return digest
 
-    def _connect(self, capability: Capability) -> None:
-        if not capability.needs_connection or self._chains.is_connected(capability):
+    def _note_missing_connection(self, capability: Capability) -> None:
+        if not capability.needs_connection or self._graph.is_connected(capability):
             return
-        wanted = self._chains.would_do(capability)
+        wanted = self._graph.list_missing_providers(capability)
         if not wanted:
             self._missing[capability.id] = None
-            self._note(f"No vendor here serves `{capability.id}`.")
+            self._add_note(f"No vendor here serves `{capability.id}`.")
             return
-        self._would_do[capability.id] = list(wanted)
-        self._note(f"`{capability.id}` needs a connection: {' or '.join(wanted)}.")
+        self._missing_providers[capability.id] = list(wanted)
+        self._add_note(f"`{capability.id}` needs a connection: {' or '.join(wanted)}.")
 
-    def _add(
+    def _add_node(
         self, capability: Capability, given: JsonObject, upstream: list[str],
-        mention: Mention, purpose: str,
+        mention: RequestedOutput, purpose: str,
     ) -> str:  # fmt: skip
-        same = canonical_json([capability.id, given, upstream])
-        if same in self._same:
-            return self._same[same]
-        base = "script" if purpose == "speak" and role_of(capability, "objective") else None
+        same = to_canonical_json([capability.id, given, upstream])
+        if same in self._node_ids_by_content:
+            return self._node_ids_by_content[same]
+        base = "script" if purpose == "speak" and find_role_field(capability, "objective") else None
         base = base or _NODE_IDS.get(capability.id) or capability.id.rpartition(".")[2]
         base = "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "-" for c in base)
         base = base.lstrip("-_")[:48] or "node"
@@ -305,29 +318,29 @@ class _Planner:
             depends_on=upstream,
             reason=reasons[purpose],
         )
-        self._same[same] = node_id
+        self._node_ids_by_content[same] = node_id
         return node_id
 
-    def _note(self, sentence: str) -> None:
+    def _add_note(self, sentence: str) -> None:
         self._notes[sentence] = None
 
     def _explain(self, deliverables: Sequence[str]) -> None:
         if not deliverables:
             return
-        topic = self._wording.topic
+        topic = self._parsed.topic
         about = f" about {topic}" if topic else ""
         first = f"Delivers {', '.join(deliverables)}{about}."
         self._notes = {first: None, **self._notes}
 
 
-def _purpose(consumer: Capability, field: str) -> str:
+def _choose_purpose(consumer: Capability, field: str) -> str:
     """Return the purpose of a text, by the capability that takes it."""
-    if role_of(consumer, "text") == field and consumer.yields.startswith("audio/"):
+    if find_role_field(consumer, "text") == field and consumer.produces.startswith("audio/"):
         return "speak"
-    return "show" if role_of(consumer, "title") is not None else "asked"
+    return "show" if find_role_field(consumer, "title") is not None else "asked"
 
 
-def _part(mention: Mention, producer: Capability) -> Mention:
+def _make_part_request(mention: RequestedOutput, producer: Capability) -> RequestedOutput:
     """Make a request for something that the objective needs without naming it."""
-    keep = role_of(producer, "objective") is None
+    keep = find_role_field(producer, "objective") is None
     return replace(mention, id=producer.id, phrase="", words=None if keep else mention.words)

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator
 from datetime import date, timedelta
 
 from toolkit.contract.money import format_usd
-from toolkit.engine.offers import models_known
+from toolkit.engine.offers import list_known_models
 from toolkit.plugins import Model, TextRequest, Vendor
 from toolkit.settings import EVERY_MODEL, Settings, VendorSettings
 
 # The most model names in a line.
-MOST_NAMED = 4
+MAX_NAMED_MODELS = 4
 
 
 def review_prices(vendors: Iterable[Vendor], settings: Settings, today: date) -> Iterator[str]:
@@ -23,13 +23,14 @@ def review_prices(vendors: Iterable[Vendor], settings: Settings, today: date) ->
     oldest = timedelta(days=settings.max_price_age_days)
     for vendor in vendors:
         mine = settings.vendors.get(vendor.id)
-        models = models_known(vendor, mine)
-        yield from _tell_own(vendor, mine, models)
+        models = list_known_models(vendor, mine)
+        yield from _describe_own_prices(vendor, mine, models)
         old = [m for m in models if m.as_of and today - date.fromisoformat(m.as_of) > oldest]
         if old:
             read = min(date.fromisoformat(model.as_of) for model in old)
             yield (
-                f"Prices of {vendor.id} were read {(today - read).days} days ago ({_names(old)}):"
+                f"Prices of {vendor.id} were read {(today - read).days} days ago"
+                f" ({_format_names(old)}):"
                 " compare them with the vendor's page, and set what differs in [vendors] prices."
             )
         for model in models:
@@ -40,7 +41,9 @@ def review_prices(vendors: Iterable[Vendor], settings: Settings, today: date) ->
                 yield f"{vendor.id}'s {model.id} {state} {model.ends}{instead}."
 
 
-def _tell_own(vendor: Vendor, mine: VendorSettings | None, models: list[Model]) -> Iterator[str]:
+def _describe_own_prices(
+    vendor: Vendor, mine: VendorSettings | None, models: list[Model]
+) -> Iterator[str]:
     """Report the operator's prices, and which of them are for no known model."""
     known = {model.id for model in models if model.kind == TextRequest.kind}
     for name, prices in mine.prices.items() if mine else ():
@@ -58,6 +61,6 @@ def _tell_own(vendor: Vendor, mine: VendorSettings | None, models: list[Model]) 
         )
 
 
-def _names(models: list[Model]) -> str:
-    names = [model.id for model in models[:MOST_NAMED]]
-    return ", ".join([*names, "…"] if len(models) > MOST_NAMED else names)
+def _format_names(models: list[Model]) -> str:
+    names = [model.id for model in models[:MAX_NAMED_MODELS]]
+    return ", ".join([*names, "…"] if len(models) > MAX_NAMED_MODELS else names)

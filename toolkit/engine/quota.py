@@ -21,8 +21,8 @@ class Quotas:
     def __init__(self, store: Store, settings: Settings) -> None:
         self._store = store
         self._settings = settings
-        self._on_their_way: dict[str, tuple[str, int]] = {}
-        self._coming: Counter[str] = Counter()
+        self._pending: dict[str, tuple[str, int]] = {}
+        self._pending_bytes: Counter[str] = Counter()
 
     async def check_queue(self, account_id: str) -> None:
         """Refuse more work where too much is unfinished, or where its results could not be stored.
@@ -34,50 +34,51 @@ class Quotas:
         """
         await check_enabled(self._store, account_id)
         most = self._settings.max_queued
-        if await self._store.queued(account_id, most) >= most:
+        if await self._store.count_open_roots(account_id, most) >= most:
             raise ServiceError(
                 ErrorCode.RATE_LIMITED,
                 f"{most} runs, jobs, workflows and tasks of this account are not done yet; ask"
                 " again when some are.",
                 retry_after=RETRY_AFTER_S,
             )
-        await self.check_room(account_id, 1)
+        await self.check_storage(account_id, 1)
 
-    async def check_room(self, account_id: str, size_bytes: int) -> None:
+    async def check_storage(self, account_id: str, size_bytes: int) -> None:
         """Refuse bytes that exceed what the account may still store.
 
         Raises:
             RequestError: `PAYLOAD_TOO_LARGE`: to send less helps, and to send it again does not.
         """
         most = self._settings.max_stored_bytes
-        artifacts, records = await self._store.stored_bytes(account_id)
-        artifacts += self._coming[account_id]
+        artifacts, records = await self._store.get_stored_bytes(account_id)
+        artifacts += self._pending_bytes[account_id]
         if artifacts + records + size_bytes > most:
             raise RequestError(
                 ErrorCode.PAYLOAD_TOO_LARGE,
-                f"The account keeps {_megabytes(artifacts)} of artifacts and"
-                f" {_megabytes(records)} of records, and may keep {_megabytes(most)}: delete"
+                f"The account keeps {_format_megabytes(artifacts)} of artifacts and"
+                f" {_format_megabytes(records)} of records, and may keep"
+                f" {_format_megabytes(most)}: delete"
                 " artifacts, or have the operator take out old work (toolkit prune) or allow more"
                 " (max_stored_bytes).",
             )
 
-    def expect(self, account_id: str, artifact_id: str, size_bytes: int) -> None:
+    def add_pending(self, account_id: str, artifact_id: str, size_bytes: int) -> None:
         """Count bytes whose record is not in the store yet."""
-        self._on_their_way[artifact_id] = account_id, size_bytes
-        self._coming[account_id] += size_bytes
+        self._pending[artifact_id] = account_id, size_bytes
+        self._pending_bytes[account_id] += size_bytes
 
-    def arrive(self, artifact_id: str) -> None:
+    def remove_pending(self, artifact_id: str) -> None:
         """Stop counting bytes here: the store counts their record, or it will never be written."""
-        account_id, size_bytes = self._on_their_way.pop(artifact_id, ("", 0))
-        self._coming[account_id] -= size_bytes
-        if not self._coming[account_id]:
-            del self._coming[account_id]
+        account_id, size_bytes = self._pending.pop(artifact_id, ("", 0))
+        self._pending_bytes[account_id] -= size_bytes
+        if not self._pending_bytes[account_id]:
+            del self._pending_bytes[account_id]
 
 
-def _megabytes(size_bytes: int) -> str:
+def _format_megabytes(size_bytes: int) -> str:
     """Format a size in megabytes.
 
-    >>> _megabytes(124_000_000), _megabytes(512)
+    >>> _format_megabytes(124_000_000), _format_megabytes(512)
     ('124 MB', '0.000512 MB')
     """
     return f"{size_bytes / MEGABYTE:g} MB"

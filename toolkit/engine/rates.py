@@ -4,17 +4,17 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 
-KEPT = 10_000
+MAX_BUCKETS = 10_000
 
 
-class Rates:
+class TokenBuckets:
     """A token bucket for each name: so many requests a second, and a burst after a pause.
 
-    Buckets are this process's own; of more than `KEPT` the least recently used is dropped, which
+    Buckets are this process's own; past `MAX_BUCKETS` the least recently used is dropped, which
     by then is most likely full again.
 
-    >>> rates = Rates(per_s=10, burst=2, clock=lambda: 0.0)
-    >>> [rates.wait_s("ada") for _ in range(3)]
+    >>> rates = TokenBuckets(per_s=10, burst=2, clock=lambda: 0.0)
+    >>> [rates.acquire_delay_s("ada") for _ in range(3)]
     [0.0, 0.0, 0.1]
     """
 
@@ -26,13 +26,13 @@ class Rates:
         self._clock = clock
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
-    def wait_s(self, name: str) -> float:
+    def acquire_delay_s(self, name: str) -> float:
         """Take a token and return 0, or return the seconds until there is one."""
         at = self._clock()
         left, since = self._buckets.pop(name, (self._burst, at))
         left = min(self._burst, left + (at - since) * self._per_s)
         wait_s = 0.0 if left >= 1 else (1 - left) / self._per_s
         self._buckets[name] = (left if wait_s else left - 1), at
-        if len(self._buckets) > KEPT:
+        if len(self._buckets) > MAX_BUCKETS:
             self._buckets.popitem(last=False)
         return wait_s

@@ -13,11 +13,11 @@ from toolkit.secrets import SecretResolver
 from toolkit.settings import SANDBOX_URL, Settings, Timeouts
 
 R = TypeVar("R", bound=Reply)
-MAX_REMEMBERED = 1024  # connections and models whose refused parameters this process remembers
+MAX_REFUSAL_SETS = 1024  # connections and models whose refused parameters this process remembers
 
 
 @dataclass(kw_only=True)
-class Reach:
+class ProviderContext:
     """The vendors, the driver that calls them, and the resolver of pointers to their keys."""
 
     settings: Settings
@@ -28,15 +28,15 @@ class Reach:
     _known_hosts: dict[str, tuple[dict[str, str], bool]] = field(default_factory=dict)
     _refusals: dict[tuple[str | None, ...], set[str]] = field(default_factory=dict)
 
-    def timeouts(self, vendor_id: str, capability_id: str = "") -> Timeouts:
+    def get_timeouts(self, vendor_id: str, capability_id: str = "") -> Timeouts:
         """Return the timeouts of a call; computed once, as every job asks."""
         found = self._timeouts.get((vendor_id, capability_id))
         if found is None:
-            found = self.settings.timeouts_of(vendor_id, capability_id)
+            found = self.settings.resolve_timeouts(vendor_id, capability_id)
             self._timeouts[vendor_id, capability_id] = found
         return found
 
-    async def access(
+    async def resolve_access(
         self,
         vendor: Vendor,
         connection: Connection,
@@ -51,20 +51,20 @@ class Reach:
         Raises:
             WorkError: `SECRET_UNRESOLVED`.
         """
-        base_urls, compatible = self._hosts(vendor)
+        base_urls, compatible = self._get_hosts(vendor)
         return Access(
             base_urls=base_urls,
-            secret=await self.secret(connection),
+            secret=await self.resolve_secret(connection),
             model=model,
             endpoint=endpoint,
             pod=pod,
             resume=resume,
             vendor=vendor.id,
             compatible=compatible,
-            refusals=self._refusals_of((connection.id, endpoint, model)),
+            refusals=self._get_refusals((connection.id, endpoint, model)),
         )
 
-    def _hosts(self, vendor: Vendor) -> tuple[dict[str, str], bool]:
+    def _get_hosts(self, vendor: Vendor) -> tuple[dict[str, str], bool]:
         """Return a vendor's hosts, and whether another server stands in for it; computed once."""
         found = self._known_hosts.get(vendor.id)
         if found is None:
@@ -75,13 +75,13 @@ class Reach:
             self._known_hosts[vendor.id] = found
         return found
 
-    def _refusals_of(self, asked: tuple[str | None, ...]) -> set[str]:
+    def _get_refusals(self, asked: tuple[str | None, ...]) -> set[str]:
         """Return what a server is known to refuse; a new entry may evict the oldest."""
-        if asked not in self._refusals and len(self._refusals) >= MAX_REMEMBERED:
+        if asked not in self._refusals and len(self._refusals) >= MAX_REFUSAL_SETS:
             del self._refusals[next(iter(self._refusals))]
         return self._refusals.setdefault(asked, set())
 
-    async def secret(self, connection: Connection) -> str:
+    async def resolve_secret(self, connection: Connection) -> str:
         """Resolve the secret of a connection.
 
         Raises:
@@ -89,15 +89,17 @@ class Reach:
         """
         return await self.resolver.resolve(connection.connection_type, connection.secret_ref)
 
-    async def ask(self, vendor: Vendor, connection: Connection, operation: Operation[R]) -> R:
+    async def ask_vendor(
+        self, vendor: Vendor, connection: Connection, operation: Operation[R]
+    ) -> R:
         """Ask a vendor about its infrastructure, once.
 
         Raises:
             VendorFault: its failure.
             WorkError: `SECRET_UNRESOLVED`.
         """
-        access = await self.access(vendor, connection, "")
+        access = await self.resolve_access(vendor, connection, "")
         flow = vendor.infrastructure[operation.kind](operation, access)
-        timeouts = self.timeouts(vendor.id)
+        timeouts = self.get_timeouts(vendor.id)
         reply: R = await self.driver.run(flow, NO_HOOKS, timeouts=timeouts, via=vendor.id)
         return reply

@@ -10,31 +10,31 @@ from collections.abc import Collection, Iterable
 from contextlib import suppress
 from typing import Any, Final
 
-from toolkit.contract.base import now, rfc3339
+from toolkit.contract.base import format_rfc3339, now
 from toolkit.contract.connections import Connection
 from toolkit.contract.errors import ToolkitError
 from toolkit.contract.jobs import FINAL_STATUSES, Job, Options
 from toolkit.contract.tasks import Task
 from toolkit.contract.workflows import Workflow
-from toolkit.engine.core import Core
+from toolkit.engine.core import EngineContext
 from toolkit.engine.stored import read_job
-from toolkit.store import Change, Emit, Lease, LeaseLost, Row, Update
+from toolkit.store import AppendEvent, Change, Lease, LeaseLost, Row, UpdateRow
 
-WAITING: Final = "waiting_secret"
-RECHECK_S = 5.0  # a secret may be set, or a connection made, at any time
+WAITING_MESSAGE: Final = "waiting_secret"
+RECHECK_INTERVAL_S = 5.0  # a secret may be set, or a connection made, at any time
 
-Pool = dict[str, list[Connection]]
+ConnectionsByProvider = dict[str, list[Connection]]
 
 
 class Readiness:
     """The check of work items before they are resumed; it records what they wait for."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: EngineContext) -> None:
         self._core = core
         # When a work item, or a connection, is next checked; and the last result.
         self._waiting: dict[str, float] = {}
         self._resolved: dict[str, tuple[float, bool]] = {}
-        self._told: set[str] = set()
+        self._noted: set[str] = set()
 
     async def is_ready(self, root: Row) -> bool:
         """Tell whether a work item can be resumed here; to cancel one needs no secret."""
@@ -43,76 +43,80 @@ class Readiness:
             return True
         if self._waiting.get(root_id, 0.0) > time.monotonic():
             return False
-        pool = await self._core.connection_pool(str(root["account_id"]))
+        pool = await self._core.list_connections(str(root["account_id"]))
         try:
-            needs = await self._usable(root, pool)
+            needs = await self._find_usable(root, pool)
         except ValueError:  # an unreadable record: whoever runs it reports what is wrong
             return True
         for usable in needs:
             if usable and not any([await self._resolves(one) for one in usable]):
-                self._waiting[root_id] = time.monotonic() + RECHECK_S
+                self._waiting[root_id] = time.monotonic() + RECHECK_INTERVAL_S
                 return False
         self._waiting.pop(root_id, None)
-        self._told.discard(root_id)
+        self._noted.discard(root_id)
         return True
 
-    async def is_news(self, root: Row) -> bool:
+    async def needs_notice(self, root: Row) -> bool:
         """Tell whether a work item waits for a secret, and its record may not say so yet."""
-        return root["id"] in self._waiting and root["id"] not in self._told
+        return root["id"] in self._waiting and root["id"] not in self._noted
 
-    async def tell(self, lease: Lease, *, waiting: bool) -> None:
+    async def record_status(self, lease: Lease, *, waiting: bool) -> None:
         """Record that a work item waits for a secret, or no longer."""
         if waiting:
-            self._told.add(lease.root_id)
+            self._noted.add(lease.root_id)
         with suppress(LeaseLost):
-            await self._core.store.write(await self._changes(lease, waiting), lease=lease)
+            await self._core.store.write(await self._make_changes(lease, waiting), lease=lease)
 
-    async def _usable(self, root: Row, pool: Pool) -> Iterable[Collection[Connection]]:
+    async def _find_usable(
+        self, root: Row, pool: ConnectionsByProvider
+    ) -> Iterable[Collection[Connection]]:
         """Find the connections that would do, for each job that is yet to be done."""
         root_id = str(root["id"])
         if root["kind"] in ("run", "job"):
             named = {"run_id": root_id} if root["kind"] == "run" else {"id": root_id}
-            rows = await self._core.store.find("jobs", **named)
-            return [self._of_job(row, pool) for row in rows]
+            rows = await self._core.store.find_rows("jobs", **named)
+            return [self._find_for_job(row, pool) for row in rows]
         if root["kind"] == "workflow":
-            return await self._of_workflow(root_id, pool)
-        row = await self._core.store.get("tasks", root_id)
+            return await self._find_for_workflow(root_id, pool)
+        row = await self._core.store.get_row("tasks", root_id)
         workflow_id = None if row is None else json.loads(str(row["doc"])).get("workflow_id")
         if workflow_id is None:  # not planned yet, so its needs are unknown: any one will do
             return [[one for some in pool.values() for one in some]]
-        return await self._of_workflow(str(workflow_id), pool)
+        return await self._find_for_workflow(str(workflow_id), pool)
 
-    async def _of_workflow(self, workflow_id: str, pool: Pool) -> Iterable[Collection[Connection]]:
-        row = await self._core.store.get("workflows", workflow_id)
+    async def _find_for_workflow(
+        self, workflow_id: str, pool: ConnectionsByProvider
+    ) -> Iterable[Collection[Connection]]:
+        row = await self._core.store.get_row("workflows", workflow_id)
         if row is None:
             return []
         spec = json.loads(str(row["spec"]))
-        rows = await self._core.store.find("jobs", workflow_id=workflow_id)
+        rows = await self._core.store.find_rows("jobs", workflow_id=workflow_id)
         jobs = {str(job["node_id"]): job for job in rows}
         found: list[Collection[Connection]] = []
         for node in Workflow.model_validate_json(str(row["doc"])).nodes:
             if node.id in spec["kept"]:
                 continue
             if node.id in jobs:
-                found.append(self._of_job(jobs[node.id], pool))
+                found.append(self._find_for_job(jobs[node.id], pool))
             else:
                 options = Options(**spec["options"].get(node.id, {}))
-                found.append(self._of_capability(node.capability, options, pool))
+                found.append(self._find_for_capability(node.capability, options, pool))
         return found
 
-    def _of_job(self, row: Row, pool: Pool) -> Collection[Connection]:
+    def _find_for_job(self, row: Row, pool: ConnectionsByProvider) -> Collection[Connection]:
         job = read_job(row)
         if job.status in FINAL_STATUSES:
             return []
         if row["vendor_job_id"] is not None:  # it is resumed at the vendor where it is under way
             return [one for some in pool.values() for one in some if one.id == job.connection_id]
-        return self._of_capability(job.capability, job.options, pool)
+        return self._find_for_capability(job.capability, job.options, pool)
 
-    def _of_capability(
-        self, capability: str, options: Options, pool: Pool
+    def _find_for_capability(
+        self, capability: str, options: Options, pool: ConnectionsByProvider
     ) -> Collection[Connection]:
         try:
-            vendors = self._core.registry.backends(self._core.registry.require(capability))
+            vendors = self._core.registry.find_vendors(self._core.registry.require(capability))
         except ToolkitError:
             return []  # not known here any more, which is reported when it is run
         usable = [one for vendor in vendors for one in pool.get(vendor.id, [])]
@@ -123,22 +127,22 @@ class Readiness:
         until, found = self._resolved.get(connection.id, (0.0, False))
         if until < time.monotonic():
             try:
-                found = bool(await self._core.secret(connection))
+                found = bool(await self._core.resolve_secret(connection))
             except ToolkitError:
                 found = False
-            self._resolved[connection.id] = time.monotonic() + RECHECK_S, found
+            self._resolved[connection.id] = time.monotonic() + RECHECK_INTERVAL_S, found
         return found
 
-    async def _changes(self, lease: Lease, waiting: bool) -> list[Change]:
+    async def _make_changes(self, lease: Lease, waiting: bool) -> list[Change]:
         """Return the changes for records that do not show the waiting yet, or still do."""
         store, root_id = self._core.store, lease.root_id
         record: Job | Workflow | Task
         if lease.kind in ("run", "job"):
             named = {"run_id": root_id} if lease.kind == "run" else {"id": root_id}
-            table, rows = "jobs", await store.find("jobs", **named)
+            table, rows = "jobs", await store.find_rows("jobs", **named)
         else:
             table = f"{lease.kind}s"
-            row = await store.get(table, root_id)
+            row = await store.get_row(table, root_id)
             rows = [] if row is None else [row]
         changes: list[Change] = []
         for row in rows:
@@ -147,13 +151,13 @@ class Readiness:
             else:
                 model = Workflow if table == "workflows" else Task
                 record = model.model_validate_json(str(row["doc"]))
-            if (record.status_detail == WAITING) is waiting:
+            if (record.status_detail == WAITING_MESSAGE) is waiting:
                 continue
-            record.status_detail = WAITING if waiting else None
-            changes.append(Update(table, record.id, {"doc": record.model_dump_json()}))
+            record.status_detail = WAITING_MESSAGE if waiting else None
+            changes.append(UpdateRow(table, record.id, {"doc": record.model_dump_json()}))
             data: dict[str, Any] = {"id": root_id}
             data |= {"job_id": record.id} if table == "jobs" else {}
-            data |= {"status_detail": WAITING} if waiting else {}
-            at, job_id = rfc3339(now()), record.id if table == "jobs" else None
-            changes.append(Emit(root_id, f"{lease.kind}.{row['status']}", data, at, job_id))
+            data |= {"status_detail": WAITING_MESSAGE} if waiting else {}
+            at, job_id = format_rfc3339(now()), record.id if table == "jobs" else None
+            changes.append(AppendEvent(root_id, f"{lease.kind}.{row['status']}", data, at, job_id))
         return changes

@@ -10,21 +10,21 @@ from urllib.parse import quote
 from toolkit.plugins import Reply
 
 REDACTED = "[key]"
-CHUNK = 8
+CHUNK_CHARS = 8
 # Shorter pieces also occur in unrelated texts.
-MIN_PIECE = 2 * CHUNK
+MIN_PIECE_CHARS = 2 * CHUNK_CHARS
 R = TypeVar("R", bound=Reply)
 
 
 def redact_reply(reply: R, secret: str) -> R:
     """Remove the key of the request from a reply: from every text and from bytes that are text."""
-    forms = list(_forms(secret))
+    forms = list(_list_forms(secret))
     if not forms:
         return reply
     changed: dict[str, Any] = {}
     for field in fields(reply):
         value = getattr(reply, field.name)
-        cleaned = _clean(value, forms)
+        cleaned = _redact_value(value, forms)
         if cleaned != value:
             changed[field.name] = cleaned
     return replace(reply, **changed) if changed else reply
@@ -36,45 +36,47 @@ def redact_key(text: str, secret: str) -> str:
     >>> redact_key("it is k3y-with-sixteen-signs!", "k3y-with-sixteen-signs")
     'it is [key]!'
     """
-    return _clean_text(text, list(_forms(secret)))
+    return _redact_text(text, list(_list_forms(secret)))
 
 
-def _clean(value: object, forms: list[str]) -> object:
+def _redact_value(value: object, forms: list[str]) -> object:
     match value:
         case str():
-            return _clean_text(value, forms)
+            return _redact_text(value, forms)
         case bytes():
             try:
                 text = value.decode("utf-8")
             except UnicodeDecodeError:
                 return value  # an image or audio: changing it would break it
-            return _clean_text(text, forms).encode() if _may_hold(value, forms) else value
+            return _redact_text(text, forms).encode() if _may_contain(value, forms) else value
         case list():
-            return [_clean(one, forms) for one in value]
+            return [_redact_value(one, forms) for one in value]
         case tuple() if type(value) is tuple:
-            return tuple(_clean(one, forms) for one in value)
+            return tuple(_redact_value(one, forms) for one in value)
         case dict():
-            return {_clean(name, forms): _clean(one, forms) for name, one in value.items()}
+            return {
+                _redact_value(name, forms): _redact_value(one, forms) for name, one in value.items()
+            }
     return value
 
 
-def _may_hold(data: bytes, forms: list[str]) -> bool:
-    return any(chunk.encode() in data for form in forms for _, chunk in _chunks(form))
+def _may_contain(data: bytes, forms: list[str]) -> bool:
+    return any(chunk.encode() in data for form in forms for _, chunk in _split_chunks(form))
 
 
-def _clean_text(text: str, forms: list[str]) -> str:
+def _redact_text(text: str, forms: list[str]) -> str:
     for form in forms:
-        text = _without(text, form)
+        text = _remove_form(text, form)
     return text
 
 
-def _without(text: str, form: str) -> str:
+def _remove_form(text: str, form: str) -> str:
     """Remove every piece of a key from a text: each long enough piece contains one whole chunk."""
-    shortest = min(MIN_PIECE, len(form))
-    for offset, chunk in _chunks(form):
+    shortest = min(MIN_PIECE_CHARS, len(form))
+    for offset, chunk in _split_chunks(form):
         at = text.find(chunk)
         while at >= 0:
-            start, end = _extent(text, at, form, offset)
+            start, end = _find_extent(text, at, form, offset)
             if end - start >= shortest:
                 text = text[:start] + REDACTED + text[end:]
                 end = start + len(REDACTED)
@@ -84,7 +86,7 @@ def _without(text: str, form: str) -> str:
     return text
 
 
-def _extent(text: str, at: int, form: str, offset: int) -> tuple[int, int]:
+def _find_extent(text: str, at: int, form: str, offset: int) -> tuple[int, int]:
     """Return how far a text matches a key, before and after a chunk of it."""
     start, behind = at, offset
     while start > 0 and behind > 0 and text[start - 1] == form[behind - 1]:
@@ -95,22 +97,27 @@ def _extent(text: str, at: int, form: str, offset: int) -> tuple[int, int]:
     return start, end
 
 
-def _chunks(form: str) -> Iterator[tuple[int, str]]:
+def _split_chunks(form: str) -> Iterator[tuple[int, str]]:
     """Split a key into consecutive chunks, each with its offset."""
-    for offset in range(0, len(form) - CHUNK + 1, CHUNK):
-        yield offset, form[offset : offset + CHUNK]
+    for offset in range(0, len(form) - CHUNK_CHARS + 1, CHUNK_CHARS):
+        yield offset, form[offset : offset + CHUNK_CHARS]
 
 
-def _forms(secret: str) -> Iterator[str]:
+def _list_forms(secret: str) -> Iterator[str]:
     """List the forms that a key may have in a text; those of each secret part if it is JSON."""
-    for part in _parts(secret):
-        if len(part) < CHUNK:
+    for part in _list_secret_parts(secret):
+        if len(part) < CHUNK_CHARS:
             continue  # too short to be a key: it occurs in many texts
-        seen = {part, quote(part, safe=""), part.encode().hex(), *_base64_forms(part.encode())}
+        seen = {
+            part,
+            quote(part, safe=""),
+            part.encode().hex(),
+            *_encode_base64_forms(part.encode()),
+        }
         yield from sorted(seen, key=len, reverse=True)
 
 
-def _parts(secret: str) -> Iterable[str]:
+def _list_secret_parts(secret: str) -> Iterable[str]:
     try:
         members = json.loads(secret)
     except ValueError:
@@ -118,15 +125,15 @@ def _parts(secret: str) -> Iterable[str]:
     if not isinstance(members, dict):
         return [secret]
     # A region or the name of a role is short, and not secret.
-    return [one for one in members.values() if isinstance(one, str) and len(one) >= MIN_PIECE]
+    return [one for one in members.values() if isinstance(one, str) and len(one) >= MIN_PIECE_CHARS]
 
 
-def _base64_forms(secret: bytes) -> Iterator[str]:
+def _encode_base64_forms(secret: bytes) -> Iterator[str]:
     """Return the part of a key's Base64 that is the same in any context, for each alignment."""
     for before in range(3):
         given = b"\0" * before + secret
         whole = given[: len(given) // 3 * 3]
         core = base64.b64encode(whole).decode()[4 if before else 0 :]
-        if len(core) >= CHUNK:
+        if len(core) >= CHUNK_CHARS:
             yield core
             yield core.replace("+", "-").replace("/", "_")

@@ -15,11 +15,13 @@ from toolkit.contract.capabilities import (
     SourceProvider,
     SourceRouting,
 )
-from toolkit.contract.errors import Detail, ErrorCode, RequestError, not_found
+from toolkit.contract.errors import Detail, ErrorCode, RequestError, build_not_found
 from toolkit.contract.jobs import FROM_ARTIFACTS
 from toolkit.plugins import Capability, Vendor
 
-POLICY = "the default provider while it is well, else the best of the other allowed connections"
+ROUTING_POLICY = (
+    "the default provider while it is well, else the best of the other allowed connections"
+)
 
 
 class Registry:
@@ -34,9 +36,11 @@ class Registry:
         for capability in capabilities:
             self._by_id.setdefault(capability.id, {})[capability.version] = capability
         # By name and by `name@version`: every node of every workflow is looked up several times.
-        self._named = {bare: self._newest(versions) for bare, versions in self._by_id.items()}
+        self._by_name = {
+            bare: self._find_newest(versions) for bare, versions in self._by_id.items()
+        }
         for versions in self._by_id.values():
-            self._named |= {capability.name: capability for capability in versions.values()}
+            self._by_name |= {capability.name: capability for capability in versions.values()}
         self.vendors = dict(vendors)
 
     @classmethod
@@ -47,13 +51,13 @@ class Registry:
 
         return cls([*load_capabilities(), *extra], load_vendors())
 
-    def newest(self) -> list[Capability]:
+    def list_newest(self) -> list[Capability]:
         """List the newest available version of each capability, in registry order."""
-        chosen = (self._newest(versions) for versions in self._by_id.values())
+        chosen = (self._find_newest(versions) for versions in self._by_id.values())
         return [capability for capability in chosen if capability.status == "available"]
 
     @staticmethod
-    def _newest(versions: Mapping[str, Capability]) -> Capability:
+    def _find_newest(versions: Mapping[str, Capability]) -> Capability:
         offered = [c for c in versions.values() if c.status == "available"] or versions.values()
         return max(offered, key=lambda c: (len(c.version), c.version))
 
@@ -64,8 +68,8 @@ class Registry:
             RequestError: `NOT_FOUND` for an unknown id or version, `INVALID_REQUEST` when name
                 and version disagree; `CAPABILITY_UNAVAILABLE` comes from `require` alone.
         """
-        if version is None and name in self._named:
-            return self._named[name]
+        if version is None and name in self._by_name:
+            return self._by_name[name]
         bare, at, named = name.partition("@")
         if at and version is not None and named != version:
             raise RequestError(
@@ -76,8 +80,10 @@ class Registry:
         versions = self._by_id.get(bare)
         wanted = named if at else version
         if versions is None or (wanted is not None and wanted not in versions):
-            raise not_found("capability", name if wanted is None or at else f"{name}@{wanted}")
-        return versions[wanted] if wanted is not None else self._newest(versions)
+            raise build_not_found(
+                "capability", name if wanted is None or at else f"{name}@{wanted}"
+            )
+        return versions[wanted] if wanted is not None else self._find_newest(versions)
 
     def require(self, name: str, version: str | None = None) -> Capability:
         """Find a capability to run, like `find`; refuse one that is only planned.
@@ -92,12 +98,14 @@ class Registry:
             )
         return capability
 
-    def backends(self, capability: Capability) -> list[Vendor]:
+    def find_vendors(self, capability: Capability) -> list[Vendor]:
         """Find the vendors that can serve a capability, in order of the specification's labels."""
-        return self._backends.get(capability.operation, []) if capability.operation else []
+        return (
+            self._vendors_by_operation.get(capability.operation, []) if capability.operation else []
+        )
 
     @cached_property
-    def _backends(self) -> dict[type, list[Vendor]]:
+    def _vendors_by_operation(self) -> dict[type, list[Vendor]]:
         ordered = sorted(
             self.vendors.values(), key=lambda v: (v.label is None, v.label or "", v.id)
         )
@@ -107,13 +115,13 @@ class Registry:
                 offered.setdefault(operation, []).append(vendor)
         return offered
 
-    def records(self) -> list[CapabilityRecord]:
+    def to_records(self) -> list[CapabilityRecord]:
         """Return every version of every capability as the contract shows it, in registry order."""
-        return [self.record(c) for versions in self._by_id.values() for c in versions.values()]
+        return [self.to_record(c) for versions in self._by_id.values() for c in versions.values()]
 
-    def record(self, capability: Capability) -> CapabilityRecord:
+    def to_record(self, capability: Capability) -> CapabilityRecord:
         """Make the capability object of the specification's table."""
-        vendors = [vendor.id for vendor in self.backends(capability)]
+        vendors = [vendor.id for vendor in self.find_vendors(capability)]
         providers = [SourceProvider(requires_connection=vendor) for vendor in vendors]
         if not capability.needs_connection:
             providers = [SourceProvider(requires_connection=None)]
@@ -127,22 +135,22 @@ class Registry:
             status=capability.status,
             async_=True,
             estimated_cost=capability.operation is not None,
-            input_schema=_schema(capability.input_model),
-            output_schema=_schema(capability.output_model),
+            input_schema=_make_schema(capability.input_model),
+            output_schema=_make_schema(capability.output_model),
             job=JobForm(type=capability.type_of_job),
             source=Source(
                 providers=providers,
                 routing=SourceRouting(
                     allowed_connections=vendors,
-                    policy=POLICY if vendors else "this machine's CPU",
+                    policy=ROUTING_POLICY if vendors else "this machine's CPU",
                     default_provider=capability.default_provider if required else None,
                 ),
             ),
-            input=_field_docs(capability.input_model),
-            output=_field_docs(capability.output_model),
+            input=_describe_fields(capability.input_model),
+            output=_describe_fields(capability.output_model),
             targets=vendors if required else ["cpu"],
-            accepts=sorted({m for take in capability.takes.values() for m in take.media}),
-            yields=capability.yields,
+            accepts=sorted({m for take in capability.accepts.values() for m in take.media}),
+            yields=capability.produces,
         )
 
 
@@ -180,32 +188,32 @@ def validate_input(
     return None
 
 
-def fillable_fields(capability: Capability, upstream: Iterable[Capability]) -> frozenset[str]:
+def find_fillable_fields(capability: Capability, upstream: Iterable[Capability]) -> frozenset[str]:
     """Find the input fields that the artifacts of `upstream` capabilities can fill."""
-    if not capability.takes:
+    if not capability.accepts:
         return frozenset()
-    yielded = [producer.yields for producer in upstream]
+    yielded = [producer.produces for producer in upstream]
     return frozenset(
         field
-        for field, take in capability.takes.items()
+        for field, take in capability.accepts.items()
         if any(take.matches(media_type) for media_type in yielded)
     )
 
 
-def max_length_of(model: type[BaseModel], field: str) -> int | None:
+def find_max_length(model: type[BaseModel], field: str) -> int | None:
     """Find the most characters that a text field may have; none for no limit."""
     limits = (getattr(rule, "max_length", None) for rule in model.model_fields[field].metadata)
     return next((limit for limit in limits if isinstance(limit, int)), None)
 
 
 @cache
-def _schema(model: type[BaseModel]) -> dict[str, Any]:
+def _make_schema(model: type[BaseModel]) -> dict[str, Any]:
     return model.model_json_schema(mode="validation")
 
 
-def _field_docs(model: type[BaseModel]) -> dict[str, object]:
+def _describe_fields(model: type[BaseModel]) -> dict[str, object]:
     """Describe a schema in the older, flat form: a line for each field."""
-    properties: dict[str, Any] = _schema(model).get("properties", {})
+    properties: dict[str, Any] = _make_schema(model).get("properties", {})
     return {
         name: str(doc.get("description") or doc.get("type") or "any")
         for name, doc in properties.items()

@@ -4,25 +4,25 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from toolkit.contract.base import JsonObject, now, rfc3339
+from toolkit.contract.base import JsonObject, format_rfc3339, now
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.jobs import Job, Options
 from toolkit.contract.workflows import Node, NodeCreate, Workflow, WorkflowCreate, WorkflowFork
-from toolkit.engine.core import Core
-from toolkit.engine.graph import downstream
-from toolkit.engine.once import accept
-from toolkit.engine.roots import Roots
+from toolkit.engine.core import EngineContext
+from toolkit.engine.graph import find_descendants
+from toolkit.engine.once import commit_accepted
+from toolkit.engine.roots import LeaseManager
 from toolkit.engine.stored import read_job
 from toolkit.engine.workflows import Workflows
-from toolkit.store import Change, Emit, Lease, Update
+from toolkit.store import AppendEvent, Change, Lease, UpdateRow
 
 
-class Reruns:
+class WorkflowReruns:
     """The service of `/v1/workflows/{id}/retry` and `/v1/workflows/{id}/fork`."""
 
-    def __init__(self, core: Core, roots: Roots, workflows: Workflows) -> None:
+    def __init__(self, core: EngineContext, roots: LeaseManager, workflows: Workflows) -> None:
         self._core = core
-        self._roots = roots
+        self._leases = roots
         self._workflows = workflows
 
     async def retry(
@@ -37,8 +37,8 @@ class Reruns:
             RequestError: `NOT_FOUND`; `CONFLICT` unless it is failed or cancelled and not a
                 task's; `BUDGET_EXCEEDED` where the key's allowance covers nothing of it.
         """
-        row = await self._workflows.row(account_id, workflow_id)
-        workflow = await self._workflows.current(row)
+        row = await self._workflows.get_row(account_id, workflow_id)
+        workflow = await self._workflows.read_current(row)
         if workflow.status not in ("failed", "cancelled") or workflow.task_id is not None:
             raise RequestError(
                 ErrorCode.CONFLICT,
@@ -47,36 +47,36 @@ class Reruns:
                 " workflow of its own is run again.",
             )
         done = [node.id for node in workflow.nodes if node.status == "completed"]
-        asked = _asked_again(workflow, json.loads(str(row["spec"])), {})
+        asked = _rebuild_request(workflow, json.loads(str(row["spec"])), {})
         await self._workflows.check_allowance(account_id, key_id, asked, done)
         await self._core.quotas.check_queue(account_id)
-        lease = await self._roots.reopened(workflow_id, key_id)
+        lease = await self._leases.reacquire(workflow_id, key_id)
         try:
-            await self._queue_again(workflow, lease)
+            await self._requeue(workflow, lease)
         except BaseException:
-            await self._roots.give_back(lease)  # nothing was changed: it has still ended
+            await self._leases.release(lease)  # nothing was changed: it has still ended
             raise
-        self._roots.start(lease)
+        self._leases.start(lease)
         return await self._workflows.get(account_id, workflow_id)
 
-    async def _queue_again(self, workflow: Workflow, lease: Lease) -> None:
+    async def _requeue(self, workflow: Workflow, lease: Lease) -> None:
         """Reset a workflow and its failed jobs in the store, so that they run again."""
-        rows = await self._core.store.find("jobs", workflow_id=workflow.id)
+        rows = await self._core.store.find_rows("jobs", workflow_id=workflow.id)
         changes: list[Change] = []
         for row in rows:
             job = read_job(row)
             if job.status in ("failed", "cancelled"):
-                _renew(job)
+                _reset_job(job)
                 values = {"status": job.status, "doc": job, "vendor_job_id": None}
-                changes.append(Update("jobs", job.id, values))
-        workflow = _as_drafted(workflow)
+                changes.append(UpdateRow("jobs", job.id, values))
+        workflow = _reset_workflow(workflow)
         saved = {"status": workflow.status, "doc": workflow.model_dump_json()}
-        at = rfc3339(now())
+        at = format_rfc3339(now())
         changes += [
-            Update("workflows", workflow.id, saved),
-            Emit(workflow.id, "workflow.queued", {"id": workflow.id}, at),
+            UpdateRow("workflows", workflow.id, saved),
+            AppendEvent(workflow.id, "workflow.queued", {"id": workflow.id}, at),
         ]
-        await accept(self._core, changes, workflow, lease=lease)
+        await commit_accepted(self._core, changes, workflow, lease=lease)
 
     async def fork(
         self,
@@ -92,22 +92,22 @@ class Reruns:
             RequestError: `NOT_FOUND`, `INVALID_REQUEST` for a node that is not there or does not
                 run again, and whatever `create` refuses.
         """
-        row = await self._workflows.row(account_id, workflow_id)
-        source = await self._workflows.current(row)
-        again = self._again(source, request)
+        row = await self._workflows.get_row(account_id, workflow_id)
+        source = await self._workflows.read_current(row)
+        again = self._find_rerun_nodes(source, request)
         spec = json.loads(str(row["spec"]))
         kept = {
             node.id: node.job_id
             for node in source.nodes
             if node.id not in again and node.status == "completed" and node.job_id is not None
         }
-        asked = _asked_again(source, spec, request.overrides)
+        asked = _rebuild_request(source, spec, request.overrides)
         return await self._workflows.accept(
             account_id, asked, kept, forked_from=source.id, key_id=key_id
         )
 
     @staticmethod
-    def _again(source: Workflow, request: WorkflowFork) -> set[str]:
+    def _find_rerun_nodes(source: Workflow, request: WorkflowFork) -> set[str]:
         """Find the nodes that a fork runs again."""
         depends_on = {node.id: node.depends_on for node in source.nodes}
         faults = []
@@ -115,7 +115,7 @@ class Reruns:
         if request.from_node not in depends_on:
             faults.append(Detail("from_node", "is no node of this workflow"))
         else:
-            again = {request.from_node} | downstream(request.from_node, depends_on)
+            again = {request.from_node} | find_descendants(request.from_node, depends_on)
         faults += [
             Detail(f"overrides.{node_id}", "is no node that runs again")
             for node_id in request.overrides
@@ -128,7 +128,7 @@ class Reruns:
         return again
 
 
-def _asked_again(
+def _rebuild_request(
     source: Workflow, spec: Mapping[str, Any], overrides: Mapping[str, JsonObject]
 ) -> WorkflowCreate:
     """Rebuild the request that a workflow was created by, with other inputs for some nodes."""
@@ -151,7 +151,7 @@ def _asked_again(
     )
 
 
-def _as_drafted(workflow: Workflow) -> Workflow:
+def _reset_workflow(workflow: Workflow) -> Workflow:
     """Reset a record to before anything of it ran; when it was created stays."""
     bare = [
         Node(
@@ -168,7 +168,7 @@ def _as_drafted(workflow: Workflow) -> Workflow:
     return workflow.model_copy(update={**again, **dict.fromkeys(gone)})
 
 
-def _renew(job: Job) -> None:
+def _reset_job(job: Job) -> None:
     """Reset a job to queued; its attempts and what they cost stay."""
     job.status, job.status_detail, job.error = "queued", None, None
     job.started_at = job.completed_at = job.latency_ms = job.queue_ms = None

@@ -7,12 +7,12 @@ from toolkit.contract.base import JsonObject
 from toolkit.contract.choices import Decision
 from toolkit.contract.plans import PlanNode
 from toolkit.contract.tasks import Criteria, RecommendedAction, Review
-from toolkit.engine._chains import Chains, role_of
-from toolkit.engine._findings import Criterion, Cure, Finding, fits, inspect
-from toolkit.engine._wording import read
+from toolkit.engine._chains import CapabilityGraph, find_role_field
+from toolkit.engine._findings import Criterion, Remedy, ReviewIssue, check_node, is_field_valid
+from toolkit.engine._wording import parse_objective
 from toolkit.plugins import Blob, Capability
 
-WEIGHTS: dict[Criterion, float] = {
+CRITERION_WEIGHTS: dict[Criterion, float] = {
     "objective_alignment": 0.4,
     "technical_success": 0.35,
     "output_completeness": 0.25,
@@ -40,7 +40,7 @@ class Evidence:
     upstream_text: str | None
 
 
-def review(
+def review_results(
     objective: str,
     evidence: Sequence[Evidence],
     deliverables: Sequence[str],
@@ -59,13 +59,15 @@ def review(
         attempt: how many reviews the task has had before this one.
         retries_left: how many times it may still be run again.
     """
-    topic = _topic(objective, [item.capability for item in evidence])
-    findings: list[Finding] = []
+    topic = _read_topic(objective, [item.capability for item in evidence])
+    findings: list[ReviewIssue] = []
     for item in evidence:
-        findings += inspect(item, _topic_of(item, topic), attempt)
-    findings += _absent(evidence, deliverables)
-    criteria = Criteria(**{name: _criterion(name, findings) for name in WEIGHTS})
-    score = round(sum(getattr(criteria, name) * weight for name, weight in WEIGHTS.items()), 3)
+        findings += check_node(item, _choose_topic(item, topic), attempt)
+    findings += _find_absent(evidence, deliverables)
+    criteria = Criteria(**{name: _score_criterion(name, findings) for name in CRITERION_WEIGHTS})
+    score = round(
+        sum(getattr(criteria, name) * weight for name, weight in CRITERION_WEIGHTS.items()), 3
+    )
     decision, action = _decide(score, findings, evidence, retries_left)
     return Review(
         decision=decision,
@@ -76,7 +78,7 @@ def review(
     )
 
 
-def _criterion(name: Criterion, findings: Sequence[Finding]) -> float:
+def _score_criterion(name: Criterion, findings: Sequence[ReviewIssue]) -> float:
     """Score a criterion: 1 less the findings at the worst node, as the weakest part decides."""
     lost: dict[str, float] = {}
     for finding in findings:
@@ -86,7 +88,7 @@ def _criterion(name: Criterion, findings: Sequence[Finding]) -> float:
 
 
 def _decide(
-    score: float, findings: Sequence[Finding], evidence: Sequence[Evidence], retries_left: int
+    score: float, findings: Sequence[ReviewIssue], evidence: Sequence[Evidence], retries_left: int
 ) -> tuple[Decision, RecommendedAction | None]:
     """Decide on a review; no decision is made anywhere else.
 
@@ -100,24 +102,24 @@ def _decide(
     What blocks are the findings that say so, or all of them where none does and yet the score is
     below `PASS_SCORE`. Nodes that only suffer from another one are not to blame.
     """
-    blocking = [finding for finding in findings if finding.blocks]
+    blocking = [finding for finding in findings if finding.is_blocking]
     if not blocking and score >= PASS_SCORE:
         return "pass", None
-    to_cure = [f for f in blocking or findings if f.cure is not Cure.FOLLOWS]
-    incurable = any(finding.cure is Cure.NONE for finding in to_cure)
+    to_cure = [f for f in blocking or findings if f.remedy is not Remedy.FIX_UPSTREAM]
+    incurable = any(finding.remedy is Remedy.NONE for finding in to_cure)
     if not to_cure or incurable or retries_left <= 0:
         return "fail", None
     blamed = {finding.node_id for finding in to_cure}
     first = next(item for item in evidence if item.node.id in blamed)
-    constraints = _constraints(first, [f for f in to_cure if f.node_id == first.node.id])
+    constraints = _merge_constraints(first, [f for f in to_cure if f.node_id == first.node.id])
     action = RecommendedAction(node_id=first.node.id, action="regenerate", constraints=constraints)
     return "retry", action
 
 
-def _constraints(item: Evidence, findings: Sequence[Finding]) -> JsonObject:
+def _merge_constraints(item: Evidence, findings: Sequence[ReviewIssue]) -> JsonObject:
     """Merge the changes to a node's input, as far as its schema accepts them."""
     changes: JsonObject = {}
-    told = role_of(item.capability, "objective")
+    told = find_role_field(item.capability, "objective")
     for finding in findings:
         changes.update(finding.changes)
         if finding.instruction and told is not None:
@@ -127,32 +129,32 @@ def _constraints(item: Evidence, findings: Sequence[Finding]) -> JsonObject:
     return {
         name: value
         for name, value in changes.items()
-        if fits(item.capability, {**item.node.input, name: value}, name)
+        if is_field_valid(item.capability, {**item.node.input, name: value}, name)
     }
 
 
-def _absent(evidence: Sequence[Evidence], deliverables: Sequence[str]) -> list[Finding]:
+def _find_absent(evidence: Sequence[Evidence], deliverables: Sequence[str]) -> list[ReviewIssue]:
     """Find deliverables for which no node was run."""
     there = {item.node.id for item in evidence}
     return [
-        Finding(name, "output_completeness", 1.0, "It was to be delivered and is not there.",
-                blocks=True, cure=Cure.NONE)
+        ReviewIssue(name, "output_completeness", 1.0, "It was to be delivered and is not there.",
+                is_blocking=True, remedy=Remedy.NONE)
         for name in deliverables
         if name not in there
     ]  # fmt: skip
 
 
-def _topic(objective: str, capabilities: Sequence[Capability]) -> str:
+def _read_topic(objective: str, capabilities: Sequence[Capability]) -> str:
     unique = list({capability.id: capability for capability in capabilities}.values())
-    chains = Chains(unique, frozenset(), {})
-    return read(objective, chains.vocabulary, chains.fills, chains.needs).topic
+    chains = CapabilityGraph(unique, frozenset(), {})
+    return parse_objective(objective, chains.vocabulary, chains.can_fill, chains.requires).topic
 
 
-def _topic_of(item: Evidence, topic: str) -> str:
+def _choose_topic(item: Evidence, topic: str) -> str:
     """Choose the topic of a node's result: that of its own input, or the task's."""
     for role in ("topic", "objective"):
-        field = role_of(item.capability, role)
+        field = find_role_field(item.capability, role)
         told = item.node.input.get(field) if field is not None else None
         if isinstance(told, str):
-            return told if role == "topic" else _topic(told, [item.capability]) or topic
+            return told if role == "topic" else _read_topic(told, [item.capability]) or topic
     return topic

@@ -4,7 +4,7 @@ from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.plans import Plan
 from toolkit.contract.tasks import (
     FINAL_TASK_STATUSES,
-    PERSON,
+    PERSON_REVIEWER,
     Criteria,
     RecommendedAction,
     Review,
@@ -12,15 +12,15 @@ from toolkit.contract.tasks import (
     Task,
 )
 from toolkit.contract.workflows import Workflow
-from toolkit.engine.core import Core
-from toolkit.engine.manager import MAX_REVIEW_RETRIES, Manager, why
+from toolkit.engine.core import EngineContext
+from toolkit.engine.manager import MAX_REVIEW_RETRIES, TaskManager, make_error_info
 from toolkit.engine.plans import Plans
-from toolkit.engine.roots import Roots
+from toolkit.engine.roots import LeaseManager
 from toolkit.engine.tasks import Tasks
 from toolkit.engine.workflows import Workflows
 from toolkit.store import Lease
 
-_SCORES = {"pass": 1.0, "retry": 0.5, "fail": 0.0}
+_DEFAULT_SCORES = {"pass": 1.0, "retry": 0.5, "fail": 0.0}
 
 
 class Reviews:
@@ -28,15 +28,15 @@ class Reviews:
 
     def __init__(
         self,
-        core: Core,
-        roots: Roots,
+        core: EngineContext,
+        roots: LeaseManager,
         plans: Plans,
         workflows: Workflows,
         tasks: Tasks,
-        manager: Manager,
+        manager: TaskManager,
     ) -> None:
         self._core = core
-        self._roots = roots
+        self._leases = roots
         self._plans = plans
         self._workflows = workflows
         self._tasks = tasks
@@ -63,45 +63,45 @@ class Reviews:
             )
         workflow = await self._workflows.get(account_id, task.workflow_id)
         plan = await self._plans.get(account_id, task.plan_id)
-        verdict = _verdict(task, workflow, request)
+        verdict = _make_review(task, workflow, request)
         if verdict.decision == "retry":
-            await self._core.allowances.check(account_id, key_id, None)
+            await self._core.allowances.check_bound(account_id, key_id, None)
             await self._core.quotas.check_queue(account_id)
-        lease = await self._roots.reopened(task_id, key_id)
+        lease = await self._leases.reacquire(task_id, key_id)
         try:
             task.review = verdict
             task.reviews.append(verdict)
-            await self._carry_out(task, lease, workflow, plan, verdict)
+            await self._apply_review(task, lease, workflow, plan, verdict)
         except BaseException:
-            await self._roots.give_back(lease)  # nothing was changed: it has still ended
+            await self._leases.release(lease)  # nothing was changed: it has still ended
             raise
         if verdict.decision == "retry":
-            self._roots.start(lease)
+            self._leases.start(lease)
         else:
-            await self._roots.give_back(lease)
+            await self._leases.release(lease)
         return await self._tasks.get(account_id, task_id)
 
-    async def _carry_out(
+    async def _apply_review(
         self, task: Task, lease: Lease, workflow: Workflow, plan: Plan, verdict: Review
     ) -> None:
         """Apply a verdict to a task."""
         task.error, task.completed_at = None, None
         task.final_artifact_id, task.artifact_ids = None, {}
         if verdict.recommended_action is not None:
-            await self._manager.again(task, lease, workflow, plan, verdict.recommended_action)
+            await self._manager.rerun(task, lease, workflow, plan, verdict.recommended_action)
         elif verdict.decision == "pass":
             await self._manager.deliver(task, lease, workflow, plan)
         else:
-            await self._manager.fail(task, lease, why(ErrorCode.REVIEW_FAILED))
+            await self._manager.fail(task, lease, make_error_info(ErrorCode.REVIEW_FAILED))
 
 
-def _verdict(task: Task, workflow: Workflow, request: ReviewCreate) -> Review:
+def _make_review(task: Task, workflow: Workflow, request: ReviewCreate) -> Review:
     """Make the review of a person's verdict.
 
     Raises:
         RequestError: `CONFLICT`, `INVALID_REQUEST`.
     """
-    score = _SCORES[request.decision] if request.score is None else request.score
+    score = _DEFAULT_SCORES[request.decision] if request.score is None else request.score
     if request.decision == "pass" and workflow.status != "completed":
         raise RequestError(
             ErrorCode.CONFLICT, "Its workflow did not complete; ask for a retry, or fail it."
@@ -118,12 +118,12 @@ def _verdict(task: Task, workflow: Workflow, request: ReviewCreate) -> Review:
         score=score,
         criteria=criteria,
         issues=request.issues,
-        recommended_action=_action(task, workflow, request),
-        reviewer=PERSON,
+        recommended_action=_make_action(task, workflow, request),
+        reviewer=PERSON_REVIEWER,
     )
 
 
-def _action(task: Task, workflow: Workflow, request: ReviewCreate) -> RecommendedAction | None:
+def _make_action(task: Task, workflow: Workflow, request: ReviewCreate) -> RecommendedAction | None:
     """Choose what a retry runs again: the node that is named, or the one that delivers.
 
     Raises:

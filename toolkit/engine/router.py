@@ -7,13 +7,13 @@ from typing import Any
 
 from toolkit.contract.base import now
 from toolkit.contract.connections import Connection
-from toolkit.contract.errors import Detail, ErrorCode, RequestError, not_found
+from toolkit.contract.errors import Detail, ErrorCode, RequestError, build_not_found
 from toolkit.contract.ids import Prefix
 from toolkit.contract.jobs import Candidate, Options, Routing
-from toolkit.engine.affordability import Money, explain_refusal, find_bound
-from toolkit.engine.backends import Backends, resolve_pin
+from toolkit.engine.affordability import BudgetLeft, explain_refusal, find_bound
+from toolkit.engine.backends import ProviderPool, resolve_pin
 from toolkit.plugins import Capability, Model, Operation, Vendor
-from toolkit.plugins.pricing import price
+from toolkit.plugins.pricing import calculate_cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +32,13 @@ WEIGHTS: Mapping[str, Weights] = {
     "quality": Weights(quality=1.0),
     "balanced": Weights(cost=0.4, latency=0.2, quality=0.25, reliability=0.15),
 }
-_POINTER = f"{Prefix.CONNECTION}_"
+_CONNECTION_PREFIX = f"{Prefix.CONNECTION}_"
 # Without `optimize_for`, each vendor is asked for its default model; this orders the vendors after
 # the default one.
 DEFAULT_WEIGHTS = Weights(cost=0.6, latency=0.2, reliability=0.2)
 
 
-def check(capability: Capability, options: Options, backends: Backends) -> None:
+def check_servable(capability: Capability, options: Options, backends: ProviderPool) -> None:
     """Refuse a request that no connection can serve, before anything is stored.
 
     Raises:
@@ -46,8 +46,8 @@ def check(capability: Capability, options: Options, backends: Backends) -> None:
     """
     options, backends = resolve_pin(options, backends)
     allowed = [vendor.id for vendor in backends.vendors]
-    if options.provider is not None and options.provider.startswith(_POINTER):
-        raise not_found("connection", options.provider)
+    if options.provider is not None and options.provider.startswith(_CONNECTION_PREFIX):
+        raise build_not_found("connection", options.provider)
     if options.provider is not None and options.provider not in allowed:
         offer = f" Allowed: {', '.join(allowed)}." if allowed else ""
         raise RequestError(
@@ -78,7 +78,7 @@ def check(capability: Capability, options: Options, backends: Backends) -> None:
         )
 
 
-def servable(capability: Capability, options: Options, backends: Backends) -> bool:
+def is_servable(capability: Capability, options: Options, backends: ProviderPool) -> bool:
     """Tell whether any connection could run an operation that the capability can do without."""
     options, backends = resolve_pin(options, backends)
     kind = capability.operation.kind if capability.operation else ""
@@ -88,13 +88,13 @@ def servable(capability: Capability, options: Options, backends: Backends) -> bo
     )
 
 
-def _is_usable(vendor: Vendor, kind: str, options: Options, backends: Backends) -> bool:
+def _is_usable(vendor: Vendor, kind: str, options: Options, backends: ProviderPool) -> bool:
     """Tell whether a vendor has a model that can be called at the place the options name."""
     models = backends.models.get(vendor.id) or (Model("", kind),)
     return any(_serves(vendor, model, options) for model in models)
 
 
-def _default_model(vendor: Vendor, options: Options, backends: Backends) -> Model | None:
+def _find_default_model(vendor: Vendor, options: Options, backends: ProviderPool) -> Model | None:
     """Return the model that a vendor is asked for by default."""
     models = backends.models.get(vendor.id) or (None,)
     return next((m for m in models if m is None or _serves(vendor, m, options)), models[0])
@@ -113,8 +113,8 @@ def route(
     capability: Capability,
     options: Options,
     operation: Operation[Any] | None,
-    backends: Backends,
-    money: Money | None = None,
+    backends: ProviderPool,
+    money: BudgetLeft | None = None,
 ) -> Routing:
     """Rank the candidates; the first that is not excluded is called first.
 
@@ -123,7 +123,7 @@ def route(
     scored (see `score`); ties go to the default provider, then by name. What is not connected,
     cools down or has failed this job is excluded, and says so. Under a budget so is what has no
     known bound, and what may come to more than is left. Every connection of a vendor is a
-    candidate, in the order in which they are used (`Backends.considered`).
+    candidate, in the order in which they are used (`ProviderPool.considered`).
 
     Args:
         capability: the capability to serve.
@@ -132,14 +132,18 @@ def route(
         backends: the vendors, models and connections to choose from.
         money: what budgets leave; by default the whole of the options' own.
     """
-    money = Money.of(options) if money is None else money
+    money = BudgetLeft.of(options) if money is None else money
     options, backends = resolve_pin(options, backends)
-    tried = {p for p, pool in backends.pool.items() if any(c.id in backends.failed for c in pool)}
+    tried = {
+        p
+        for p, pool in backends.connections.items()
+        if any(c.id in backends.failed_ids for c in pool)
+    }
     candidates = [
-        _candidate(vendor, connection, model, options, operation, backends, money)
-        for vendor, connection, model in _considered(options, backends)
+        _make_candidate(vendor, connection, model, options, operation, backends, money)
+        for vendor, connection, model in _pair_models(options, backends)
     ]
-    defaults = {v.id: _default_model(v, options, backends) for v in backends.vendors}
+    defaults = {v.id: _find_default_model(v, options, backends) for v in backends.vendors}
     weights = WEIGHTS.get(options.optimize_for or "", DEFAULT_WEIGHTS)
     best = _Best.of([c for c in candidates if not c.excluded] or candidates)
     for candidate in candidates:
@@ -165,14 +169,14 @@ def route(
         candidate.score = round(candidate.score or 0.0, 6)  # for people; ranked by all digits
     first = next((c for c in ranked if not c.excluded), None)
     if first is not None and options.provider is None:
-        first.reason = _why_first(first, capability, options)
-    return Routing(policy=_policy(options), candidates=ranked)
+        first.reason = _explain_first(first, capability, options)
+    return Routing(policy=_name_policy(options), candidates=ranked)
 
 
-def soonest(routing: Routing, backends: Backends) -> float | None:
+def find_soonest_s(routing: Routing, backends: ProviderPool) -> float | None:
     """Return the seconds until a candidate that only cools down may be called; none if none."""
     waits = [
-        backends.state(backends.find(c)).wait_s
+        backends.find_health(backends.find_connection(c)).wait_s
         for c in routing.candidates
         if c.connected and not c.healthy and c.allowed and c.affordable
     ]
@@ -215,15 +219,15 @@ def score(candidate: Candidate, best: _Best, weights: Weights) -> float:
     cost, taken = candidate.estimated_cost_usd, candidate.latency_p50_ms
     taken = best.slowest if taken is None else taken
     shares = (
-        (weights.cost, 0.0 if cost is None else _share(best.cost, cost)),
-        (weights.latency, _share(best.latency, taken)),
+        (weights.cost, 0.0 if cost is None else _compare_to_best(best.cost, cost)),
+        (weights.latency, _compare_to_best(best.latency, taken)),
         (weights.quality, (candidate.quality or 0) / best.quality if best.quality else 1.0),
         (weights.reliability, 1.0 - (candidate.error_rate or 0.0)),
     )
     return sum(weight * min(1.0, share) for weight, share in shares)
 
 
-def _share(best: float, own: float) -> float:
+def _compare_to_best(best: float, own: float) -> float:
     """Return the best cost or time over a candidate's own; what costs nothing scores 1."""
     if own <= 0:
         return 1.0
@@ -231,40 +235,42 @@ def _share(best: float, own: float) -> float:
     return best / own if best > 0 else 0.5 / (1.0 + own)
 
 
-def _considered(
-    options: Options, backends: Backends
+def _pair_models(
+    options: Options, backends: ProviderPool
 ) -> Iterator[tuple[Vendor, Connection | None, Model | None]]:
     """Pair each vendor's connections and models; spare connections with eligible models only."""
     for vendor in backends.vendors:
         models = backends.models.get(vendor.id) or (None,)
-        default = _default_model(vendor, options, backends)
+        default = _find_default_model(vendor, options, backends)
         asked = models if options.optimize_for is not None else (default,)
-        first, *spare = backends.considered(vendor.id) or (None,)
+        first, *spare = backends.rank_connections(vendor.id) or (None,)
         yield from ((vendor, first, model) for model in models)
         yield from ((vendor, one, model) for one in spare for model in asked)
 
 
-def _candidate(
+def _make_candidate(
     vendor: Vendor,
     connection: Connection | None,
     model: Model | None,
     options: Options,
     operation: Operation[Any] | None,
-    backends: Backends,
-    money: Money,
+    backends: ProviderPool,
+    money: BudgetLeft,
 ) -> Candidate:
-    condition = backends.state(connection)
+    condition = backends.find_health(connection)
     estimate = _estimate(vendor, model, options, operation)
-    bounded = find_bound(vendor, model, options, operation, money, backends.rate)
+    bounded = find_bound(vendor, model, options, operation, money, backends.usd_per_s)
     latency = condition.latency.get(model.id if model else "")
     its_vendor = options.provider in (None, vendor.id)
-    allowed = its_vendor and (connection is None or backends.pinned in (None, connection.id))
-    asked = options.optimize_for is not None or model is _default_model(vendor, options, backends)
-    failed = connection is not None and connection.id in backends.failed
+    allowed = its_vendor and (connection is None or backends.pinned_id in (None, connection.id))
+    asked = options.optimize_for is not None or model is _find_default_model(
+        vendor, options, backends
+    )
+    failed = connection is not None and connection.id in backends.failed_ids
     usable = model is None or _serves(vendor, model, options)
     healthy = condition.wait_s <= 0
     ended = model is not None and model.has_ended(now().date())
-    trusted = not money.limited or model is None or model.id not in condition.overbilled
+    trusted = not money.is_limited or model is None or model.id not in condition.overbilled
     affordable = money.covers(bounded.usd) and trusted
     reason = "connected"
     if connection is None:
@@ -280,13 +286,13 @@ def _candidate(
     elif failed:
         reason = "failed this job before"
     elif not healthy:
-        reason = condition.why
+        reason = condition.reason
     elif not asked:
         reason = "not its default model"
     elif ended and model is not None:
         reason = f"shut down by its vendor on {model.ends}"
     elif not affordable:
-        placed = vendor.takes_place(model) and options.endpoint_id is not None
+        placed = vendor.runs_at_named_place(model) and options.endpoint_id is not None
         reason = explain_refusal(
             bounded, estimate, money, operation, trusted=trusted, placed=placed
         )
@@ -296,7 +302,7 @@ def _candidate(
         reason = "connected; its pointer led to no secret when it was last asked for"
     elif condition.state == "half_open":
         reason = "connected; the next call finds out whether it has recovered"
-    elif connection is not backends.considered(vendor.id)[0]:
+    elif connection is not backends.rank_connections(vendor.id)[0]:
         reason = backends.explain_order(connection)
     return Candidate(
         provider=vendor.id,
@@ -325,7 +331,7 @@ def _estimate(
     vendor: Vendor, model: Model | None, options: Options, operation: Operation[Any] | None
 ) -> Decimal | None:
     """Estimate what a candidate costs at the place where it is to run."""
-    placed = vendor.takes_place(model)
+    placed = vendor.runs_at_named_place(model)
     if placed and options.compute_id is not None:
         return Decimal(0)  # a pod is billed by the hour, whatever it does
     if placed and options.endpoint_id is not None:
@@ -333,7 +339,7 @@ def _estimate(
     return estimate_usd(operation, model)
 
 
-def _why_first(first: Candidate, capability: Capability, options: Options) -> str:
+def _explain_first(first: Candidate, capability: Capability, options: Options) -> str:
     is_default = first.provider == capability.default_provider
     if options.optimize_for is None:
         return "connected; the default provider" if is_default else f"{first.reason}; next in line"
@@ -346,7 +352,7 @@ def _why_first(first: Candidate, capability: Capability, options: Options) -> st
     return f"{first.reason}; {best}"
 
 
-def _policy(options: Options) -> str:
+def _name_policy(options: Options) -> str:
     return "pinned" if options.provider else options.optimize_for or "default"
 
 
@@ -354,4 +360,4 @@ def estimate_usd(operation: Operation[Any] | None, model: Model | None) -> Decim
     """Estimate the most that an operation costs; none where the price is unknown."""
     if operation is None:
         return Decimal(0)
-    return price(model, operation.units()) if model is not None else None
+    return calculate_cost(model, operation.units()) if model is not None else None

@@ -2,16 +2,16 @@
 
 from typing import Any
 
-from toolkit.contract.errors import ErrorCode, RequestError, not_found
+from toolkit.contract.errors import ErrorCode, RequestError, build_not_found
 from toolkit.contract.ids import Prefix, is_id, new_id
 from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.contract.runs import Route, Run, RunCreate
 from toolkit.engine.admission import Admission
-from toolkit.engine.agent_runs import AgentRuns, told
-from toolkit.engine.core import Core
+from toolkit.engine.agent_runs import AgentRuns, to_run
+from toolkit.engine.core import EngineContext
 from toolkit.engine.registry import validate_input
-from toolkit.engine.router import check, route
-from toolkit.engine.solo import Solo
+from toolkit.engine.router import check_servable, route
+from toolkit.engine.solo import SingleJobs
 from toolkit.engine.stored import read_job
 from toolkit.plugins import Capability, Operation
 
@@ -19,9 +19,11 @@ from toolkit.plugins import Capability, Operation
 class Runs:
     """The service of `/v1/runs`."""
 
-    def __init__(self, core: Core, solo: Solo, admission: Admission, agents: AgentRuns) -> None:
+    def __init__(
+        self, core: EngineContext, solo: SingleJobs, admission: Admission, agents: AgentRuns
+    ) -> None:
         self._core = core
-        self._solo = solo
+        self._single_jobs = solo
         self._admission = admission
         self._agents = agents
 
@@ -35,8 +37,8 @@ class Runs:
         """
         if request.target == "agent":
             return await self._agents.create(account_id, request, key_id=key_id)
-        capability, operation = self._asked(request)
-        job = await self._solo.accept(
+        capability, operation = self._resolve_request(request)
+        job = await self._single_jobs.accept(
             account_id,
             capability,
             operation,
@@ -53,17 +55,17 @@ class Runs:
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        rows = await self._core.store.find("jobs", run_id=run_id)
+        rows = await self._core.store.find_rows("jobs", run_id=run_id)
         if rows and rows[0]["account_id"] == account_id:
             return Run.of(read_job(rows[0]))
         task = await self._agents.find(account_id, run_id)
         if task is None:
-            raise not_found("run", run_id)
-        return told(task)
+            raise build_not_found("run", run_id)
+        return to_run(task)
 
     async def list(self, account_id: str, limit: int, before: str | None) -> list[Run]:
         """Return a page of runs, newest first."""
-        rows = await self._core.store.page(
+        rows = await self._core.store.list_page(
             "roots", account_id, limit=limit, before=before, kind="run"
         )
         runs = [await self.get(account_id, str(row["id"])) for row in rows]
@@ -76,7 +78,7 @@ class Runs:
         if run.task_id is not None:
             return await self._agents.cancel(account_id, run.task_id)
         if run.status not in FINAL_STATUSES:
-            await self._solo.cancel(run_id)
+            await self._single_jobs.cancel(run_id)
         return await self.get(account_id, run_id)
 
     async def route(self, account_id: str, request: RunCreate) -> Route:
@@ -85,12 +87,14 @@ class Runs:
         Raises:
             RequestError: whatever `create` refuses, but for a missing connection: that is shown.
         """
-        capability, operation = self._asked(request)
-        backends = await self._core.backends(account_id, capability, request.options)
+        capability, operation = self._resolve_request(request)
+        backends = await self._core.find_providers(account_id, capability, request.options)
         pin = request.options.provider
-        if pin is not None and (backends.pool or is_id(pin, Prefix.CONNECTION)):
-            check(capability, request.options, backends)
-        await self._admission.gate(account_id).find(capability, request.input, request.options)
+        if pin is not None and (backends.connections or is_id(pin, Prefix.CONNECTION)):
+            check_servable(capability, request.options, backends)
+        await self._admission.start_check(account_id).check_references(
+            capability, request.input, request.options
+        )
         routing = route(capability, request.options, operation, backends)
         first = next((c for c in routing.candidates if not c.excluded), None)
         return Route(
@@ -104,7 +108,7 @@ class Runs:
             reservation_usd=first.reservation_usd if first else None,
         )
 
-    def _asked(self, request: RunCreate) -> tuple[Capability, Operation[Any] | None]:
+    def _resolve_request(self, request: RunCreate) -> tuple[Capability, Operation[Any] | None]:
         """Return the requested capability, and the operation that a vendor would be asked for."""
         if request.target != "capability":
             raise RequestError(ErrorCode.TARGET_UNSUPPORTED)

@@ -11,17 +11,25 @@ from typing import Final
 
 from pydantic import Field
 
-from toolkit.contract.base import now, rfc3339
+from toolkit.contract.base import format_rfc3339, now
 from toolkit.contract.connections import Connection, Everyone
-from toolkit.contract.errors import Detail, ErrorCode, RequestError, WorkError, not_found
-from toolkit.store import ALL_ACCOUNTS, EVERYONE, Change, Delete, Put, Row, Store
+from toolkit.contract.errors import Detail, ErrorCode, RequestError, WorkError, build_not_found
+from toolkit.store import (
+    READ_ONLY_ACCOUNT_ID,
+    SHARED_WITH_ALL,
+    Change,
+    DeleteRow,
+    ReplaceRow,
+    Row,
+    Store,
+)
 
-ALL: Final[Everyone] = "all"
-UNSHARED = "The connection is not shared with this account any more, and no other is left."
-DELETED = "The connection was deleted, and no other is left."
+ANY_ACCOUNT: Final[Everyone] = "all"
+UNSHARED_MESSAGE = "The connection is not shared with this account any more, and no other is left."
+DELETED_MESSAGE = "The connection was deleted, and no other is left."
 
 
-class Lent(Connection):
+class SharedConnection(Connection):
     """Another account's connection, as shared with an account that may use it.
 
     Attributes:
@@ -38,20 +46,25 @@ class Shares:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def own(self, account_id: str) -> list[tuple[Connection, Row]]:
+    async def list_own(self, account_id: str) -> list[tuple[Connection, Row]]:
         """List an account's own connections and their rows, the newest first."""
-        rows = await self._store.find("connections", account_id=account_id, deleted=False)
+        rows = await self._store.find_rows("connections", account_id=account_id, deleted=False)
         return [(read_connection(row), row) for row in reversed(rows)]
 
-    async def lent(self, account_id: str) -> list[tuple[Connection, Row]]:
+    async def list_shared(self, account_id: str) -> list[tuple[Connection, Row]]:
         """List the connections that are shared with an account and their rows, newest first."""
-        if account_id == EVERYONE:
+        if account_id == READ_ONLY_ACCOUNT_ID:
             return []  # all connections are its own
-        rows = await self._store.lent(account_id)
+        rows = await self._store.list_shared_connections(account_id)
         return [
-            (Lent.model_validate({**dict(read_connection(row)), **_lent_to(account_id)}), row)
+            (
+                SharedConnection.model_validate(
+                    {**dict(read_connection(row)), **_make_shared_fields(account_id)}
+                ),
+                row,
+            )
             for row in reversed(rows)
-            if _may_lend(row)
+            if _can_share(row)
         ]
 
     async def find(self, account_id: str, connection_id: str) -> Connection:
@@ -60,13 +73,13 @@ class Shares:
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        row = await self._store.get("connections", connection_id)
+        row = await self._store.get_row("connections", connection_id)
         if row is not None and row["account_id"] == account_id and not row["deleted"]:
             return read_connection(row)
-        for connection, _ in await self.lent(account_id):
+        for connection, _ in await self.list_shared(account_id):
             if connection.id == connection_id:
                 return connection
-        raise not_found("connection", connection_id)
+        raise build_not_found("connection", connection_id)
 
     async def find_own(self, account_id: str, connection_id: str) -> Connection:
         """Find a connection that an account may change.
@@ -75,34 +88,34 @@ class Shares:
             RequestError: `NOT_FOUND`; `FORBIDDEN` for one that is only shared with it.
         """
         connection = await self.find(account_id, connection_id)
-        if isinstance(connection, Lent):
+        if isinstance(connection, SharedConnection):
             raise RequestError(
                 ErrorCode.FORBIDDEN,
                 f"`{connection_id}` is shared with you: only whoever shares it can change it.",
             )
         return connection
 
-    async def check(self, connection: Connection) -> None:
+    async def check_usable(self, connection: Connection) -> None:
         """Refuse a connection that was deleted, or was shared and is no longer.
 
         Raises:
             WorkError: `CREDENTIALS_MISSING`.
         """
-        row = await self._store.get("connections", connection.id, "deleted")
+        row = await self._store.get_row("connections", connection.id, "deleted")
         if row is None or row["deleted"]:
-            raise WorkError(ErrorCode.CREDENTIALS_MISSING, DELETED)
-        if isinstance(connection, Lent):
-            lent = await self.lent(connection.lent_to)
+            raise WorkError(ErrorCode.CREDENTIALS_MISSING, DELETED_MESSAGE)
+        if isinstance(connection, SharedConnection):
+            lent = await self.list_shared(connection.lent_to)
             if all(one.id != connection.id for one, _ in lent):
-                raise WorkError(ErrorCode.CREDENTIALS_MISSING, UNSHARED)
+                raise WorkError(ErrorCode.CREDENTIALS_MISSING, UNSHARED_MESSAGE)
 
     async def show(self, connection: Connection) -> Connection:
         """Return a connection as its account may see it: without the pointer if it is shared."""
-        if isinstance(connection, Lent):
+        if isinstance(connection, SharedConnection):
             return Connection(**{**dict(connection), "secret_ref": ""})
-        rows = await self._store.find("shares", connection_id=connection.id)
+        rows = await self._store.find_rows("shares", connection_id=connection.id)
         named = [str(row["shared_with"]) for row in rows]
-        shared_with = ALL if ALL_ACCOUNTS in named else named or None
+        shared_with = ANY_ACCOUNT if SHARED_WITH_ALL in named else named or None
         return connection.model_copy(update={"shared_with": shared_with})
 
     async def check_operator(self, account_id: str) -> None:
@@ -111,7 +124,7 @@ class Shares:
         Raises:
             RequestError: `FORBIDDEN`.
         """
-        row = await self._store.get("accounts", account_id, "operator")
+        row = await self._store.get_row("accounts", account_id, "operator")
         if row is None or not row["operator"]:
             raise RequestError(
                 ErrorCode.FORBIDDEN,
@@ -119,7 +132,7 @@ class Shares:
                 " one by `toolkit account promote`.",
             )
 
-    async def changes_to_share(
+    async def make_share_changes(
         self, account_id: str, connection_id: str, accounts: Everyone | Sequence[str]
     ) -> list[Change]:
         """Return the changes that share a connection with more accounts, or with all.
@@ -135,12 +148,12 @@ class Shares:
                 some accounts where it is shared with all.
         """
         await self.check_operator(account_id)
-        earlier = await self._store.find("shares", connection_id=connection_id)
-        if accounts == ALL:
-            ended = [row for row in earlier if row["shared_with"] != ALL_ACCOUNTS]
-            every = _put(connection_id, ALL_ACCOUNTS)
-            return [*(Delete("shares", str(row["id"])) for row in ended), every]
-        if any(row["shared_with"] == ALL_ACCOUNTS for row in earlier):
+        earlier = await self._store.find_rows("shares", connection_id=connection_id)
+        if accounts == ANY_ACCOUNT:
+            ended = [row for row in earlier if row["shared_with"] != SHARED_WITH_ALL]
+            every = _make_put(connection_id, SHARED_WITH_ALL)
+            return [*(DeleteRow("shares", str(row["id"])) for row in ended), every]
+        if any(row["shared_with"] == SHARED_WITH_ALL for row in earlier):
             raise RequestError(
                 ErrorCode.CONFLICT, "It is shared with all accounts: end that, then name some."
             )
@@ -151,11 +164,11 @@ class Shares:
                     "The connection is this account's own.",
                     details=[Detail("accounts", "names the account itself")],
                 )
-            if await self._store.get("accounts", one, "id") is None:
-                raise not_found("account", one)
-        return [_put(connection_id, one) for one in accounts]
+            if await self._store.get_row("accounts", one, "id") is None:
+                raise build_not_found("account", one)
+        return [_make_put(connection_id, one) for one in accounts]
 
-    async def changes_to_end(
+    async def make_unshare_changes(
         self, connection_id: str, account_id: str | None = None
     ) -> list[Change]:
         """Return the changes that end a connection's share with an account; by default, all shares.
@@ -163,15 +176,15 @@ class Shares:
         Raises:
             RequestError: `CONFLICT` for one account where it is shared with all.
         """
-        rows = await self._store.find("shares", connection_id=connection_id)
-        if account_id is not None and any(row["shared_with"] == ALL_ACCOUNTS for row in rows):
+        rows = await self._store.find_rows("shares", connection_id=connection_id)
+        if account_id is not None and any(row["shared_with"] == SHARED_WITH_ALL for row in rows):
             raise RequestError(
                 ErrorCode.CONFLICT,
                 "It is shared with all accounts: end that, and share it with those that are to"
                 " have it.",
             )
         ended = [row for row in rows if account_id in (None, row["shared_with"])]
-        return [Delete("shares", str(row["id"])) for row in ended]
+        return [DeleteRow("shares", str(row["id"])) for row in ended]
 
 
 def read_connection(row: Row) -> Connection:
@@ -179,11 +192,11 @@ def read_connection(row: Row) -> Connection:
     return Connection.model_validate_json(str(row["doc"]))
 
 
-def _lent_to(account_id: str) -> dict[str, object]:
+def _make_shared_fields(account_id: str) -> dict[str, object]:
     return {"shared": True, "lent_to": account_id}
 
 
-def _may_lend(row: Row) -> bool:
+def _can_share(row: Row) -> bool:
     """Tell whether others may use the connections of a shared connection's owner.
 
     Args:
@@ -192,11 +205,11 @@ def _may_lend(row: Row) -> bool:
     return json.loads(str(row["owner"])).get("disabled_at") is None
 
 
-def _put(connection_id: str, shared_with: str) -> Put:
+def _make_put(connection_id: str, shared_with: str) -> ReplaceRow:
     row: dict[str, object] = {
         "id": f"{connection_id}|{shared_with}",
         "connection_id": connection_id,
         "shared_with": shared_with,
-        "created_at": rfc3339(now()),
+        "created_at": format_rfc3339(now()),
     }
-    return Put("shares", row)
+    return ReplaceRow("shares", row)

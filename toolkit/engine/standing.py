@@ -5,12 +5,12 @@ import json
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.store import Store
 
-DISABLED = "The account of this key is disabled: ask whoever operates the service."
+DISABLED_MESSAGE = "The account of this key is disabled: ask whoever operates the service."
 
 
 async def is_disabled(store: Store, account_id: str) -> bool:
     """Tell whether the operator has disabled an account."""
-    row = await store.get("accounts", account_id, "doc")
+    row = await store.get_row("accounts", account_id, "doc")
     return row is not None and json.loads(str(row["doc"])).get("disabled_at") is not None
 
 
@@ -21,4 +21,4 @@ async def check_enabled(store: Store, account_id: str) -> None:
         RequestError: `UNAUTHENTICATED`, as the key is not valid any more.
     """
     if await is_disabled(store, account_id):
-        raise RequestError(ErrorCode.UNAUTHENTICATED, DISABLED)
+        raise RequestError(ErrorCode.UNAUTHENTICATED, DISABLED_MESSAGE)

@@ -18,21 +18,21 @@ import logging
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from toolkit.contract.base import ErrorInfo, now, rfc3339
+from toolkit.contract.base import ErrorInfo, format_rfc3339, now
 from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError
-from toolkit.engine.driver import OutcomeUnknown
-from toolkit.engine.once import accept
-from toolkit.engine.rented import K, Rented, S
-from toolkit.plugins import Operation, VendorFault
+from toolkit.engine.driver import OutcomeUnknownError
+from toolkit.engine.once import commit_accepted
+from toolkit.engine.rented import K, ResourceType, S
+from toolkit.plugins import Operation, ProviderError
 from toolkit.store import Change, Row
 
 log = logging.getLogger(__name__)
 
 UNCONFIRMED = "unconfirmed"  # the status detail of a resource that may or may not exist
-NO_CALL_TAKES_S = 3600.0  # an older call is not in flight any more, where no lock file tells
+MAX_CALL_S = 3600.0  # an older call is not in flight any more, where no lock file tells
 
 
-class Stock(Rented[K, S]):
+class ManagedResource(ResourceType[K, S]):
     """A kind of infrastructure that an account creates, reads and deletes."""
 
     async def get(self, account_id: str, record_id: str) -> K:
@@ -41,16 +41,18 @@ class Stock(Rented[K, S]):
         Raises:
             RequestError: `NOT_FOUND`, for one that was deleted too.
         """
-        return self._read(await self._core.owned(self.table, self.word, account_id, record_id))
+        return self._parse_record(
+            await self._core.get_owned(self.table, self.word, account_id, record_id)
+        )
 
     async def list(self, account_id: str, limit: int, before: str | None) -> list[K]:
         """List a page of records, newest first."""
         found: list[K] = []
         while len(found) < limit:
-            rows = await self._core.store.page(
+            rows = await self._core.store.list_page(
                 self.table, account_id, limit=limit, before=before, without="deleted"
             )
-            found += [record for record in map(self._read, rows) if self._is_listed(record)]
+            found += [record for record in map(self._parse_record, rows) if self._is_listed(record)]
             if len(rows) < limit:
                 break
             before = str(rows[-1]["id"])
@@ -63,8 +65,8 @@ class Stock(Rented[K, S]):
             RequestError: `NOT_FOUND`; `CONFLICT` when it is in use, still being created, or the
                 vendor did not delete it; `CREDENTIALS_MISSING` when its vendor is not connected.
         """
-        row = await self._core.owned(self.table, self.word, account_id, record_id)
-        record = self._read(row)
+        row = await self._core.get_owned(self.table, self.word, account_id, record_id)
+        record = self._parse_record(row)
         await self._check_deletable(account_id, record)
         if row["vendor_id"] is not None:
             await self._destroy(row, record)
@@ -76,7 +78,7 @@ class Stock(Rented[K, S]):
         await self._save(record, "deleted")
         return record
 
-    async def settle(self) -> bool:
+    async def reconcile(self) -> bool:
         """Reconcile what was left half created or half deleted, as far as is known now.
 
         Returns:
@@ -84,21 +86,21 @@ class Stock(Rented[K, S]):
         """
         later = False
         lists: dict[str, Sequence[S]] = {}
-        for record_id in await self._left():
-            row = await self._core.store.get(self.table, record_id)
-            if row is None or not self._is_left(row):
+        for record_id in await self._list_abandoned():
+            row = await self._core.store.get_row(self.table, record_id)
+            if row is None or not self._is_abandoned(row):
                 continue  # another process was quicker
-            self._core.making.add(record_id)
+            self._core.in_flight.add(record_id)
             try:
-                later |= not (await self._take(row) and await self._settle(row, lists))
-            except (VendorFault, ToolkitError) as fault:
+                later |= not (await self._take_over(row) and await self._reconcile_row(row, lists))
+            except (ProviderError, ToolkitError) as fault:
                 log.info("%s is settled later: %s", record_id, fault)
                 later = True
             finally:
-                self._core.making.discard(record_id)
+                self._core.in_flight.discard(record_id)
         return later
 
-    async def _create(
+    async def _create_at_vendor(
         self,
         account_id: str,
         record: K,
@@ -121,23 +123,23 @@ class Stock(Rented[K, S]):
         Raises:
             RequestError: `CREDENTIALS_MISSING`.
         """
-        vendor, connection = await self._core.cloud(account_id, self.creation.kind)
-        await self._core.quotas.check_room(account_id, 1)
-        inserted = self._inserted(account_id, record, connection, key_id=key_id)
-        self._core.making.add(record.id)
+        vendor, connection = await self._core.find_cloud(account_id, self.creation.kind)
+        await self._core.quotas.check_storage(account_id, 1)
+        inserted = self._make_insert(account_id, record, connection, key_id=key_id)
+        self._core.in_flight.add(record.id)
         try:
-            await accept(self._core, [inserted, *along], record)
+            await commit_accepted(self._core, [inserted, *along], record)
             try:
-                state = await self._core.ask(vendor, connection, creation)
-            except (VendorFault, ToolkitError) as error:
-                await self._not_made(record, error, named)
+                state = await self._core.ask_vendor(vendor, connection, creation)
+            except (ProviderError, ToolkitError) as error:
+                await self._record_failure(record, error, named)
             else:
-                await self._made(record, state)
+                await self._record_state(record, state)
         finally:
-            self._core.making.discard(record.id)
+            self._core.in_flight.discard(record.id)
 
-    async def _not_made(
-        self, record: K, error: VendorFault | ToolkitError, named: Mapping[str, str]
+    async def _record_failure(
+        self, record: K, error: ProviderError | ToolkitError, named: Mapping[str, str]
     ) -> None:
         if not _changed_nothing(error):
             record.status_detail = UNCONFIRMED
@@ -151,14 +153,14 @@ class Stock(Rented[K, S]):
 
     async def _destroy(self, row: Row, record: K) -> None:
         """Ask the vendor to destroy a resource; retry later unless it certainly refused."""
-        place, vendor_id, before = await self._place(row), str(row["vendor_id"]), record.status
-        self._core.making.add(record.id)
+        place, vendor_id, before = await self._find_place(row), str(row["vendor_id"]), record.status
+        self._core.in_flight.add(record.id)
         try:
-            spec = {**json.loads(row["spec"]), "at": rfc3339(now())}
-            await self._save(record, "deleting", spec=self._spec(spec))
+            spec = {**json.loads(row["spec"]), "at": format_rfc3339(now())}
+            await self._save(record, "deleting", spec=self._make_spec(spec))
             try:
-                await self._core.ask(*place, await self._deletion(record, vendor_id))
-            except (VendorFault, ToolkitError) as error:
+                await self._core.ask_vendor(*place, await self._make_deletion(record, vendor_id))
+            except (ProviderError, ToolkitError) as error:
                 message = f"The vendor did not delete it: {error.message}"
                 if _changed_nothing(error):
                     await self._save(record, before)
@@ -167,15 +169,15 @@ class Stock(Rented[K, S]):
                 message = message.replace(vendor_id, record.id)
                 raise RequestError(ErrorCode.CONFLICT, message) from None
         finally:
-            self._core.making.discard(record.id)
+            self._core.in_flight.discard(record.id)
 
-    async def _left(self) -> Sequence[str]:
+    async def _list_abandoned(self) -> Sequence[str]:
         """List the ids of unfinished resources that no process is working on."""
-        rows = await self._core.store.find(self.table, status="creating")
-        rows += await self._core.store.find(self.table, status="deleting")
-        return [str(row["id"]) for row in rows if self._is_left(row)]
+        rows = await self._core.store.find_rows(self.table, status="creating")
+        rows += await self._core.store.find_rows(self.table, status="deleting")
+        return [str(row["id"]) for row in rows if self._is_abandoned(row)]
 
-    def _is_left(self, row: Row) -> bool:
+    def _is_abandoned(self, row: Row) -> bool:
         """Tell whether a resource is unfinished and no process is working on it."""
         begun = row["status"] == "creating" and row["vendor_id"] is None
         if not begun and row["status"] != "deleting":
@@ -185,42 +187,42 @@ class Stock(Rented[K, S]):
         if "owner" not in spec or spec["sandbox"] != self._core.settings.sandbox:
             return False
         if spec["owner"] == self._core.store.owner:
-            return row["id"] not in self._core.making
-        return self._core.store.has_gone(spec["owner"]) or _age(row) > NO_CALL_TAKES_S
+            return row["id"] not in self._core.in_flight
+        return self._core.store.is_stale_owner(spec["owner"]) or _compute_age_s(row) > MAX_CALL_S
 
-    async def _take(self, row: Row) -> bool:
+    async def _take_over(self, row: Row) -> bool:
         """Take a record over for this process to reconcile, unless another one was quicker."""
         spec = json.loads(row["spec"])
         if spec["owner"] == self._core.store.owner:
             return True
-        new = self._spec(spec)
-        return await self._core.store.take_over(self.table, str(row["id"]), row["spec"], new)
+        new = self._make_spec(spec)
+        return await self._core.store.replace_spec(self.table, str(row["id"]), row["spec"], new)
 
-    async def _settle(self, row: Row, lists: dict[str, Sequence[S]]) -> bool:
+    async def _reconcile_row(self, row: Row, lists: dict[str, Sequence[S]]) -> bool:
         """Reconcile one resource; return whether that was possible."""
-        vendor, connection = await self._place(row)
-        record, vendor_id, state = self._read(row), row["vendor_id"], None
+        vendor, connection = await self._find_place(row)
+        record, vendor_id, state = self._parse_record(row), row["vendor_id"], None
         if vendor_id is None:
             if connection.id not in lists:
-                listed = await self._core.ask(vendor, connection, self.listing)
+                listed = await self._core.ask_vendor(vendor, connection, self.listing)
                 lists[connection.id] = listed.items
-            reference = self._reference(row)
+            reference = self._get_reference(row)
             state = next((one for one in lists[connection.id] if reference in one.name), None)
-            patience_s = 2 * (self._core.timeouts(vendor.id).total_s or 0.0)
-            if state is None and _age(row) < patience_s:
+            patience_s = 2 * (self._core.get_timeouts(vendor.id).total_s or 0.0)
+            if state is None and _compute_age_s(row) < patience_s:
                 return False
         if row["status"] == "deleting":
             there = vendor_id or (state and state.vendor_id)
             if there:
-                deletion = await self._deletion(record, str(there))
-                await self._core.ask(vendor, connection, deletion)
-        if not await self._is_as(row):
+                deletion = await self._make_deletion(record, str(there))
+                await self._core.ask_vendor(vendor, connection, deletion)
+        if not await self._is_unchanged(row):
             return False  # somebody changed it meanwhile
         if row["status"] == "deleting":
             record.deleted = True
             await self._save(record, "deleted")
         elif state is not None:
-            await self._made(record, state)
+            await self._record_state(record, state)
         else:
             record.error = ErrorInfo(
                 code=ErrorCode.PROVIDER_UNAVAILABLE.name,
@@ -231,16 +233,16 @@ class Stock(Rented[K, S]):
         return True
 
 
-def _changed_nothing(error: VendorFault | ToolkitError) -> bool:
+def _changed_nothing(error: ProviderError | ToolkitError) -> bool:
     """Tell whether a failed request has certainly changed nothing at the vendor."""
     if isinstance(error, ToolkitError):
         return True  # it was not sent
-    if isinstance(error, OutcomeUnknown) or error.code is ErrorCode.PROVIDER_BAD_RESPONSE:
+    if isinstance(error, OutcomeUnknownError) or error.code is ErrorCode.PROVIDER_BAD_RESPONSE:
         return False
     return error.status is None or (400 <= error.status < 500 and error.status != 408)
 
 
-def _age(row: Row) -> float:
+def _compute_age_s(row: Row) -> float:
     """Return the seconds since the vendor was to be called."""
     asked_at = json.loads(row["spec"])["at"]
     return (now() - datetime.fromisoformat(asked_at)).total_seconds()

@@ -4,8 +4,8 @@ from toolkit.contract.base import now
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.storage import Storage, StorageCreate
 from toolkit.engine.attachments import check_unused
-from toolkit.engine.rented import vendor_name
-from toolkit.engine.stock import Stock
+from toolkit.engine.rented import make_vendor_name
+from toolkit.engine.stock import ManagedResource
 from toolkit.plugins.infrastructure import (
     VolumeCreation,
     VolumeDeletion,
@@ -16,7 +16,7 @@ from toolkit.plugins.infrastructure import (
 DEFAULT_DATA_CENTER = "EU-RO-1"
 
 
-class Storages(Stock[Storage, VolumeState]):
+class Storages(ManagedResource[Storage, VolumeState]):
     """`/v1/storage`."""
 
     table = "storage"
@@ -42,12 +42,12 @@ class Storages(Stock[Storage, VolumeState]):
             data_center=request.data_center or DEFAULT_DATA_CENTER,
         )
         creation = VolumeCreation(
-            name=vendor_name(storage), size_gb=storage.size_gb, data_center=storage.data_center
+            name=make_vendor_name(storage), size_gb=storage.size_gb, data_center=storage.data_center
         )
-        await self._create(account_id, storage, creation, key_id=key_id)
+        await self._create_at_vendor(account_id, storage, creation, key_id=key_id)
         return storage
 
-    async def _deletion(self, record: Storage, vendor_id: str) -> VolumeDeletion:  # noqa: ARG002
+    async def _make_deletion(self, record: Storage, vendor_id: str) -> VolumeDeletion:  # noqa: ARG002
         return VolumeDeletion(vendor_id=vendor_id)
 
     async def _check_deletable(self, account_id: str, record: Storage) -> None:

@@ -9,38 +9,51 @@ from toolkit.contract.connections import Connection
 from toolkit.contract.errors import ToolkitError
 from toolkit.engine.compute import Computes
 from toolkit.engine.endpoints import Endpoints
-from toolkit.engine.reach import Reach
-from toolkit.engine.stock import Stock
+from toolkit.engine.reach import ProviderContext
+from toolkit.engine.stock import ManagedResource
 from toolkit.engine.storage import Storages
 from toolkit.engine.templates import Templates
-from toolkit.plugins import Vendor, VendorFault
-from toolkit.plugins.infrastructure import PodState, State
+from toolkit.plugins import ProviderError, Vendor
+from toolkit.plugins.infrastructure import PodState, ResourceState
 from toolkit.store import Row
-from toolkit.store.doctor import Finding
+from toolkit.store.doctor import DataDirIssue
 
-KINDS: tuple[type[Stock[Any, Any]], ...] = (Endpoints, Computes, Templates, Storages)
-_REFERENCE = re.compile(r"(?:ep|cmp|tpl|sto)_[0-7][0-9a-hjkmnp-tv-z]{25}")
-_BILLED = {"endpoints", "compute", "storage"}  # templates cost nothing, and people keep their own
+RESOURCE_TYPES: tuple[type[ManagedResource[Any, Any]], ...] = (
+    Endpoints,
+    Computes,
+    Templates,
+    Storages,
+)
+_ID_IN_NAME = re.compile(r"(?:ep|cmp|tpl|sto)_[0-7][0-9a-hjkmnp-tv-z]{25}")
+_BILLED_TABLES = {
+    "endpoints",
+    "compute",
+    "storage",
+}  # templates cost nothing, and people keep their own
 
 
-async def survey(reach: Reach, kept: Mapping[str, Sequence[Row]]) -> list[Finding]:
+async def find_drift(
+    reach: ProviderContext, kept: Mapping[str, Sequence[Row]]
+) -> list[DataDirIssue]:
     """Compare the resources at the connected GPU clouds with the records here; change nothing.
 
     Args:
         reach: the access to vendors.
         kept: the rows of `connections`, and of the table of each kind.
     """
-    found: list[Finding] = []
-    ours = {str(row["id"]) for kind in KINDS for row in kept[kind.table]}
-    for vendor, connection, ids in _places(reach, kept["connections"]):
+    found: list[DataDirIssue] = []
+    ours = {str(row["id"]) for kind in RESOURCE_TYPES for row in kept[kind.table]}
+    for vendor, connection, ids in _list_clouds(reach, kept["connections"]):
         try:
-            for kind in KINDS:
+            for kind in RESOURCE_TYPES:
                 if kind.listing.kind in vendor.infrastructure:
-                    listed = await reach.ask(vendor, connection, kind.listing)
-                    found += _compared(vendor.id, kind, listed.items, kept[kind.table], ids, ours)
-        except (VendorFault, ToolkitError) as error:
+                    listed = await reach.ask_vendor(vendor, connection, kind.listing)
+                    found += _compare_kind(
+                        vendor.id, kind, listed.items, kept[kind.table], ids, ours
+                    )
+        except (ProviderError, ToolkitError) as error:
             found.append(
-                Finding(
+                DataDirIssue(
                     f"What is at {vendor.id} could not be looked at by `{connection.secret_ref}`:"
                     f" {error.message}",
                     serious=False,
@@ -49,31 +62,33 @@ async def survey(reach: Reach, kept: Mapping[str, Sequence[Row]]) -> list[Findin
     return found
 
 
-def _places(
-    reach: Reach, rows: Sequence[Row]
+def _list_clouds(
+    reach: ProviderContext, rows: Sequence[Row]
 ) -> Iterator[tuple[Vendor, Connection, frozenset[str]]]:
     """List each GPU cloud once for each pointer to it, with the connections of that pointer."""
     read = [(row, Connection.model_validate_json(str(row["doc"]))) for row in rows]
-    pointers = {_pointer(one): one for row, one in read if not row["deleted"]}
+    pointers = {_get_pointer(one): one for row, one in read if not row["deleted"]}
     for pointer, connection in pointers.items():
         vendor = reach.registry.vendors.get(connection.provider)
-        if vendor is not None and any(kind.listing.kind in vendor.infrastructure for kind in KINDS):
-            ids = frozenset(one.id for _, one in read if _pointer(one) == pointer)
+        if vendor is not None and any(
+            kind.listing.kind in vendor.infrastructure for kind in RESOURCE_TYPES
+        ):
+            ids = frozenset(one.id for _, one in read if _get_pointer(one) == pointer)
             yield vendor, connection, ids
 
 
-def _pointer(connection: Connection) -> tuple[str, str, str]:
+def _get_pointer(connection: Connection) -> tuple[str, str, str]:
     return connection.provider, connection.connection_type, connection.secret_ref
 
 
-def _compared(
+def _compare_kind(
     vendor: str,
-    kind: type[Stock[Any, Any]],
-    items: Sequence[State],
+    kind: type[ManagedResource[Any, Any]],
+    items: Sequence[ResourceState],
     rows: Sequence[Row],
     connections: frozenset[str],
     ours: Container[str],
-) -> Iterator[Finding]:
+) -> Iterator[DataDirIssue]:
     """Compare one kind: report what exists only at the cloud, and what exists only here.
 
     A name that contains the id of another resource of ours is its companion, such as the template
@@ -82,24 +97,24 @@ def _compared(
     real = [row for row in rows if not json.loads(row["spec"]).get("sandbox")]
     by_vendor_id = {row["vendor_id"]: row for row in real if row["vendor_id"]}
     by_reference = {json.loads(r["spec"]).get("endpoint_id", r["id"]): r for r in real}
-    there = [one for one in items if not _is_over(one)]
+    there = [one for one in items if not _is_terminated(one)]
     for one in there:
-        match = _REFERENCE.search(one.name)
+        match = _ID_IN_NAME.search(one.name)
         row = by_vendor_id.get(one.vendor_id)
         if row is None and match is not None:
             row = by_reference.get(match.group())
         if row is not None:
-            yield from _both(vendor, row, one)
+            yield from _report_orphan(vendor, row, one)
         elif match is not None and match.group() in ours:
             continue
         elif match is not None:
-            yield Finding(
+            yield DataDirIssue(
                 f"`{one.name}` at {vendor} was made from another data directory: delete it there"
                 " if that one is gone.",
                 serious=False,
             )
-        elif kind.table in _BILLED:
-            yield Finding(
+        elif kind.table in _BILLED_TABLES:
+            yield DataDirIssue(
                 f"`{one.name}` at {vendor} was not made by the toolkit: delete it there if nobody"
                 " needs it.",
                 serious=False,
@@ -108,22 +123,22 @@ def _compared(
     for row in real:
         living = row["status"] in ("creating", "ready") and row["connection_id"] in connections
         if living and row["vendor_id"] and row["vendor_id"] not in present:
-            yield Finding(
+            yield DataDirIssue(
                 f"`{row['id']}` is {row['status']} here and not at {vendor} any more: delete it"
                 " here.",
                 serious=False,
             )
 
 
-def _both(vendor: str, row: Row, one: State) -> Iterator[Finding]:
+def _report_orphan(vendor: str, row: Row, one: ResourceState) -> Iterator[DataDirIssue]:
     """Report what still exists at the cloud and was given up here."""
     given_up = row["status"] == "failed" and row["vendor_id"] is None
     if row["status"] == "deleted" or given_up:
-        yield Finding(
+        yield DataDirIssue(
             f"`{row['id']}` is {row['status']} here and still at {vendor}, where it may be billed:"
             f" delete `{one.name}` there."
         )
 
 
-def _is_over(one: State) -> bool:
+def _is_terminated(one: ResourceState) -> bool:
     return isinstance(one, PodState) and one.status == "terminated"

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from pydantic import BaseModel
 
-from toolkit.contract.base import ErrorInfo, now, rfc3339
-from toolkit.contract.errors import ErrorCode, RequestError, not_found
+from toolkit.contract.base import ErrorInfo, format_rfc3339, now
+from toolkit.contract.errors import ErrorCode, RequestError, build_not_found
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.tasks import (
     FINAL_TASK_STATUSES,
@@ -14,23 +14,25 @@ from toolkit.contract.tasks import (
     TaskCreate,
     TaskStatus,
 )
-from toolkit.engine.core import Core
-from toolkit.engine.manager import Manager, told, why
-from toolkit.engine.once import accept
+from toolkit.engine.core import EngineContext
+from toolkit.engine.manager import TaskManager, make_error_info, make_task_event
+from toolkit.engine.once import commit_accepted
 from toolkit.engine.plans import Plans
-from toolkit.engine.roots import Roots
-from toolkit.store import Insert
+from toolkit.engine.roots import LeaseManager
+from toolkit.store import InsertRow
 
 
 class Tasks:
     """The service of `/v1/tasks`."""
 
-    def __init__(self, core: Core, roots: Roots, plans: Plans, manager: Manager) -> None:
+    def __init__(
+        self, core: EngineContext, roots: LeaseManager, plans: Plans, manager: TaskManager
+    ) -> None:
         self._core = core
-        self._roots = roots
+        self._leases = roots
         self._plans = plans
         self._manager = manager
-        roots.handle("task", manager.carry_out)
+        roots.register_handler("task", manager.run_task)
 
     async def create(
         self,
@@ -63,19 +65,21 @@ class Tasks:
             agent=agent,
             created_at=now(),
         )
-        inserted, lease = self._core.store.new_root(
+        inserted, lease = self._core.store.build_root(
             task.id, "task", account_id, key_id, agent.agent_id if agent else None
         )
         row: dict[str, object] = {
             "id": task.id,
             "account_id": account_id,
             "status": task.status,
-            "created_at": rfc3339(task.created_at),
+            "created_at": format_rfc3339(task.created_at),
             "doc": task.model_dump_json(),
             "run_id": agent.run_id if agent else None,
         }
-        await accept(self._core, [inserted, Insert("tasks", row), told(task)], shown(task))
-        self._roots.start(lease)
+        await commit_accepted(
+            self._core, [inserted, InsertRow("tasks", row), make_task_event(task)], shown(task)
+        )
+        self._leases.start(lease)
         return task
 
     async def get(self, account_id: str, task_id: str) -> Task:
@@ -84,23 +88,23 @@ class Tasks:
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        row = await self._core.store.get("tasks", task_id)
+        row = await self._core.store.get_row("tasks", task_id)
         if row is None or row["account_id"] != account_id:
-            raise not_found("task", task_id)
+            raise build_not_found("task", task_id)
         return Task.model_validate_json(str(row["doc"]))
 
     async def list(self, account_id: str, limit: int, before: str | None) -> list[Task]:
         """Return a page of tasks, newest first."""
-        rows = await self._core.store.page("tasks", account_id, limit=limit, before=before)
+        rows = await self._core.store.list_page("tasks", account_id, limit=limit, before=before)
         return [Task.model_validate_json(str(row["doc"])) for row in rows]
 
     async def cancel(self, account_id: str, task_id: str) -> Task:
         """Cancel a task, which is then `failed` with `CANCELLED`; an ended one stays as it is."""
         task = await self.get(account_id, task_id)
         if task.status == "blocked":
-            await self._lease_again(task, "failed", why(ErrorCode.CANCELLED))
+            await self._move_blocked(task, "failed", make_error_info(ErrorCode.CANCELLED))
         elif task.status not in FINAL_TASK_STATUSES:
-            await self._roots.cancel(task_id)
+            await self._leases.cancel(task_id)
         return await self.get(account_id, task_id)
 
     async def resume(self, account_id: str, task_id: str, *, key_id: str | None = None) -> Task:
@@ -118,18 +122,18 @@ class Tasks:
         request = TaskCreate(objective=task.objective, constraints=task.constraints)
         await self._manager.check_allowance(account_id, key_id, request)
         await self._core.quotas.check_queue(account_id)
-        await self._lease_again(task, "planning", None, key_id)
+        await self._move_blocked(task, "planning", None, key_id)
         return await self.get(account_id, task_id)
 
-    async def _lease_again(
+    async def _move_blocked(
         self, task: Task, status: TaskStatus, error: ErrorInfo | None, key_id: str | None = None
     ) -> None:
         """Move a blocked task, whose work item is closed, to another state."""
-        lease = await self._roots.reopened(task.id, key_id)
+        lease = await self._leases.reacquire(task.id, key_id)
         task.missing_capabilities, task.missing_connections, task.missing = [], [], []
         task.error = error
-        await self._manager.move(task, lease, status)
+        await self._manager.set_status(task, lease, status)
         if status == "planning":
-            self._roots.start(lease)
+            self._leases.start(lease)
         else:
-            await self._core.store.release(lease, done=True)
+            await self._core.store.release_lease(lease, done=True)

@@ -14,15 +14,15 @@ from toolkit.contract.workflows import Workflow
 from toolkit.plugins import Vendor
 
 if TYPE_CHECKING:
-    from toolkit.engine.work import Work
+    from toolkit.engine.work import JobRun
 
 Span = AbstractContextManager[object]
 
-NOTHING: Span = nullcontext()
+NO_SPAN: Span = nullcontext()
 
 
 @dataclass(slots=True)
-class Watched:
+class WatchedWorkflow:
     """A workflow in progress; its record is the final one once it has ended."""
 
     account_id: str
@@ -30,7 +30,7 @@ class Watched:
 
 
 @dataclass(frozen=True, slots=True)
-class LaneState:
+class GateState:
     """The state of a connection in this process.
 
     Attributes:
@@ -46,68 +46,68 @@ class LaneState:
 class Observer(Protocol):
     """An observer of an engine; its methods must neither wait nor raise."""
 
-    def workflow(self, watched: Watched) -> Span:
+    def watch_workflow(self, watched: WatchedWorkflow) -> Span:
         """Return a span around all that this process does for a workflow."""
         ...
 
-    def job(self, work: "Work") -> Span:
+    def watch_job(self, work: "JobRun") -> Span:
         """Return a span around a job, from before it waits for its turn to its end."""
         ...
 
-    def call(self, work: "Work", attempt: Attempt, vendor: Vendor) -> Span:
+    def watch_call(self, work: "JobRun", attempt: Attempt, vendor: Vendor) -> Span:
         """Return a span around one vendor call, from recording its intent to its cost."""
         ...
 
-    def committed(self, seconds: float) -> None:
+    def record_commit(self, seconds: float) -> None:
         """Note that a transaction became durable; called on the thread that committed it."""
         ...
 
 
-class Unobserved:
+class NullObserver:
     """An observer of nothing, and the base of those that observe only some events."""
 
-    def workflow(self, watched: Watched) -> Span:  # noqa: ARG002
+    def watch_workflow(self, watched: WatchedWorkflow) -> Span:  # noqa: ARG002
         """Return a span that does nothing."""
-        return NOTHING
+        return NO_SPAN
 
-    def job(self, work: "Work") -> Span:  # noqa: ARG002
+    def watch_job(self, work: "JobRun") -> Span:  # noqa: ARG002
         """Return a span that does nothing."""
-        return NOTHING
+        return NO_SPAN
 
-    def call(self, work: "Work", attempt: Attempt, vendor: Vendor) -> Span:  # noqa: ARG002
+    def watch_call(self, work: "JobRun", attempt: Attempt, vendor: Vendor) -> Span:  # noqa: ARG002
         """Return a span that does nothing."""
-        return NOTHING
+        return NO_SPAN
 
-    def committed(self, seconds: float) -> None:
+    def record_commit(self, seconds: float) -> None:
         """Do nothing."""
 
 
-class Observers:
+class CompositeObserver:
     """Several observers as one, entered in order and left in reverse."""
 
     def __init__(self, observers: Iterable[Observer]) -> None:
         self._observers = tuple(observers)
 
-    def workflow(self, watched: Watched) -> Span:
+    def watch_workflow(self, watched: WatchedWorkflow) -> Span:
         """Return a span around all that this process does for a workflow."""
-        return together(each.workflow(watched) for each in self._observers)
+        return combine_spans(each.watch_workflow(watched) for each in self._observers)
 
-    def job(self, work: "Work") -> Span:
+    def watch_job(self, work: "JobRun") -> Span:
         """Return a span around a job, from before it waits for its turn to its end."""
-        return together(each.job(work) for each in self._observers)
+        return combine_spans(each.watch_job(work) for each in self._observers)
 
-    def call(self, work: "Work", attempt: Attempt, vendor: Vendor) -> Span:
+    def watch_call(self, work: "JobRun", attempt: Attempt, vendor: Vendor) -> Span:
         """Return a span around one call to a vendor."""
-        return together(each.call(work, attempt, vendor) for each in self._observers)
+        return combine_spans(each.watch_call(work, attempt, vendor) for each in self._observers)
 
-    def committed(self, seconds: float) -> None:
+    def record_commit(self, seconds: float) -> None:
         """Note that a transaction became durable."""
         for each in self._observers:
-            each.committed(seconds)
+            each.record_commit(seconds)
 
 
 @contextmanager
-def together(spans: Iterable[Span]) -> Iterator[None]:
+def combine_spans(spans: Iterable[Span]) -> Iterator[None]:
     """Enter several spans as one."""
     with ExitStack() as stack:
         for span in spans:

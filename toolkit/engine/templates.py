@@ -12,18 +12,18 @@ from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.templates import Template, TemplateCreate
 from toolkit.engine.attachments import check_unused
-from toolkit.engine.rented import vendor_name
-from toolkit.engine.stock import Stock
+from toolkit.engine.rented import make_vendor_name
+from toolkit.engine.stock import ManagedResource
 from toolkit.plugins.infrastructure import (
     TemplateCreation,
     TemplateDeletion,
     TemplateListing,
     TemplateState,
 )
-from toolkit.store import Row, Update
+from toolkit.store import Row, UpdateRow
 
 
-class Templates(Stock[Template, TemplateState]):
+class Templates(ManagedResource[Template, TemplateState]):
     """`/v1/templates`; lists omit the hidden ones, which can be read by their id."""
 
     table = "templates"
@@ -40,42 +40,42 @@ class Templates(Stock[Template, TemplateState]):
         """
         template = Template(id=new_id(Prefix.TEMPLATE), created_at=now(), **request.model_dump())
         creation = TemplateCreation(
-            name=vendor_name(template), image=template.image, serverless=template.serverless
+            name=make_vendor_name(template), image=template.image, serverless=template.serverless
         )
-        await self._create(account_id, template, creation)
+        await self._create_at_vendor(account_id, template, creation)
         return template
 
-    async def hidden(self, template_id: str | None) -> Row | None:
+    async def find_hidden(self, template_id: str | None) -> Row | None:
         """Find the row of a template, if it is a hidden one."""
-        row = await self._core.store.get(self.table, template_id) if template_id else None
-        return row if row is not None and self._read(row).hidden else None
+        row = await self._core.store.get_row(self.table, template_id) if template_id else None
+        return row if row is not None and self._parse_record(row).hidden else None
 
-    def follow(self, row: Row, status: InfrastructureStatus) -> Update:
+    def make_companion_update(self, row: Row, status: InfrastructureStatus) -> UpdateRow:
         """Return the update of a hidden template that follows its endpoint's new status.
 
         Args:
             row: the template's.
             status: of the endpoint; the template of one that failed is looked up and deleted.
         """
-        template, known = self._read(row), row["vendor_id"]
+        template, known = self._parse_record(row), row["vendor_id"]
         if status == "ready" and known is None:
             status = "creating"  # it is looked up later
         elif status == "failed" or (status == "deleted" and known is None):
             status = "deleting"
         template.status, template.deleted = status, status == "deleted"
         values = {"status": status, "vendor_id": known, "doc": template.model_dump_json()}
-        return Update(self.table, template.id, values)
+        return UpdateRow(self.table, template.id, values)
 
-    async def _deletion(self, record: Template, vendor_id: str) -> TemplateDeletion:  # noqa: ARG002
+    async def _make_deletion(self, record: Template, vendor_id: str) -> TemplateDeletion:  # noqa: ARG002
         return TemplateDeletion(vendor_id=vendor_id)
 
-    def _is_left(self, row: Row) -> bool:
-        return self._reference(row) not in self._core.making and super()._is_left(row)
+    def _is_abandoned(self, row: Row) -> bool:
+        return self._get_reference(row) not in self._core.in_flight and super()._is_abandoned(row)
 
     def _is_listed(self, record: Template) -> bool:
         return not record.hidden
 
-    def _reference(self, row: Row) -> str:
+    def _get_reference(self, row: Row) -> str:
         return str(json.loads(row["spec"]).get("endpoint_id", row["id"]))
 
     async def _check_deletable(self, account_id: str, record: Template) -> None:

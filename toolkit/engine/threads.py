@@ -21,7 +21,7 @@ def start_thread(work: Callable[[], T]) -> "asyncio.Future[T]":
         try:
             value = work()
         except BaseException as error:  # the waiter gets it, whatever it is
-            report(future.set_exception, _settable(error))
+            report(future.set_exception, _make_settable(error))
         else:
             report(future.set_result, value)
 
@@ -33,6 +33,6 @@ def start_thread(work: Callable[[], T]) -> "asyncio.Future[T]":
     return future
 
 
-def _settable(error: BaseException) -> BaseException:
+def _make_settable(error: BaseException) -> BaseException:
     """Return an exception that a future accepts."""
     return RuntimeError("it raised StopIteration") if isinstance(error, StopIteration) else error

@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 
-class Turns:
+class KeyedLock:
     """A lock for each key, for as long as somebody holds or wants it.
 
     >>> async def twice() -> list[str]:
-    ...     turns, seen = Turns(), []
+    ...     turns, seen = KeyedLock(), []
     ...     async def one(name: str) -> None:
-    ...         async with turns.of("key"):
+    ...         async with turns.hold("key"):
     ...             seen.append(name)
     ...             await asyncio.sleep(0)
     ...             seen.append(name)
@@ -24,17 +24,17 @@ class Turns:
 
     def __init__(self) -> None:
         self._locks: dict[str, asyncio.Lock] = {}
-        self._wanted: Counter[str] = Counter()
+        self._waiting: Counter[str] = Counter()
 
     @asynccontextmanager
-    async def of(self, key: str) -> AsyncIterator[None]:
+    async def hold(self, key: str) -> AsyncIterator[None]:
         """Hold the lock of a key."""
         lock = self._locks.setdefault(key, asyncio.Lock())
-        self._wanted[key] += 1
+        self._waiting[key] += 1
         try:
             async with lock:
                 yield
         finally:
-            self._wanted[key] -= 1
-            if not self._wanted[key]:
-                del self._wanted[key], self._locks[key]
+            self._waiting[key] -= 1
+            if not self._waiting[key]:
+                del self._waiting[key], self._locks[key]

@@ -4,17 +4,17 @@ from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 
-from toolkit.contract.base import now, rfc3339
+from toolkit.contract.base import format_rfc3339, now
 from toolkit.contract.choices import UsageGroup
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.jobs import Attempt, Job
 from toolkit.contract.usage import DEFAULT_GROUPS, UsageLine
-from toolkit.engine.core import Core
-from toolkit.engine.nanos import dollars, nanos
-from toolkit.store import Count, Lease
+from toolkit.engine.core import EngineContext
+from toolkit.engine.nanos import from_nano_usd, to_nano_usd
+from toolkit.store import IncrementColumns, Lease
 
 DEFAULT_DAYS = 30
-LONGEST = timedelta(days=366)
+MAX_PERIOD = timedelta(days=366)
 # The column of each group, and the columns that are summed up.
 _COLUMNS: dict[UsageGroup, str] = {
     "day": "day",
@@ -26,14 +26,14 @@ _COLUMNS: dict[UsageGroup, str] = {
     "account": "account_id",
 }
 # Groups that may be combined with `account`: agents and keys are private to their account.
-_OF_OTHERS = frozenset[UsageGroup]({"day", "capability", "provider", "connection", "account"})
-_SUMS = ("jobs", "failed", "cached", "calls", "unpriced", "nano", "latency_ms")
+_SHARED_GROUPS = frozenset[UsageGroup]({"day", "capability", "provider", "connection", "account"})
+_SUM_COLUMNS = ("jobs", "failed", "cached", "calls", "unpriced", "nano", "latency_ms")
 
 
 class Usage:
     """`/v1/usage`."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: EngineContext) -> None:
         self._core = core
 
     async def list(
@@ -57,7 +57,7 @@ class Usage:
                 for accounts together with agents or keys.
         """
         through = "account" in groups
-        if through and not _OF_OTHERS.issuperset(groups):
+        if through and not _SHARED_GROUPS.issuperset(groups):
             raise RequestError(
                 ErrorCode.INVALID_REQUEST,
                 "Other accounts' agents and keys are not told.",
@@ -66,7 +66,7 @@ class Usage:
         last = last or now().date()
         # Dates begin with the year 1: an earlier one cannot be represented.
         first = first or date.fromordinal(max(1, last.toordinal() - DEFAULT_DAYS + 1))
-        if not timedelta(0) <= last - first < LONGEST:
+        if not timedelta(0) <= last - first < MAX_PERIOD:
             raise RequestError(
                 ErrorCode.INVALID_REQUEST,
                 "Ask for at most 366 days, the earlier one first.",
@@ -74,30 +74,30 @@ class Usage:
             )
         columns = [_COLUMNS[group] for group in groups]
         days = (first.isoformat(), last.isoformat())
-        rows = await self._core.store.sums(
-            "usage", _SUMS, columns, account_id, "day", days, through=through
+        rows = await self._core.store.sum_rows(
+            "usage", _SUM_COLUMNS, columns, account_id, "day", days, through=through
         )
         return [
             UsageLine(
                 **{name: row["spender_id" if name == "account_id" else name] for name in columns},
                 **{name: row[name] for name in ("jobs", "failed", "cached", "calls", "latency_ms")},
                 unpriced_calls=row["unpriced"],
-                cost_usd=float(dollars(row["nano"])),
+                cost_usd=float(from_nano_usd(row["nano"])),
             )
             for row in rows
         ]
 
 
-def counted(
+def make_usage_count(
     job: Job,
     lease: Lease,
     provider: str | None,
     connection_id: str | None,
     more: dict[str, int],
     at: datetime,
-) -> Count:
+) -> IncrementColumns:
     """Make the change that adds a job to its account's usage of a day, in the job's transaction."""
-    day = rfc3339(at)[:10]
+    day = format_rfc3339(at)[:10]
     account_id, agent_id, capability = lease.account_id, lease.agent_id, job.capability
     values: dict[str, object] = {
         "id": f"{account_id}|{day}|{capability}|{provider or ''}|{connection_id or ''}"
@@ -110,17 +110,17 @@ def counted(
         "agent_id": agent_id,
         "key_id": lease.key_id,
     }
-    return Count("usage", values, more)
+    return IncrementColumns("usage", values, more)
 
 
-def spent(attempt: Attempt) -> dict[str, int]:
+def count_call(attempt: Attempt) -> dict[str, int]:
     """Count a finished call: its number and its cost."""
     if attempt.cost_usd is None:
         return {"calls": 1, "unpriced": 1}
-    return {"calls": 1, "nano": nanos(Decimal(str(attempt.cost_usd)), ROUND_HALF_UP)}
+    return {"calls": 1, "nano": to_nano_usd(Decimal(str(attempt.cost_usd)), ROUND_HALF_UP)}
 
 
-def outcome(job: Job) -> dict[str, int]:
+def count_outcome(job: Job) -> dict[str, int]:
     """Count a finished job, apart from its calls."""
     return {
         "jobs": 1,

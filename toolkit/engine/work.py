@@ -8,39 +8,46 @@ from datetime import datetime
 from decimal import Decimal
 from typing import TypeVar
 
-from toolkit.contract.base import ErrorInfo, now, rfc3339
+from toolkit.contract.base import ErrorInfo, format_rfc3339, now
 from toolkit.contract.jobs import FinalStatus, Job
-from toolkit.engine.artifacts import Kept
+from toolkit.engine.artifacts import StoredArtifact
 from toolkit.engine.budget import Budget
-from toolkit.engine.nodes import total
-from toolkit.engine.usage import counted, outcome, spent
+from toolkit.engine.nodes import sum_costs
+from toolkit.engine.usage import count_call, count_outcome, make_usage_count
 from toolkit.plugins import Capability
-from toolkit.store import Change, Emit, Insert, Lease, Update
+from toolkit.store import AppendEvent, Change, InsertRow, Lease, UpdateRow
 
 J = TypeVar("J", bound=Job)
 # The fields of a job that its events show, where they are known.
-_TOLD = ("status_detail", "provider", "artifact_id", "cost_usd", "latency_ms", "cached_from")
+_EVENT_FIELDS = (
+    "status_detail",
+    "provider",
+    "artifact_id",
+    "cost_usd",
+    "latency_ms",
+    "cached_from",
+)
 
 
-class Suspended(Exception):  # noqa: N818 - not an error: the work goes on later
+class ShutdownInterrupt(Exception):  # noqa: N818 - not an error: the work goes on later
     """Raised when the engine shuts down and the rest of the work item is left to be resumed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class JobOutcome:
     """The outcome of a job, which is on its way to the store.
 
     Attributes:
-        kept: its artifact; none if it failed.
+        stored: its artifact; none if it failed.
         durable: done when the end is durable.
     """
 
-    kept: Kept | None
+    stored: StoredArtifact | None
     durable: "asyncio.Future[None]"
 
 
 @dataclass(slots=True)
-class Work:
+class JobRun:
     """One job that is run by the process holding its work item's lease.
 
     Attributes:
@@ -49,10 +56,10 @@ class Work:
         upstream: the artifacts of the nodes it depends on, by node id.
         vendor_job_id: the vendor's id of what the job's last connection submitted and may be at
             work on, to attach to it again.
-        simulated: whether it is the sandbox that does and bills the work.
-        new: whether the job has no row yet.
-        began: when this process began to run it, by the monotonic clock; none before.
-        backend: the provider and the model that were called last, as the router names them.
+        is_simulated: whether it is the sandbox that does and bills the work.
+        is_new: whether the job has no row yet.
+        started_monotonic: when this process began to run it, by the monotonic clock; none before.
+        provider_and_model: those that were called last, as the router names them.
         on_failure: returns what else is to be written when it fails.
         earlier_attempts: how many attempts there were before the try that is under way.
         digests: the SHA-256 of the artifact that each artifact field names.
@@ -66,17 +73,17 @@ class Work:
     kind: str
     budgets: tuple[Budget, ...] = ()
     max_retries: int = 0
-    upstream: Mapping[str, Kept] = field(default_factory=dict)
+    upstream: Mapping[str, StoredArtifact] = field(default_factory=dict)
     vendor_job_id: str | None = None
-    simulated: bool = False
-    new: bool = False
-    began: float | None = None
-    backend: tuple[str | None, str | None] = (None, None)
-    on_failure: Callable[["Work"], list[Change]] | None = None
+    is_simulated: bool = False
+    is_new: bool = False
+    started_monotonic: float | None = None
+    provider_and_model: tuple[str | None, str | None] = (None, None)
+    on_failure: Callable[["JobRun"], list[Change]] | None = None
     earlier_attempts: int = 0
     digests: dict[str, str] = field(default_factory=dict)
 
-    def written(self, state: str | None = None, at: datetime | None = None) -> list[Change]:
+    def collect_changes(self, state: str | None = None, at: datetime | None = None) -> list[Change]:
         """Collect the changes that save the job as it stands, with an event for its state.
 
         A new job is inserted, with an event `queued` before the other.
@@ -85,25 +92,33 @@ class Work:
             state: what the event says; without it there is none, but for `queued`.
             at: since when; the present, by default.
         """
-        changes: list[Change] = [self._inserted() if self.new else self.saved(), *self._calls()]
-        if self.new:
-            changes.append(self._event("queued", self.job.created_at))
+        changes: list[Change] = [
+            self._make_insert() if self.is_new else self.make_update(),
+            *self._count_calls(),
+        ]
+        if self.is_new:
+            changes.append(self._make_event("queued", self.job.created_at))
         if state is not None:
-            changes.append(self._event(state, at or now()))
-        self.new = False
+            changes.append(self._make_event(state, at or now()))
+        self.is_new = False
         return changes
 
-    def _calls(self) -> list[Change]:
+    def _count_calls(self) -> list[Change]:
         """Return what the calls that ended since the last time add to the account's usage."""
         return [
-            counted(
-                self.job, self.lease, attempt.provider, attempt.connection_id, spent(attempt), now()
+            make_usage_count(
+                self.job,
+                self.lease,
+                attempt.provider,
+                attempt.connection_id,
+                count_call(attempt),
+                now(),
             )
             for attempt in self.job.attempts
-            if attempt.provider is not None and attempt.count()
+            if attempt.provider is not None and attempt.mark_counted()
         ]
 
-    def _inserted(self) -> Insert:
+    def _make_insert(self) -> InsertRow:
         job = self.job
         row: dict[str, object] = {
             "id": job.id,
@@ -116,12 +131,12 @@ class Work:
             "capability": job.capability,
             "provider": job.provider,
             "vendor_job_id": None,
-            "created_at": rfc3339(job.created_at),
+            "created_at": format_rfc3339(job.created_at),
             "doc": job,
         }
-        return Insert("jobs", row)
+        return InsertRow("jobs", row)
 
-    def saved(self, **columns: object) -> Update:
+    def make_update(self, **columns: object) -> UpdateRow:
         """Make the update that saves the job as it stands now."""
         job = self.job
         values = {
@@ -130,15 +145,15 @@ class Work:
             "vendor_job_id": self.vendor_job_id,
             "doc": job,
         }
-        return Update("jobs", job.id, {**values, **columns})
+        return UpdateRow("jobs", job.id, {**values, **columns})
 
-    def _event(self, state: str, at: datetime) -> Emit:
+    def _make_event(self, state: str, at: datetime) -> AppendEvent:
         """Make the event of a state, for those who follow the run or workflow, or the job."""
         job = self.job
         data: dict[str, object] = {"id": job.run_id or job.id, "job_id": job.id}
         if job.node_id is not None:
             data["node_id"] = job.node_id
-        for name in _TOLD:
+        for name in _EVENT_FIELDS:
             value = getattr(job, name)
             if value is not None:
                 data[name] = value
@@ -146,31 +161,35 @@ class Work:
             data["retry_count"] = job.retry_count
         if job.error is not None:
             data["error"] = job.error.model_dump(mode="json", exclude_none=True)
-        return Emit(self.resource_id, f"{self.kind}.{state}", data, rfc3339(at), job.id)
+        return AppendEvent(
+            self.resource_id, f"{self.kind}.{state}", data, format_rfc3339(at), job.id
+        )
 
-    def finish(self, status: FinalStatus, error: ErrorInfo | None = None) -> list[Change]:
+    def collect_final_changes(
+        self, status: FinalStatus, error: ErrorInfo | None = None
+    ) -> list[Change]:
         """Put the job into a final state and collect the changes that save it."""
         job = self.job
         job.status = status
         job.status_detail = None
         job.error = error
         job.completed_at = now()
-        if self.began is not None:
+        if self.started_monotonic is not None:
             # Not from the timestamps: the wall clock may have been set meanwhile.
-            job.latency_ms = int((time.monotonic() - self.began) * 1000)
+            job.latency_ms = int((time.monotonic() - self.started_monotonic) * 1000)
         for attempt in job.attempts:
             if attempt.status == "running":
                 attempt.ended_at = job.completed_at
                 attempt.status = status
                 # A call to a vendor was settled already; on this machine nothing is billed.
                 attempt.cost_usd = 0.0 if attempt.provider is None else None
-        self._sum_up(status)
-        ended = counted(
-            job, self.lease, job.provider, job.connection_id, outcome(job), job.completed_at
+        self._sum_costs(status)
+        ended = make_usage_count(
+            job, self.lease, job.provider, job.connection_id, count_outcome(job), job.completed_at
         )
-        return [*self.written(status, job.completed_at), ended]
+        return [*self.collect_changes(status, job.completed_at), ended]
 
-    def _sum_up(self, status: FinalStatus) -> None:
+    def _sum_costs(self, status: FinalStatus) -> None:
         """Sum up the job's cost: the calls that led to its result, or all if there is none."""
         job = self.job
         calls = [attempt for attempt in job.attempts if attempt.provider is not None]
@@ -178,7 +197,7 @@ class Work:
             last_try = job.attempts[self.earlier_attempts :]
             calls = [one for one in last_try if one.provider and one.status == "completed"]
         costs = [attempt.cost_usd for attempt in calls]
-        job.cost_usd = total(costs)
+        job.cost_usd = sum_costs(costs)
         if job.cost_usd is None:
             job.cost_source = "unknown"
         elif not job.cost_usd:
@@ -186,19 +205,19 @@ class Work:
         elif any(one.cost_usd for one in calls if one.status != "completed"):
             job.cost_source = "estimated"  # no vendor says what a failed call is billed
 
-    def incurred(self, amount: Decimal) -> None:
+    def add_cost(self, amount: Decimal) -> None:
         """Add what a call cost, whatever came of it."""
         self.job.cost_incurred_usd = float(Decimal(str(self.job.cost_incurred_usd)) + amount)
 
 
-def interrupted(job: J) -> J:
+def requeue_interrupted(job: J) -> J:
     """Queue a job whose process died, with its attempt marked as interrupted.
 
     A vendor that was being called may have done the work, so what the call could cost is counted
     as spent (decisions, "Unknown outcome").
     """
     for attempt in job.attempts:
-        if attempt.count():
+        if attempt.mark_counted():
             continue  # counted by the process that wrote it
         if attempt.status == "running":
             attempt.status = "interrupted"

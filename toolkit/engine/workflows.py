@@ -6,37 +6,37 @@ from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from toolkit.contract.base import JsonObject, now, rfc3339
-from toolkit.contract.errors import Detail, ErrorCode, RequestError, not_found
+from toolkit.contract.base import JsonObject, format_rfc3339, now
+from toolkit.contract.errors import Detail, ErrorCode, RequestError, build_not_found
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import FINAL_STATUSES, Options
 from toolkit.contract.workflows import Node, Workflow, WorkflowCreate
-from toolkit.engine.admission import PLACES, Admission, check_place
-from toolkit.engine.affordability import Money
-from toolkit.engine.budget import Budget, spending
-from toolkit.engine.core import Core
+from toolkit.engine.admission import PLACE_FIELDS, Admission, check_place
+from toolkit.engine.affordability import BudgetLeft
+from toolkit.engine.budget import Budget, make_budget
+from toolkit.engine.core import EngineContext
 from toolkit.engine.estimates import (
-    FREE,
-    Choices,
+    FREE_ESTIMATE,
     Estimate,
+    ProviderChoices,
     estimate_node,
     explain_unaffordable,
-    sum_up,
+    sum_estimates,
 )
-from toolkit.engine.graph import build
-from toolkit.engine.nodes import JobState, all_skipped, dependents, shown
-from toolkit.engine.once import accept
+from toolkit.engine.graph import build_graph
+from toolkit.engine.nodes import JobState, find_dependents, find_skipped, materialize_nodes
+from toolkit.engine.once import commit_accepted
 from toolkit.engine.pacing import Pacer
-from toolkit.engine.registry import fillable_fields, validate_input
-from toolkit.engine.roots import Roots
-from toolkit.engine.runner import JobRunner
+from toolkit.engine.registry import find_fillable_fields, validate_input
+from toolkit.engine.roots import LeaseManager
+from toolkit.engine.runner import JobExecutor
 from toolkit.engine.scheduler import DEFAULT_OPTIONS, Scheduler
 from toolkit.engine.stored import read_job
-from toolkit.engine.telemetry import Watched
-from toolkit.store import Change, Emit, Insert, Lease, Row
+from toolkit.engine.telemetry import WatchedWorkflow
+from toolkit.store import AppendEvent, Change, InsertRow, Lease, Row
 
 
-class Checked(NamedTuple):
+class CheckedGraph(NamedTuple):
     """A graph that has passed every check and can be run.
 
     Attributes:
@@ -51,14 +51,16 @@ class Checked(NamedTuple):
 class Workflows:
     """The service of `/v1/workflows`."""
 
-    def __init__(self, core: Core, roots: Roots, runner: JobRunner, admission: Admission) -> None:
+    def __init__(
+        self, core: EngineContext, roots: LeaseManager, runner: JobExecutor, admission: Admission
+    ) -> None:
         self._core = core
-        self._roots = roots
-        self._runner = runner
+        self._leases = roots
+        self._executor = runner
         self._admission = admission
         # Accepted by this process and not begun yet: these need not be read from the store.
         self._fresh: dict[str, tuple[Workflow, Mapping[str, Any]]] = {}
-        roots.handle("workflow", self._carry_out)
+        roots.register_handler("workflow", self._run_leased)
 
     async def create(
         self, account_id: str, request: WorkflowCreate, *, key_id: str | None = None
@@ -90,13 +92,13 @@ class Workflows:
         await self._core.quotas.check_queue(account_id)
         workflow = self.draft(request, checked)
         workflow.forked_from = forked_from
-        inserted, lease = self._core.store.new_root(workflow.id, "workflow", account_id, key_id)
-        spec = spec_of(checked.options, kept)
-        changes = self.inserted(workflow, account_id, workflow.id, spec)
-        await accept(self._core, [inserted, *changes], workflow)
+        inserted, lease = self._core.store.build_root(workflow.id, "workflow", account_id, key_id)
+        spec = make_spec(checked.options, kept)
+        changes = self.to_changes(workflow, account_id, workflow.id, spec)
+        await commit_accepted(self._core, [inserted, *changes], workflow)
         if not kept:
             self._fresh[workflow.id] = workflow, spec
-        self._roots.start(lease)
+        self._leases.start(lease)
         return workflow
 
     async def check(
@@ -106,7 +108,7 @@ class Workflows:
         kept: Collection[str] = (),
         *,
         limit: float | None = None,
-    ) -> Checked:
+    ) -> CheckedGraph:
         """Refuse what cannot be run, before anything is stored.
 
         Args:
@@ -122,21 +124,21 @@ class Workflows:
         """
         settings, registry = self._core.settings, self._core.registry
         async with Pacer(account_id) as pacer:
-            build(request.nodes, max_nodes=settings.max_nodes, max_edges=settings.max_edges)
+            build_graph(request.nodes, max_nodes=settings.max_nodes, max_edges=settings.max_edges)
             await pacer.pause()
             by_id = {node.id: registry.require(node.capability) for node in request.nodes}
             await check_place(self._core, account_id, request.endpoint_id, request.compute_id)
-            gate = self._admission.gate(account_id)
-            options = node_options(request)
+            gate = self._admission.start_check(account_id)
+            options = merge_node_options(request)
             limits = [one for one in (limit, request.options.max_cost_usd) if one is not None]
             limit = min(limits, default=None)
             faults: list[Detail] = []
             estimates: dict[str, Estimate] = {}
-            choices: Choices = {}
+            choices: ProviderChoices = {}
             for i, node in enumerate(request.nodes):
                 await pacer.pause()
                 capability = by_id[node.id]
-                fillable = fillable_fields(capability, [by_id[up] for up in node.depends_on])
+                fillable = find_fillable_fields(capability, [by_id[up] for up in node.depends_on])
                 try:
                     validate_input(capability, node.input, fillable, f"nodes.{i}.input")
                 except RequestError as error:
@@ -144,7 +146,7 @@ class Workflows:
                     continue
                 own = options[node.id]
                 await gate.admit(capability, node.input, own, None)
-                estimates[node.id] = FREE
+                estimates[node.id] = FREE_ESTIMATE
                 if node.id not in kept:
                     await pacer.pause()
                     estimates[node.id] = estimate_node(
@@ -152,8 +154,8 @@ class Workflows:
                         node.input,
                         fillable,
                         own,
-                        await gate.backends(capability, own),
-                        Money.of(own).within(limit),
+                        await gate.find_providers(capability, own),
+                        BudgetLeft.of(own).restrict(limit),
                         choices,
                     )
             await pacer.pause()
@@ -164,7 +166,7 @@ class Workflows:
         refusal = explain_unaffordable(estimates, limit)
         if refusal is not None:
             raise RequestError(ErrorCode.BUDGET_EXCEEDED, refusal)
-        return Checked(options, estimates)
+        return CheckedGraph(options, estimates)
 
     async def check_allowance(
         self,
@@ -185,11 +187,11 @@ class Workflows:
             RequestError: `BUDGET_EXCEEDED`.
         """
         allowances = self._core.allowances
-        left = await allowances.left(account_id, key_id)
+        left = await allowances.find_remaining(account_id, key_id)
         if left is None:
             return
-        await allowances.check(account_id, key_id, None)
-        gate, options = self._admission.gate(account_id), node_options(request)
+        await allowances.check_bound(account_id, key_id, None)
+        gate, options = self._admission.start_check(account_id), merge_node_options(request)
         by_id = {node.id: self._core.registry.require(node.capability) for node in request.nodes}
         refused: Estimate | None = None
         for node in request.nodes:
@@ -200,20 +202,20 @@ class Workflows:
             estimate = estimate_node(
                 capability,
                 node.input,
-                fillable_fields(capability, [by_id[up] for up in node.depends_on]),
+                find_fillable_fields(capability, [by_id[up] for up in node.depends_on]),
                 options[node.id],
-                await gate.backends(capability, options[node.id]),
-                Money(limited=True, room=left),
+                await gate.find_providers(capability, options[node.id]),
+                BudgetLeft(is_limited=True, available=left),
             )
             if estimate.refusal is not None:
                 refused = estimate
-            elif estimate != FREE:
+            elif estimate != FREE_ESTIMATE:
                 return
         if refused is not None:
-            await allowances.refuse(account_id, key_id)
+            await allowances.raise_exceeded(account_id, key_id)
 
     def draft(
-        self, request: WorkflowCreate, checked: Checked, *, task_id: str | None = None
+        self, request: WorkflowCreate, checked: CheckedGraph, *, task_id: str | None = None
     ) -> Workflow:
         """Make the record of a new workflow."""
         estimates = checked.estimates
@@ -231,15 +233,15 @@ class Workflows:
                     capability=self._core.registry.require(node.capability).name,
                     input=node.input,
                     depends_on=node.depends_on,
-                    estimated_cost_usd=_dollars(estimates[node.id].expected),
+                    estimated_cost_usd=_to_float(estimates[node.id].expected),
                 )
                 for node in request.nodes
             ],
-            estimated_cost_usd=sum_up(estimates.values()).expected,
+            estimated_cost_usd=sum_estimates(estimates.values()).expected,
             created_at=now(),
         )
 
-    def inserted(
+    def to_changes(
         self,
         workflow: Workflow,
         account_id: str,
@@ -253,13 +255,13 @@ class Workflows:
             "root_id": root_id,
             "task_id": workflow.task_id,
             "status": workflow.status,
-            "created_at": rfc3339(workflow.created_at),
+            "created_at": format_rfc3339(workflow.created_at),
             "doc": workflow.model_dump_json(),
             "spec": json.dumps(dict(spec)),
         }
-        at = rfc3339(workflow.created_at)
-        event = Emit(workflow.id, "workflow.queued", {"id": workflow.id}, at)
-        return [Insert("workflows", row), event]
+        at = format_rfc3339(workflow.created_at)
+        event = AppendEvent(workflow.id, "workflow.queued", {"id": workflow.id}, at)
+        return [InsertRow("workflows", row), event]
 
     async def get(self, account_id: str, workflow_id: str) -> Workflow:
         """Return one workflow, its nodes as they stand.
@@ -267,20 +269,20 @@ class Workflows:
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        return await self.current(await self.row(account_id, workflow_id))
+        return await self.read_current(await self.get_row(account_id, workflow_id))
 
-    async def row(self, account_id: str, workflow_id: str) -> Row:
+    async def get_row(self, account_id: str, workflow_id: str) -> Row:
         """Return one workflow's row.
 
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        row = await self._core.store.get("workflows", workflow_id)
+        row = await self._core.store.get_row("workflows", workflow_id)
         if row is None or row["account_id"] != account_id:
-            raise not_found("workflow", workflow_id)
+            raise build_not_found("workflow", workflow_id)
         return row
 
-    async def current(self, row: Mapping[str, Any]) -> Workflow:
+    async def read_current(self, row: Mapping[str, Any]) -> Workflow:
         """Read a workflow as it stands: while it runs, its nodes follow from their jobs."""
         async with Pacer(row["account_id"]) as pacer:
             workflow = Workflow.model_validate_json(str(row["doc"]))
@@ -289,17 +291,17 @@ class Workflows:
             await pacer.pause()
             kept: dict[str, str] = json.loads(str(row["spec"]))["kept"]
             jobs: dict[str, JobState] = {}
-            for job in await self._core.store.find("jobs", workflow_id=workflow.id):
+            for job in await self._core.store.find_rows("jobs", workflow_id=workflow.id):
                 await pacer.pause()
-                jobs[str(job["node_id"])] = _state(job)
+                jobs[str(job["node_id"])] = _read_state(job)
             for node_id, job_id in kept.items():
                 await pacer.pause()
-                found = await self._core.store.get("jobs", job_id)
+                found = await self._core.store.get_row("jobs", job_id)
                 if found is not None:
-                    jobs[node_id] = _state(found)
+                    jobs[node_id] = _read_state(found)
             await pacer.pause()
-            skipped = all_skipped(jobs, dependents(workflow.nodes))
-            workflow = await shown(workflow, jobs, skipped, pacer)
+            skipped = find_skipped(jobs, find_dependents(workflow.nodes))
+            workflow = await materialize_nodes(workflow, jobs, skipped, pacer)
             await pacer.pause()
         started = (job.started_at for job in jobs.values() if job.started_at)
         workflow.status, workflow.started_at = row["status"], min(started, default=None)
@@ -307,54 +309,54 @@ class Workflows:
 
     async def list(self, account_id: str, limit: int, before: str | None) -> list[Workflow]:
         """Return a page of workflows, newest first."""
-        rows = await self._core.store.page("workflows", account_id, limit=limit, before=before)
-        return [await self.current(row) for row in rows]
+        rows = await self._core.store.list_page("workflows", account_id, limit=limit, before=before)
+        return [await self.read_current(row) for row in rows]
 
     async def cancel(self, account_id: str, workflow_id: str) -> Workflow:
         """Cancel a workflow; one that has ended is returned as it is."""
-        row = await self.row(account_id, workflow_id)
+        row = await self.get_row(account_id, workflow_id)
         if row["status"] not in FINAL_STATUSES:
             # A task's workflow has no lease of its own: the task is what is cancelled.
-            await self._roots.cancel(row["task_id"] or workflow_id)
+            await self._leases.cancel(row["task_id"] or workflow_id)
         return await self.get(account_id, workflow_id)
 
-    async def _carry_out(self, lease: Lease) -> None:
+    async def _run_leased(self, lease: Lease) -> None:
         await self.run(lease.root_id, lease)
 
     async def run(self, workflow_id: str, lease: Lease, budgets: Sequence[Budget] = ()) -> Workflow:
         """Run a stored workflow to its end, from wherever it stands."""
         fresh = self._fresh.pop(workflow_id, None)
-        workflow, spec = fresh or await self._stored(workflow_id)
+        workflow, spec = fresh or await self._load(workflow_id)
         if workflow.status in FINAL_STATUSES:
             return workflow
-        own = spending(workflow.options.max_cost_usd, workflow.cost_incurred_usd)
-        scheduler = Scheduler(self._core, self._runner, workflow, spec, lease, (*budgets, own))
+        own = make_budget(workflow.options.max_cost_usd, workflow.cost_incurred_usd)
+        scheduler = Scheduler(self._core, self._executor, workflow, spec, lease, (*budgets, own))
         if fresh is None:
             recovered = await scheduler.recover()
             own.spent = recovered.incurred
             for budget in budgets:
                 budget.spent += recovered.interruptions
-        watched = Watched(lease.account_id, workflow)
-        with self._core.observer.workflow(watched):
+        watched = WatchedWorkflow(lease.account_id, workflow)
+        with self._core.observer.watch_workflow(watched):
             watched.workflow = await scheduler.run()
         return watched.workflow
 
-    async def _stored(self, workflow_id: str) -> tuple[Workflow, Mapping[str, Any]]:
-        row = await self._core.store.get("workflows", workflow_id)
+    async def _load(self, workflow_id: str) -> tuple[Workflow, Mapping[str, Any]]:
+        row = await self._core.store.get_row("workflows", workflow_id)
         if row is None:
-            raise not_found("workflow", workflow_id)
+            raise build_not_found("workflow", workflow_id)
         return Workflow.model_validate_json(str(row["doc"])), json.loads(str(row["spec"]))
 
 
-def _dollars(amount: Decimal | None) -> float | None:
+def _to_float(amount: Decimal | None) -> float | None:
     return None if amount is None else float(amount)
 
 
-def _state(row: Mapping[str, Any]) -> JobState:
+def _read_state(row: Mapping[str, Any]) -> JobState:
     return JobState.of(read_job(row))
 
 
-def spec_of(options: Mapping[str, Options], kept: Mapping[str, str] | None = None) -> JsonObject:
+def make_spec(options: Mapping[str, Options], kept: Mapping[str, str] | None = None) -> JsonObject:
     """Make the JSON that is stored beside a workflow's record.
 
     Args:
@@ -369,7 +371,7 @@ def spec_of(options: Mapping[str, Options], kept: Mapping[str, str] | None = Non
     return {"options": chosen, "kept": dict(kept or {})}
 
 
-def node_options(request: WorkflowCreate) -> dict[str, Options]:
+def merge_node_options(request: WorkflowCreate) -> dict[str, Options]:
     """Merge each node's options over the workflow's, whose budget and deadline are its own."""
     common = request.options.model_dump(
         exclude_defaults=True, exclude={"max_cost_usd", "deadline_s"}
@@ -381,13 +383,15 @@ def node_options(request: WorkflowCreate) -> dict[str, Options]:
         common |= {"compute_id": request.compute_id, "endpoint_id": None}
     everyones = Options(**common) if common else DEFAULT_OPTIONS
     return {
-        node.id: _options_of(common, node.options) if node.options.model_fields_set else everyones
+        node.id: _merge_options(common, node.options)
+        if node.options.model_fields_set
+        else everyones
         for node in request.nodes
     }
 
 
-def _options_of(common: Mapping[str, Any], own: Options) -> Options:
+def _merge_options(common: Mapping[str, Any], own: Options) -> Options:
     """Merge a node's options over those of all nodes; a place of its own is its only one."""
     given = own.model_dump(exclude_defaults=True)
-    elsewhere = PLACES if PLACES & given.keys() else frozenset()
+    elsewhere = PLACE_FIELDS if PLACE_FIELDS & given.keys() else frozenset()
     return Options(**{name: v for name, v in common.items() if name not in elsewhere} | given)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from toolkit.notebook.usage import UsageDashboard
 
 # The module of each widget: a notebook that uses one does not import the others.
-_HOMES = {
+_EXPORTS = {
     "CapabilityForm": "toolkit.notebook.capability",
     "ProviderSetup": "toolkit.notebook.setup",
     "RunTable": "toolkit.notebook.runs",
@@ -44,16 +44,16 @@ __all__ = [
 def __getattr__(name: str) -> object:
     from importlib import import_module
 
-    if name not in _HOMES:
+    if name not in _EXPORTS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        value: object = getattr(import_module(_HOMES[name]), name)
+        value: object = getattr(import_module(_EXPORTS[name]), name)
     except ModuleNotFoundError as error:
-        from toolkit.notebook.missing import replacement
+        from toolkit.notebook.missing import make_fallback
 
         if error.name not in ("ipywidgets", "anywidget", "traitlets"):
             raise
-        return replacement(name)  # not kept: once it is installed, the widget itself is found
+        return make_fallback(name)  # not kept: once it is installed, the widget itself is found
     globals()[name] = value
     return value
 

@@ -10,11 +10,11 @@ from toolkit.client import Client
 from toolkit.client._sync.areas.runs import Run
 from toolkit.contract.capabilities import Capability as CapabilityRecord
 from toolkit.contract.errors import ErrorCode, RequestError
-from toolkit.display.text import money
+from toolkit.display.text import format_money
 from toolkit.notebook import pieces
-from toolkit.notebook.forms import NOT_GIVEN, Form
-from toolkit.notebook.panel import Panel, button, labelled, row
-from toolkit.notebook.threads import Work, follow
+from toolkit.notebook.forms import NOT_GIVEN, SchemaForm
+from toolkit.notebook.panel import Panel, make_button, make_labelled, make_row
+from toolkit.notebook.threads import Work, follow_events
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,14 +49,16 @@ class CapabilityForm(Panel):
         self._client = client
         self.capability = capability
         self.run: Run | None = None
-        self.form = Form(record.input_schema, lambda told: self.tell(told))
-        allowed = [(NOT_GIVEN, None), *((one, one) for one in _providers(record))]
+        self.form = SchemaForm(record.input_schema, lambda told: self.show_message(told))
+        allowed = [(NOT_GIVEN, None), *((one, one) for one in _list_providers(record))]
         policies = [(NOT_GIVEN, None), *((one, one) for one in POLICIES)]
-        self.provider = labelled(ipywidgets.Dropdown, "provider", options=allowed)
-        self.optimize_for = labelled(ipywidgets.Dropdown, "optimize for", options=policies)
-        self.preview = button("Preview", "Who would serve it and what it would cost", self._route)
-        self.start = button("Run", f"Run {record.id}", self._start, "primary")
-        self.stop = button("Cancel", "Cancel the run", self._stop, "warning")
+        self.provider = make_labelled(ipywidgets.Dropdown, "provider", options=allowed)
+        self.optimize_for = make_labelled(ipywidgets.Dropdown, "optimize for", options=policies)
+        self.preview = make_button(
+            "Preview", "Who would serve it and what it would cost", self._start_preview
+        )
+        self.start = make_button("Run", f"Run {record.id}", self._start_run, "primary")
+        self.stop = make_button("Cancel", "Cancel the run", self._cancel_run, "warning")
         self.stop.disabled = True
         self.result = ipywidgets.HTML()
         title = f"<h4>{escape(record.title)}</h4>"
@@ -66,7 +68,7 @@ class CapabilityForm(Panel):
             ipywidgets.HTML(title + about),
             self.form,
             *routing,
-            row(self.preview, self.start, self.stop),
+            make_row(self.preview, self.start, self.stop),
             self.result,
         )
 
@@ -77,9 +79,9 @@ class CapabilityForm(Panel):
 
     def table(self) -> "pd.DataFrame":
         """Return the last run as a table of one row; empty before the first."""
-        from toolkit.display.frames import frame
+        from toolkit.display.frames import to_data_frame
 
-        return frame([] if self.run is None else [self.run.record])
+        return to_data_frame([] if self.run is None else [self.run.record])
 
     def snapshot(self) -> str:
         """Return the input and the result, for a saved notebook."""
@@ -88,73 +90,79 @@ class CapabilityForm(Panel):
     def __repr__(self) -> str:
         return f"<CapabilityForm {self.name}{f': {self.run!r}' if self.run is not None else ''}>"
 
-    def _options(self) -> dict[str, Any]:
+    def _collect_options(self) -> dict[str, Any]:
         return {"provider": self.provider.value, "optimize_for": self.optimize_for.value}
 
-    def _input(self) -> dict[str, object] | None:
+    def _read_input(self) -> dict[str, object] | None:
         """Read the input from the form; none, with a message, where it cannot be read."""
         try:
-            return self.form.read()
+            return self.form.read_values()
         except ValueError as error:
-            self.tell(str(error))
+            self.show_message(str(error))
             return None
 
-    def _route(self) -> None:
-        given = self._input()
+    def _start_preview(self) -> None:
+        given = self._read_input()
         if given is not None:
-            self._background.act(lambda: self._tried(lambda: self._preview(given)))
+            self._background.start_action(
+                lambda: self._try_request(lambda: self._show_route(given))
+            )
 
-    def _preview(self, given: dict[str, object]) -> None:
-        route = self._client.route(self.name, given, **self._options())
-        cost = money(route.record.estimated_cost_usd)
+    def _show_route(self, given: dict[str, object]) -> None:
+        route = self._client.route(self.name, given, **self._collect_options())
+        cost = format_money(route.record.estimated_cost_usd)
         who = f"{route.provider} ({route.model})" if route.provider else "this machine's CPU"
-        self.tell(f"It would be served by {who}, for about {cost}.", fault=False)
+        self.show_message(f"It would be served by {who}, for about {cost}.", fault=False)
 
-    def _start(self) -> None:
-        given = self._input()
+    def _start_run(self) -> None:
+        given = self._read_input()
         if given is not None:
             self.start.disabled = True
-            self._background.act(lambda: self._tried(lambda: self._run(given)))
+            self._background.start_action(
+                lambda: self._try_request(lambda: self._submit_run(given))
+            )
 
-    def _run(self, given: dict[str, object]) -> None:
-        run = self._client.runs.create(self.name, given, **self._options())
+    def _submit_run(self, given: dict[str, object]) -> None:
+        run = self._client.runs.create(self.name, given, **self._collect_options())
         self.run = run
         self.result.value = ""
-        self._show(run)
-        self._background.feed(lambda: self._follow(run))
+        self._show_run(run)
+        self._background.start_feed(lambda: self._follow_run(run))
 
-    def _tried(self, work: Work) -> None:
+    def _try_request(self, work: Work) -> None:
         """Send a request; what the service finds wrong is shown beside the field."""
-        self.form.mark({})
+        self.form.mark_faults({})
         try:
             work()
         except RequestError as error:
             faults = {d.path.removeprefix("input.").split(".")[0]: d.message for d in error.details}
-            self.form.mark(faults)
+            self.form.mark_faults(faults)
             elsewhere = error.code is not ErrorCode.INVALID_REQUEST
-            self.tell(str(error) if elsewhere or not faults else "Mend what is marked first.")
+            self.show_message(
+                str(error) if elsewhere or not faults else "Mend what is marked first."
+            )
         finally:
             self.start.disabled = self.run is not None and not self.run.done
 
-    def _follow(self, run: Run) -> None:
-        for event in follow(run, self._background.closed):
+    def _follow_run(self, run: Run) -> None:
+        for event in follow_events(run, self._background.closed):
             if event is None:
-                self._show(run)
+                self._show_run(run)
             else:
                 word = event.type.partition(".")[2]
                 by = event.data.get("provider")
-                self.tell(f"{word}{f', {by}' if by else ''}", fault=False)
-        self._show(run)
+                self.show_message(f"{word}{f', {by}' if by else ''}", fault=False)
+        self._show_run(run)
         if run.done:
-            self.result.value = self._result(run)
+            self.result.value = self._render_result(run)
 
-    def _show(self, run: Run) -> None:
+    def _show_run(self, run: Run) -> None:
         self.status = run.status
         self.start.disabled, self.stop.disabled = not run.done, run.done
         if run.done and run.error is not None:
-            self.tell(f"{run.error.code}: {run.error.message}")
+            self.show_message(f"{run.error.code}: {run.error.message}")
 
-    def _result(self, run: Run) -> str:
+    def _render_result(self, run: Run) -> str:
         record = run.record
         told: dict[str, object] = {
             "status": record.status,
@@ -163,20 +171,19 @@ class CapabilityForm(Panel):
             "cost_usd": record.cost_usd,
             "took": f"{record.latency_ms} ms" if record.latency_ms is not None else None,
         }
-        shown = pieces.facts(told)
+        shown = pieces.render_facts(told)
         if record.artifact_id:
-            shown += pieces.artifact(self._client.artifacts.get(record.artifact_id))
+            shown += pieces.render_artifact(self._client.artifacts.get(record.artifact_id))
         if record.output is not None:
-            shown += (
-                f"<details><summary>Output as JSON</summary>{pieces.data(record.output)}</details>"
-            )
+            as_json = pieces.render_json(record.output)
+            shown += f"<details><summary>Output as JSON</summary>{as_json}</details>"
         return shown
 
-    def _stop(self) -> None:
+    def _cancel_run(self) -> None:
         run = self.run
         if run is not None:
-            self._background.act(lambda: self._show(run.cancel()))
+            self._background.start_action(lambda: self._show_run(run.cancel()))
 
 
-def _providers(record: CapabilityRecord) -> list[str]:
+def _list_providers(record: CapabilityRecord) -> list[str]:
     return record.source.routing.allowed_connections

@@ -4,12 +4,12 @@ import ipywidgets
 
 from toolkit.client import Client
 from toolkit.client._sync.areas.tasks import Task
-from toolkit.notebook.forms import guarded
+from toolkit.notebook.forms import guard_control
 from toolkit.notebook.graph import WorkflowGraph
-from toolkit.notebook.panel import Panel, button, labelled, row
+from toolkit.notebook.panel import Panel, make_button, make_labelled, make_row
 from toolkit.notebook.review import TaskReview
 
-EXAMPLE = "A social card with a spoken summary about tidal power"
+EXAMPLE_OBJECTIVE = "A social card with a spoken summary about tidal power"
 
 
 class TaskDashboard(Panel):
@@ -24,14 +24,14 @@ class TaskDashboard(Panel):
         task, graph, review: of the last task; none before the first.
     """
 
-    def __init__(self, client: Client, objective: str = EXAMPLE) -> None:
+    def __init__(self, client: Client, objective: str = EXAMPLE_OBJECTIVE) -> None:
         self._client = client
         self.task: Task | None = None
         self.graph: WorkflowGraph | None = None
         self.review: TaskReview | None = None
-        self.objective = labelled(ipywidgets.Textarea, "objective", value=objective)
+        self.objective = make_labelled(ipywidgets.Textarea, "objective", value=objective)
         self.objective.rows = 2
-        self.max_cost_usd = labelled(
+        self.max_cost_usd = make_labelled(
             ipywidgets.BoundedFloatText,
             "may cost, dollars",
             value=0.1,
@@ -39,12 +39,12 @@ class TaskDashboard(Panel):
             max=1000,
             step=0.05,
         )
-        self.start = button(
-            "Start", "Have the objective planned, run and reviewed", self._ask, "primary"
+        self.start = make_button(
+            "Start", "Have the objective planned, run and reviewed", self._start_task, "primary"
         )
         self.shown = ipywidgets.VBox()
-        super().__init__(self.objective, self.max_cost_usd, row(self.start), self.shown)
-        guarded(self.objective, self.tell)
+        super().__init__(self.objective, self.max_cost_usd, make_row(self.start), self.shown)
+        guard_control(self.objective, self.show_message)
 
     def snapshot(self) -> str:
         """Return the graph and the review, for a saved notebook."""
@@ -62,13 +62,13 @@ class TaskDashboard(Panel):
     def __repr__(self) -> str:
         return f"<TaskDashboard {self.task!r}>" if self.task else "<TaskDashboard, no task yet>"
 
-    def _ask(self) -> None:
+    def _start_task(self) -> None:
         objective, limit = str(self.objective.value), float(self.max_cost_usd.value)
-        self._background.act(lambda: self._create(objective, limit))
+        self._background.start_action(lambda: self._create_task(objective, limit))
 
-    def _create(self, objective: str, limit: float) -> None:
+    def _create_task(self, objective: str, limit: float) -> None:
         self.task = self._client.tasks.create(objective, max_cost_usd=limit)
-        self.tell(f"{self.task.id} is under way.", fault=False)
+        self.show_message(f"{self.task.id} is under way.", fault=False)
         before = (self.graph, self.review)
         # Each reads the task for itself: both follow it, and neither waits for the other.
         self.graph = WorkflowGraph(self.task)

@@ -6,15 +6,15 @@ from typing import Any
 import anywidget
 import traitlets
 
-from toolkit.display.arrangement import MARGIN, Size, arranged
-from toolkit.display.svg import path_of
-from toolkit.display.text import SYMBOLS, money, short
+from toolkit.display.arrangement import MARGIN, BoxSize, arrange_graph
+from toolkit.display.svg import format_path
+from toolkit.display.text import SYMBOLS, format_money, truncate_line
 from toolkit.notebook.panel import STATIC
 
-BOX = Size(width=180, height=56, gap_x=56, gap_y=20, lines=3, font=13)
+NODE_SIZE = BoxSize(width=180, height=56, gap_x=56, gap_y=20, lines=3, font=13)
 
 
-class GraphView(anywidget.AnyWidget):
+class GraphWidget(anywidget.AnyWidget):
     """A graph as SVG in the browser; states change in place.
 
     Attributes:
@@ -33,43 +33,45 @@ class GraphView(anywidget.AnyWidget):
 
     def draw(self, titles: Mapping[str, str], depends_on: Mapping[str, Sequence[str]]) -> None:
         """Lay out a graph: the title of each node, shown below its id, and its dependencies."""
-        self.graph = shape(titles, depends_on)
+        self.graph = layout_graph(titles, depends_on)
         if self.selected not in titles:
             self.selected = ""
 
 
-def shape(titles: Mapping[str, str], depends_on: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+def layout_graph(
+    titles: Mapping[str, str], depends_on: Mapping[str, Sequence[str]]
+) -> dict[str, Any]:
     """Lay out a graph as the view draws it.
 
-    >>> shape({"a": "x@1"}, {"a": []})["nodes"]
+    >>> layout_graph({"a": "x@1"}, {"a": []})["nodes"]
     [{'id': 'a', 'title': 'a', 'below': 'x@1', 'x': 14, 'y': 14.0}]
     """
-    arrangement = arranged(depends_on, BOX)
+    arrangement = arrange_graph(depends_on, NODE_SIZE)
     return {
         "width": arrangement.right + MARGIN,
         "height": arrangement.bottom + MARGIN,
-        "box": [BOX.width, BOX.height],
+        "box": [NODE_SIZE.width, NODE_SIZE.height],
         "nodes": [
             {
                 "id": node,
-                "title": short(node, 22),
-                "below": short(title, 28),
+                "title": truncate_line(node, 22),
+                "below": truncate_line(title, 28),
                 "x": arrangement.corners[node][0],
                 "y": arrangement.corners[node][1],
             }
             for node, title in titles.items()
         ],
         "edges": [
-            {"from": line.upstream, "to": line.node, "path": path_of(line)}
+            {"from": line.upstream, "to": line.node, "path": format_path(line)}
             for line in arrangement.lines
         ],
     }
 
 
-def state(status: str, fields: Mapping[str, object]) -> dict[str, str]:
+def describe_state(status: str, fields: Mapping[str, object]) -> dict[str, str]:
     """Return the state of a node as the view shows it, from a record's or an event's fields.
 
-    >>> state("completed", {"cost_usd": 0.5})
+    >>> describe_state("completed", {"cost_usd": 0.5})
     {'status': 'completed', 'line': '✓ completed, $0.5'}
     """
     line = f"{SYMBOLS.get(status, '·')} {status}"
@@ -80,9 +82,11 @@ def state(status: str, fields: Mapping[str, object]) -> dict[str, str]:
     elif status == "completed":
         cost = fields.get("cost_usd")
         cached = fields.get("cached_from")
-        line += ", cached" if cached else f", {money(cost)}" if isinstance(cost, float) else ""
+        line += (
+            ", cached" if cached else f", {format_money(cost)}" if isinstance(cost, float) else ""
+        )
     elif status in ("failed", "cancelled"):
         error = fields.get("error")
         code = error.get("code") if isinstance(error, Mapping) else getattr(error, "code", None)
         line += f", {code}" if code and code != "CANCELLED" else ""
-    return {"status": status, "line": short(line, 34)}
+    return {"status": status, "line": truncate_line(line, 34)}

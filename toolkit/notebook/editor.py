@@ -11,17 +11,17 @@ import traitlets
 from toolkit.client import Client, Workflow
 from toolkit.contract.errors import Detail
 from toolkit.engine import Registry
-from toolkit.notebook.drawing import GraphView
-from toolkit.notebook.export import faults, python_code
-from toolkit.notebook.forms import Form, guarded
+from toolkit.notebook.drawing import GraphWidget
+from toolkit.notebook.export import find_faults, render_python
+from toolkit.notebook.forms import SchemaForm, guard_control
 from toolkit.notebook.graph import WorkflowGraph
-from toolkit.notebook.panel import Panel, button, close_all, labelled, row
+from toolkit.notebook.panel import Panel, close_all, make_button, make_labelled, make_row
 from toolkit.settings import Settings
 
 if TYPE_CHECKING:
     import pandas as pd
 
-SHAPES = [("(nothing)", ""), ("Python", "python"), ("JSON", "json")]
+EXPORT_FORMATS = [("(nothing)", ""), ("Python", "python"), ("JSON", "json")]
 
 
 class WorkflowEditor(Panel):
@@ -55,30 +55,33 @@ class WorkflowEditor(Panel):
         body = (workflow or Workflow("workflow")).to_dict()
         self.nodes: list[dict[str, Any]] = body["nodes"]
         self.faults = []
-        self.form: Form | None = None
+        self.form: SchemaForm | None = None
         self.graph: WorkflowGraph | None = None
-        self.name = labelled(ipywidgets.Text, "name", value=body["name"])
-        self.max_retries = labelled(
+        self.name = make_labelled(ipywidgets.Text, "name", value=body["name"])
+        self.max_retries = make_labelled(
             ipywidgets.BoundedIntText, "retries of a node", value=body.get("max_retries", 0), max=3
         )
-        self.new_id = labelled(ipywidgets.Text, "new node", placeholder="its id, such as facts")
-        self.capability = labelled(ipywidgets.Dropdown, "does", options=list(self._schemas))
-        self.add = button("Add", "Add a node, after the chosen one", self._add, "primary")
-        self.view = GraphView(label="The workflow as it is being built")
-        self.depends_on = labelled(ipywidgets.SelectMultiple, "depends on", options=[])
-        self.remove = button("Remove", "Remove the chosen node", self._remove, "warning")
-        self._slot = ipywidgets.VBox()
-        self._told = ipywidgets.HTML()
-        self.shape = labelled(ipywidgets.Dropdown, "export as", options=SHAPES)
+        self.new_id = make_labelled(
+            ipywidgets.Text, "new node", placeholder="its id, such as facts"
+        )
+        self.capability = make_labelled(ipywidgets.Dropdown, "does", options=list(self._schemas))
+        self.add = make_button("Add", "Add a node, after the chosen one", self._add, "primary")
+        self.view = GraphWidget(label="The workflow as it is being built")
+        self.depends_on = make_labelled(ipywidgets.SelectMultiple, "depends on", options=[])
+        self.remove = make_button("Remove", "Remove the chosen node", self._remove, "warning")
+        self._node_form = ipywidgets.VBox()
+        self._fault_list = ipywidgets.HTML()
+        self.shape = make_labelled(ipywidgets.Dropdown, "export as", options=EXPORT_FORMATS)
         self.exported = ipywidgets.HTML()
-        self.submit = button("Submit", "Run it as it is", self._submit, "success")
-        self._running = ipywidgets.VBox()
+        self.submit = make_button("Submit", "Run it as it is", self._start_submit, "success")
+        self._run_view = ipywidgets.VBox()
         super().__init__(
-            self.name, self.max_retries, self.new_id, self.capability, row(self.add), self.view,
-            self._slot, self._told, row(self.submit), self.shape, self.exported, self._running,
+            self.name, self.max_retries, self.new_id, self.capability, make_row(self.add),
+            self.view, self._node_form, self._fault_list, make_row(self.submit), self.shape,
+            self.exported, self._run_view,
         )  # fmt: skip
         for text in (self.name, self.new_id):
-            guarded(text, self.tell)
+            guard_control(text, self.show_message)
         traitlets.link((self.view, "selected"), (self, "selected"))
         self.observe(lambda _: self._choose(), "selected")
         self.depends_on.observe(lambda _: self._connect(), "value")
@@ -96,7 +99,7 @@ class WorkflowEditor(Panel):
 
     def to_python(self) -> str:
         """Return the Python that builds and submits it."""
-        return python_code(self.to_dict())
+        return render_python(self.to_dict())
 
     def workflow(self) -> Workflow:
         """Return the workflow, to use in code.
@@ -130,20 +133,20 @@ class WorkflowEditor(Panel):
         wrong = f", {len(self.faults)} faults" if self.faults else ""
         return f"<WorkflowEditor {self.name.value}: {len(self.nodes)} nodes{wrong}>"
 
-    def _node(self, node_id: str) -> dict[str, Any] | None:
+    def _find_node(self, node_id: str) -> dict[str, Any] | None:
         return next((node for node in self.nodes if node["id"] == node_id), None)
 
     def _add(self) -> None:
         """Add a node after the chosen one, and choose it."""
         node_id = str(self.new_id.value)  # as typed: blanks are a part of it
-        if not node_id or self._node(node_id) is not None:
-            self.tell("Give the new node an id that no other node has.")
+        if not node_id or self._find_node(node_id) is not None:
+            self.show_message("Give the new node an id that no other node has.")
             return
         after = [self.selected] if self.selected else []
         made = {"id": node_id, "capability": self.capability.value, "input": {}}
         self.nodes = [*self.nodes, {**made, "depends_on": after}]
         self.new_id.value = ""
-        self.tell("")
+        self.show_message("")
         self._show()
         self.view.selected = node_id
 
@@ -159,14 +162,14 @@ class WorkflowEditor(Panel):
 
     def _choose(self) -> None:
         """Show the form of the chosen node, filled in."""
-        node = self._node(self.selected)
+        node = self._find_node(self.selected)
         old, self.form = self.form, None
         if node is None:
-            self._slot.children = ()
+            self._node_form.children = ()
         else:
             self.depends_on.options = []  # nothing is chosen while the choices change
-            form = Form(self._schemas.get(node["capability"], {}), self.tell)
-            form.fill(node["input"])
+            form = SchemaForm(self._schemas.get(node["capability"], {}), self.show_message)
+            form.set_values(node["input"])
             chosen = list(node["depends_on"])
             self.depends_on.options = [n["id"] for n in self.nodes if n["id"] != node["id"]]
             self.form = form
@@ -174,8 +177,8 @@ class WorkflowEditor(Panel):
             for field in form.fields.values():
                 field.control.observe(lambda _: self._fill(), "value")
             title = f"<h4>{escape(node['id'])} ({escape(node['capability'])})</h4>"
-            self._slot.children = (
-                ipywidgets.HTML(title), self.depends_on, form, row(self.remove),
+            self._node_form.children = (
+                ipywidgets.HTML(title), self.depends_on, form, make_row(self.remove),
             )  # fmt: skip
         if old is not None:
             close_all(old)
@@ -197,48 +200,50 @@ class WorkflowEditor(Panel):
         if self.form is None:
             return
         try:
-            self._change(input=self.form.read())
+            self._change(input=self.form.read_values())
         except ValueError as error:
-            self.tell(str(error))
+            self.show_message(str(error))
 
     def _show(self) -> None:
         """Draw the graph, and show the faults that the service would find in it."""
-        self.faults = faults(self.to_dict(), self._registry, self._settings)
+        self.faults = find_faults(self.to_dict(), self._registry, self._settings)
         known = {node["id"] for node in self.nodes}
         upstream = {n["id"]: [u for u in n["depends_on"] if u in known] for n in self.nodes}
         titles = {node["id"]: node["capability"] for node in self.nodes}
         with suppress(ValueError):  # a cycle has no layout: it is shown as a fault instead
             self.view.draw(titles, upstream)
-        wrong = {self.nodes[i]["id"] for i in map(_place, self.faults) if i is not None}
+        wrong = {self.nodes[i]["id"] for i in map(_find_node_index, self.faults) if i is not None}
         self.view.states = {
             node_id: {"status": "failed", "line": "✗ to mend"}
             if node_id in wrong
             else {"status": "pending", "line": "· ready"}
             for node_id in titles
         }
-        told = "".join(f"<li>{escape(self._said(fault))}</li>" for fault in self.faults)
-        self._told.value = f'<ul class="tk-alert" role="alert">{told}</ul>' if self.nodes else ""
-        self._mark()
+        told = "".join(f"<li>{escape(self._format_fault(fault))}</li>" for fault in self.faults)
+        self._fault_list.value = (
+            f'<ul class="tk-alert" role="alert">{told}</ul>' if self.nodes else ""
+        )
+        self._mark_faults()
         self.submit.disabled = bool(self.faults)
         shapes = {"python": self.to_python, "json": self.to_json}
         shown = shapes.get(self.shape.value)
         self.exported.value = f"<pre>{escape(shown())}</pre>" if shown else ""
 
-    def _said(self, fault: Detail) -> str:
+    def _format_fault(self, fault: Detail) -> str:
         """Format a fault with the node's id in the place of its number."""
-        place = _place(fault)
+        place = _find_node_index(fault)
         if place is None:
             return f"{fault.path}: {fault.message}"
         field = ".".join(fault.path.split(".")[2:])
         return f"{self.nodes[place]['id']}: {field} {fault.message}"
 
-    def _mark(self) -> None:
+    def _mark_faults(self) -> None:
         """Show the faults of the chosen node beside its fields."""
         if self.form is None:
             return
         ids = [node["id"] for node in self.nodes]
         mine = f"nodes.{ids.index(self.selected)}.input." if self.selected in ids else "\0"
-        self.form.mark(
+        self.form.mark_faults(
             {
                 fault.path.removeprefix(mine).split(".")[0]: fault.message
                 for fault in self.faults
@@ -246,20 +251,20 @@ class WorkflowEditor(Panel):
             }
         )
 
-    def _submit(self) -> None:
+    def _start_submit(self) -> None:
         body = self.to_dict()
-        self._background.act(lambda: self._run(body))
+        self._background.start_action(lambda: self._submit_workflow(body))
 
-    def _run(self, body: dict[str, Any]) -> None:
+    def _submit_workflow(self, body: dict[str, Any]) -> None:
         run = self._client.workflows.create(body)
-        self.tell(f"{run.id} is under way.", fault=False)
+        self.show_message(f"{run.id} is under way.", fault=False)
         before, self.graph = self.graph, WorkflowGraph(run)
-        self._running.children = (self.graph,)
+        self._run_view.children = (self.graph,)
         if before is not None:
             before.close()
 
 
-def _place(fault: Detail) -> int | None:
+def _find_node_index(fault: Detail) -> int | None:
     """Find the number of the node that a fault is of."""
     parts = fault.path.split(".")
     return int(parts[1]) if len(parts) > 1 and parts[1].isdigit() else None

@@ -10,12 +10,12 @@ from pydantic import ValidationError
 from toolkit.contract.errors import Detail, RequestError
 from toolkit.contract.workflows import NodeCreate, WorkflowCreate
 from toolkit.engine import Registry
-from toolkit.engine.graph import build
-from toolkit.engine.registry import fillable_fields, validate_input
+from toolkit.engine.graph import build_graph
+from toolkit.engine.registry import find_fillable_fields, validate_input
 from toolkit.settings import Settings
 
 
-def faults(body: Mapping[str, Any], registry: Registry, settings: Settings) -> list[Detail]:
+def find_faults(body: Mapping[str, Any], registry: Registry, settings: Settings) -> list[Detail]:
     """Find the faults of a workflow, by the functions that the service itself uses."""
     try:
         request = WorkflowCreate.model_validate(body)
@@ -26,31 +26,35 @@ def faults(body: Mapping[str, Any], registry: Registry, settings: Settings) -> l
         ]
     found: list[Detail] = []
     try:
-        build(request.nodes, max_nodes=settings.max_nodes, max_edges=settings.max_edges)
+        build_graph(request.nodes, max_nodes=settings.max_nodes, max_edges=settings.max_edges)
     except RequestError as error:
         found += error.details
-    return found + [fault for i in range(len(request.nodes)) for fault in _of(request, i, registry)]
+    return found + [
+        fault
+        for i in range(len(request.nodes))
+        for fault in _find_input_faults(request, i, registry)
+    ]
 
 
-def _of(request: WorkflowCreate, i: int, registry: Registry) -> list[Detail]:
+def _find_input_faults(request: WorkflowCreate, i: int, registry: Registry) -> list[Detail]:
     """Find the faults in the input of one node, given what its upstream nodes will fill in."""
     node = request.nodes[i]
     by_id: dict[str, NodeCreate] = {one.id: one for one in request.nodes}
     try:
         capability = registry.require(node.capability)
         upstream = [registry.require(by_id[up].capability) for up in node.depends_on if up in by_id]
-        fillable = fillable_fields(capability, upstream)
+        fillable = find_fillable_fields(capability, upstream)
         validate_input(capability, node.input, fillable, f"nodes.{i}.input")
     except RequestError as error:
         return list(error.details) or [Detail(f"nodes.{i}.capability", error.message)]
     return []
 
 
-def python_code(body: Mapping[str, Any]) -> str:
+def render_python(body: Mapping[str, Any]) -> str:
     """Render a workflow's body as the Python that builds and submits it.
 
     >>> body = {"name": "w", "nodes": [{"id": "a", "capability": "x@1", "input": {"n": 1}}]}
-    >>> print(python_code(body))
+    >>> print(render_python(body))
     from toolkit import Client, Workflow
     <BLANKLINE>
     client = Client.local(sandbox=True)
@@ -60,14 +64,14 @@ def python_code(body: Mapping[str, Any]) -> str:
     """
     retries = body.get("max_retries")
     options = f", max_retries={retries}" if retries else ""
-    names = _names([node["id"] for node in body["nodes"]])
+    names = _name_variables([node["id"] for node in body["nodes"]])
     lines = [
         "from toolkit import Client, Workflow",
         "",
         "client = Client.local(sandbox=True)",
         f"wf = Workflow({body['name']!r}{options})",
     ]
-    for node in _in_order(body["nodes"]):
+    for node in _sort_nodes(body["nodes"]):
         upstream = ", ".join(names[up] for up in node.get("depends_on", ()))
         given = f", input={node['input']!r}" if node.get("input") else ""
         after = f", depends_on=[{upstream}]" if upstream else ""
@@ -77,7 +81,7 @@ def python_code(body: Mapping[str, Any]) -> str:
     return "\n".join([*lines, "run = client.workflows.submit(wf).wait()"])
 
 
-def _names(ids: list[str]) -> dict[str, str]:
+def _name_variables(ids: list[str]) -> dict[str, str]:
     """Choose a variable for each node, none of them a word of Python or of the code around."""
     taken = {"client", "wf", "run", "Client", "Workflow"}
     names: dict[str, str] = {}
@@ -94,7 +98,7 @@ def _names(ids: list[str]) -> dict[str, str]:
     return names
 
 
-def _in_order(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _sort_nodes(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Sort the nodes, each after those it depends on; a cycle comes last."""
     ordered: list[dict[str, Any]] = []
     waiting = list(nodes)

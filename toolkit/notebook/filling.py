@@ -7,15 +7,15 @@ from typing import Any
 from toolkit.contract.errors import ErrorCode, RequestError
 
 _BRACES = re.compile(r"\{\{|\}\}|\{([^\W\d]\w*)\}")
-_WHOLE = re.compile(r"\{([^\W\d]\w*)\}")
+_WHOLE_NAME = re.compile(r"\{([^\W\d]\w*)\}")
 
 
-def filled(text: str, variables: Mapping[str, Any]) -> str:
+def fill_text(text: str, variables: Mapping[str, Any]) -> str:
     """Replace `{name}` in a text by what the variable says; `{{` and `}}` are braces.
 
     Braces around anything but a name, as in JSON, stay as they are.
 
-    >>> filled('On {topic}: {{topic}}, {"a": 1}', {"topic": "tea"})
+    >>> fill_text('On {topic}: {{topic}}, {"a": 1}', {"topic": "tea"})
     'On tea: {topic}, {"a": 1}'
 
     Raises:
@@ -25,31 +25,31 @@ def filled(text: str, variables: Mapping[str, Any]) -> str:
     def replaced(found: "re.Match[str]") -> str:
         if found[1] is None:
             return found[0][0]
-        return str(_value(found[1], variables))
+        return str(_look_up_variable(found[1], variables))
 
     return _BRACES.sub(replaced, text)
 
 
-def filled_all(value: Any, variables: Mapping[str, Any]) -> Any:
+def fill_values(value: Any, variables: Mapping[str, Any]) -> Any:
     """Fill in every text of a JSON value; a text that is `{name}` becomes the value itself.
 
-    >>> filled_all({"steps": "{n}", "prompt": "{n} boats"}, {"n": 4})
+    >>> fill_values({"steps": "{n}", "prompt": "{n} boats"}, {"n": 4})
     {'steps': 4, 'prompt': '4 boats'}
 
     Raises:
         RequestError: `INVALID_REQUEST` for a name that no variable has.
     """
     if isinstance(value, str):
-        whole = _WHOLE.fullmatch(value)
-        return _value(whole[1], variables) if whole else filled(value, variables)
+        whole = _WHOLE_NAME.fullmatch(value)
+        return _look_up_variable(whole[1], variables) if whole else fill_text(value, variables)
     if isinstance(value, dict):
-        return {name: filled_all(each, variables) for name, each in value.items()}
+        return {name: fill_values(each, variables) for name, each in value.items()}
     if isinstance(value, list):
-        return [filled_all(each, variables) for each in value]
+        return [fill_values(each, variables) for each in value]
     return value
 
 
-def _value(name: str, variables: Mapping[str, Any]) -> Any:
+def _look_up_variable(name: str, variables: Mapping[str, Any]) -> Any:
     if name not in variables:
         raise RequestError(
             ErrorCode.INVALID_REQUEST,

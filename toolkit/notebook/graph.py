@@ -11,16 +11,16 @@ from toolkit.client._sync.areas.artifacts import Artifacts
 from toolkit.client._sync.areas.jobs import Jobs
 from toolkit.client._sync.areas.tasks import Task
 from toolkit.client._sync.areas.workflows import WorkflowRun, Workflows
-from toolkit.client._sync.http import Http
+from toolkit.client._sync.http import HttpClient
 from toolkit.contract.events import Event
 from toolkit.contract.workflows import Node
-from toolkit.display.boxes import cost_of
-from toolkit.display.svg import workflow_svg
-from toolkit.display.text import missing_line
+from toolkit.display.boxes import format_workflow_cost
+from toolkit.display.svg import draw_workflow_svg
+from toolkit.display.text import format_missing
 from toolkit.notebook import pieces
-from toolkit.notebook.drawing import GraphView, state
-from toolkit.notebook.panel import Panel, button, row
-from toolkit.notebook.threads import follow
+from toolkit.notebook.drawing import GraphWidget, describe_state
+from toolkit.notebook.panel import Panel, make_button, make_row
+from toolkit.notebook.threads import follow_events
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from toolkit.notebook.editor import WorkflowEditor
 
 ATTEMPT_COLUMNS = ("n", "provider", "model", "status", "error", "http_status", "cost_usd")
-HINT = "Choose a node (click, or Tab, arrows and Enter) to see its input, output and cost."
+SELECTION_HINT = (
+    "Choose a node (click, or Tab, arrows and Enter) to see its input, output and cost."
+)
 
 
 class WorkflowGraph(Panel):
@@ -54,24 +56,28 @@ class WorkflowGraph(Panel):
     def __init__(self, work: WorkflowRun | Task) -> None:
         if not isinstance(work, WorkflowRun | Task):
             raise TypeError("WorkflowGraph takes a submitted workflow or a task")
-        self.view = GraphView()
+        self.view = GraphWidget()
         self.headline = ipywidgets.HTML()
-        self.details = ipywidgets.HTML(f'<p class="tk-quiet">{HINT}</p>')
-        self.cancel = button("Cancel", "Cancel what has not ended yet", self._cancel, "warning")
-        self.retry = button("Retry", "Run again from the failed nodes on", self._retry)
-        self.rerun = button(
-            "Run again from here", "A new workflow from the chosen node on", self._rerun
+        self.details = ipywidgets.HTML(f'<p class="tk-quiet">{SELECTION_HINT}</p>')
+        self.cancel = make_button(
+            "Cancel", "Cancel what has not ended yet", self._start_cancel, "warning"
+        )
+        self.retry = make_button("Retry", "Run again from the failed nodes on", self._start_retry)
+        self.rerun = make_button(
+            "Run again from here", "A new workflow from the chosen node on", self._start_rerun
         )
         super().__init__(
-            self.headline, self.view, row(self.cancel, self.retry, self.rerun), self.details
+            self.headline, self.view, make_row(self.cancel, self.retry, self.rerun), self.details
         )
         self._task = work if isinstance(work, Task) else None
         self._http = work._http
         self._workflow = work if isinstance(work, WorkflowRun) else None
         traitlets.link((self.view, "selected"), (self, "selected"))
-        self.observe(lambda _: self._choose(), "selected")
-        self._show()
-        self._background.feed(self._follow_task if self._task is not None else self._follow)
+        self.observe(lambda _: self._start_details(), "selected")
+        self._show_record()
+        self._background.start_feed(
+            self._follow_task if self._task is not None else self._follow_workflow
+        )
 
     @classmethod
     def edit(cls, client: Client) -> "WorkflowEditor":
@@ -96,16 +102,18 @@ class WorkflowGraph(Panel):
 
     def table(self) -> "pd.DataFrame":
         """Return the nodes as a table, one row each."""
-        from toolkit.display.frames import frame
+        from toolkit.display.frames import to_data_frame
 
-        return frame(self.nodes)
+        return to_data_frame(self.nodes)
 
     def snapshot(self) -> str:
         """Return the picture, for a saved notebook."""
         if self._workflow is None:
             return super().snapshot()
         record = self._workflow.record
-        return workflow_svg(record.name, self._current(), cost=cost_of(record))
+        return draw_workflow_svg(
+            record.name, self._list_current_nodes(), cost=format_workflow_cost(record)
+        )
 
     def __repr__(self) -> str:
         if self._workflow is None:
@@ -116,7 +124,7 @@ class WorkflowGraph(Panel):
             f"{done} of {len(self.nodes)} nodes completed>"
         )
 
-    def _current(self) -> list[Node]:
+    def _list_current_nodes(self) -> list[Node]:
         """Return the nodes, with the states from events since the record was read."""
         states = self.view.states
         return [
@@ -133,15 +141,15 @@ class WorkflowGraph(Panel):
         task = self._task
         if task is None:
             return
-        for event in follow(task, self._background.closed):
-            self._head()
+        for event in follow_events(task, self._background.closed):
+            self._show_status()
             made = event.data.get("workflow_id") if event is not None else None
             if event is not None and event.type == "task.executing" and isinstance(made, str):
                 self._workflow = Workflows(self._http).get(made)
-                self._follow()
-        self._head()
+                self._follow_workflow()
+        self._show_status()
 
-    def _follow(self) -> None:
+    def _follow_workflow(self) -> None:
         """Show a workflow's events from now on, until it is over.
 
         The record has the result of earlier events; applied again, they would show old states.
@@ -152,47 +160,49 @@ class WorkflowGraph(Panel):
         told = workflow.events()
         after = told[-1].n if told else 0
         workflow.refresh()
-        self._show()
-        for event in follow(workflow, self._background.closed, after):
+        self._show_record()
+        for event in follow_events(workflow, self._background.closed, after):
             if event is None:
-                self._show()
+                self._show_record()
             else:
-                self._take(event)
-        self._show()
+                self._apply_event(event)
+        self._show_record()
 
-    def _take(self, event: Event) -> None:
+    def _apply_event(self, event: Event) -> None:
         kind, _, word = event.type.partition(".")
         node_id = event.data.get("node_id")
         if kind == "node" and isinstance(node_id, str):
-            self.view.states = {**self.view.states, node_id: state(word, event.data)}
+            self.view.states = {**self.view.states, node_id: describe_state(word, event.data)}
             if node_id == self.selected:
-                self._choose()
+                self._start_details()
         elif kind == "workflow":
             self.status = word
-        self._head()
+        self._show_status()
 
-    def _show(self) -> None:
+    def _show_record(self) -> None:
         """Draw the record as it was last read."""
         if self._workflow is None:
-            self._head()
+            self._show_status()
             return
         record = self._workflow.record
         titles = {node.id: node.capability for node in record.nodes}
         if [node["id"] for node in self.view.graph.get("nodes", [])] != list(titles):
             self.view.draw(titles, {node.id: node.depends_on for node in record.nodes})
-        self.view.states = {node.id: state(node.status, dict(node)) for node in record.nodes}
+        self.view.states = {
+            node.id: describe_state(node.status, dict(node)) for node in record.nodes
+        }
         self.status = record.status
-        self._head()
+        self._show_status()
 
-    def _head(self) -> None:
+    def _show_status(self) -> None:
         """Show the status in words, and enable the buttons that would do something."""
         workflow = self._workflow
         if workflow is None:
             task = self._task
             told = {"task": task.id, "status": task.status} if task is not None else {}
             if task is not None:
-                told["missing"] = missing_line(task.missing)
-            self.headline.value = pieces.facts(told)
+                told["missing"] = format_missing(task.missing)
+            self.headline.value = pieces.render_facts(told)
             for one in (self.cancel, self.retry, self.rerun):
                 one.disabled = True
             return
@@ -200,13 +210,12 @@ class WorkflowGraph(Panel):
         done = sum(one["status"] == "completed" for one in states)
         over = self.status in workflow.ended
         record = workflow.record
-        cost = {"cost": cost_of(record)} if over else {}
+        cost = {"cost": format_workflow_cost(record)} if over else {}
         took = {"took": f"{record.latency_ms / 1000:.2f} s"} if record.latency_ms and over else {}
         error = {"error": record.error.message} if record.error is not None and over else {}
         words = {"status": self.status, "done": f"{done} of {len(record.nodes)} nodes"}
-        self.headline.value = (
-            f"<h4>{escape(record.name)}</h4>{pieces.line({**words, **cost, **took, **error})}"
-        )
+        line = pieces.render_line({**words, **cost, **took, **error})
+        self.headline.value = f"<h4>{escape(record.name)}</h4>{line}"
         self.view.label = f"Workflow {record.name}: {self.status}, {done} of {len(record.nodes)}"
         self.cancel.disabled = over
         self.retry.disabled = self.status not in ("failed", "cancelled") or self._task is not None
@@ -214,51 +223,51 @@ class WorkflowGraph(Panel):
 
     # The methods below answer a person: a handler starts them, and a thread runs them.
 
-    def _choose(self) -> None:
-        self._background.act(self._describe)
+    def _start_details(self) -> None:
+        self._background.start_action(self._show_details)
 
-    def _describe(self) -> None:
+    def _show_details(self) -> None:
         """Show the details of the chosen node."""
-        self._head()
+        self._show_status()
         if self._workflow is None or not self.selected:
-            self.details.value = f'<p class="tk-quiet">{HINT}</p>'
+            self.details.value = f'<p class="tk-quiet">{SELECTION_HINT}</p>'
             return
         nodes = {node.id: node for node in self._workflow.refresh().nodes}
-        self.details.value = _details(nodes[self.selected], self._http)
+        self.details.value = _render_details(nodes[self.selected], self._http)
 
-    def _cancel(self) -> None:
+    def _start_cancel(self) -> None:
         workflow, task = self._workflow, self._task
         if task is not None:
-            self._background.act(lambda: self._told(task.cancel()))
+            self._background.start_action(lambda: self._report_status(task.cancel()))
         elif workflow is not None:
-            self._background.act(lambda: self._told(workflow.cancel()))
+            self._background.start_action(lambda: self._report_status(workflow.cancel()))
 
-    def _told(self, work: WorkflowRun | Task) -> None:
-        self.tell(f"{work.id} is {work.status}.", fault=False)
+    def _report_status(self, work: WorkflowRun | Task) -> None:
+        self.show_message(f"{work.id} is {work.status}.", fault=False)
 
-    def _retry(self) -> None:
-        self._background.act(self._again)
+    def _start_retry(self) -> None:
+        self._background.start_action(self._retry_workflow)
 
-    def _again(self) -> None:
+    def _retry_workflow(self) -> None:
         if self._workflow is None:
             return
         self._workflow.retry()
-        self._show()
-        self._background.feed(self._follow)
+        self._show_record()
+        self._background.start_feed(self._follow_workflow)
 
-    def _rerun(self) -> None:
-        self._background.act(self._fork)
+    def _start_rerun(self) -> None:
+        self._background.start_action(self._rerun_workflow)
 
-    def _fork(self) -> None:
+    def _rerun_workflow(self) -> None:
         if self._workflow is None or not self.selected:
             return
         self._workflow = self._workflow.rerun(self.selected)
-        self.tell(f"This is a new workflow, {self._workflow.id}.", fault=False)
-        self._show()
-        self._background.feed(self._follow)
+        self.show_message(f"This is a new workflow, {self._workflow.id}.", fault=False)
+        self._show_record()
+        self._background.start_feed(self._follow_workflow)
 
 
-def _details(node: Node, http: Http) -> str:
+def _render_details(node: Node, http: HttpClient) -> str:
     """Render the details of a node: its job, its input and its output."""
     job = Jobs(http).get(node.job_id).record if node.job_id else None
     known = {
@@ -268,7 +277,7 @@ def _details(node: Node, http: Http) -> str:
         "retries": node.retry_count,
         "error": node.error and f"{node.error.code}: {node.error.message}",
     }
-    cards = [("Input", pieces.data(node.input if job is None else job.input))]
+    cards = [("Input", pieces.render_json(node.input if job is None else job.input))]
     if job is not None:
         known |= {
             "provider": job.provider,
@@ -280,10 +289,11 @@ def _details(node: Node, http: Http) -> str:
         attempts = [attempt.model_dump(mode="json") for attempt in job.attempts]
         columns = [c for c in ATTEMPT_COLUMNS if any(one.get(c) is not None for one in attempts)]
         if attempts:
-            cards.insert(0, ("Attempts", pieces.table(attempts, columns)))
+            cards.insert(0, ("Attempts", pieces.render_table(attempts, columns)))
         if job.output is not None:
-            cards.append(("Output", pieces.data(job.output)))
+            cards.append(("Output", pieces.render_json(job.output)))
         if job.artifact_id:
-            cards.append(("Artifact", pieces.artifact(Artifacts(http).get(job.artifact_id))))
-    shown = "".join(pieces.card(title, content) for title, content in cards)
-    return f"<h4>{escape(node.id)}</h4>{pieces.facts(known)}<div class='tk-columns'>{shown}</div>"
+            cards.append(("Artifact", pieces.render_artifact(Artifacts(http).get(job.artifact_id))))
+    shown = "".join(pieces.render_card(title, content) for title, content in cards)
+    facts = pieces.render_facts(known)
+    return f"<h4>{escape(node.id)}</h4>{facts}<div class='tk-columns'>{shown}</div>"

@@ -17,11 +17,11 @@ from IPython.core.magic_arguments import argument, magic_arguments
 
 from toolkit.client import Client as AnyClient
 from toolkit.client import Workflow
-from toolkit.contract.connections import looks_like_a_key
+from toolkit.contract.connections import looks_like_key
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.usage import DEFAULT_GROUPS, USAGE_GROUPS
-from toolkit.given import document_of, parsed, workflow_of
-from toolkit.notebook.filling import filled, filled_all
+from toolkit.given import check_workflow_ids, parse_document, parse_fields
+from toolkit.notebook.filling import fill_text, fill_values
 from toolkit.profiles.resolution import choose_profile, names_server
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
     from IPython.core.interactiveshell import InteractiveShell
 
-VARIABLE = "toolkit_client"
+CLIENT_VARIABLE = "toolkit_client"
 KEY_VARIABLE = "TOOLKIT_API_KEY"
-COMPLETED = {"%%run": "capabilities", "%capabilities": "capabilities", "%connect": "vendors"}
+COMPLETIONS = {"%%run": "capabilities", "%capabilities": "capabilities", "%connect": "vendors"}
 
 _provider = argument("--provider", help="pin this vendor, or this prv_ id")
 _optimize = argument(
@@ -68,8 +68,8 @@ class ToolkitMagics(Magics):
     @line_magic
     def capabilities(self, line: str) -> Any:
         """List what can be asked for, and who serves it."""
-        name = _read(self.capabilities, line).name
-        area = self._client().capabilities
+        name = _parse_line(self.capabilities, line).name
+        area = self._get_client().capabilities
         return area.get(name) if name else area.list()
 
     @no_var_expand
@@ -90,13 +90,13 @@ class ToolkitMagics(Magics):
         Without vendors and options it shows which vendors' variables are set here. A key is never
         given: only the name of the variable that holds it.
         """
-        given = _read(self.connect, line)
-        chosen = self._chosen(given)
+        given = _parse_line(self.connect, line)
+        chosen = self._choose_client(given)
         if chosen is not None:
-            self.shell.push({VARIABLE: chosen})
+            self.shell.push({CLIENT_VARIABLE: chosen})
             if not given.vendors:
                 return chosen
-        area = self._client().connections
+        area = self._get_client().connections
         return area.connect(*given.vendors) if given.vendors else area.discover()
 
     @no_var_expand
@@ -121,12 +121,12 @@ class ToolkitMagics(Magics):
         The main text is the first field that its input requires: the objective of a text, the
         prompt of an image. The result is the run.
         """
-        given = _read(self.run, line)
-        client = self._client()
-        values = filled_all(parsed(given.fields), self.shell.user_ns)
-        text = filled(cell, self.shell.user_ns).strip()
+        given = _parse_line(self.run, line)
+        client = self._get_client()
+        values = fill_values(parse_fields(given.fields), self.shell.user_ns)
+        text = fill_text(cell, self.shell.user_ns).strip()
         if text:
-            main = main_field(client.capabilities.get(given.capability).record.input_schema)
+            main = find_main_field(client.capabilities.get(given.capability).record.input_schema)
             if main in values:
                 raise UsageError(f"{main} is given twice: on the line, and as the cell.")
             values[main] = text
@@ -142,7 +142,7 @@ class ToolkitMagics(Magics):
             cache=given.cache,
             fallback_on_rejection=given.fallback_on_rejection,
         )
-        return self._done(made, given)
+        return self._wait_for(made, given)
 
     @no_var_expand
     @magic_arguments()
@@ -157,15 +157,15 @@ class ToolkitMagics(Magics):
     @cell_magic
     def task(self, line: str, cell: str) -> Any:
         """Have an objective planned, run and reviewed; the cell says it, {variables} filled in."""
-        given = _read(self.task, line)
-        objective = filled(cell, self.shell.user_ns).strip()
+        given = _parse_line(self.task, line)
+        objective = fill_text(cell, self.shell.user_ns).strip()
         limits = {"max_cost_usd": given.max_cost_usd, "optimize_for": given.optimize_for}
         if given.plan_only:
-            return self._kept(self._client().plans.create(objective, **limits), given)
-        made = self._client().tasks.create(
+            return self._store_result(self._get_client().plans.create(objective, **limits), given)
+        made = self._get_client().tasks.create(
             objective, **limits, endpoint_id=given.endpoint_id, compute_id=given.compute_id
         )
-        return self._done(made, given)
+        return self._wait_for(made, given)
 
     @no_var_expand
     @magic_arguments()
@@ -176,13 +176,13 @@ class ToolkitMagics(Magics):
     @cell_magic
     def workflow(self, line: str, cell: str) -> Any:
         """Run a workflow; the cell is its body as YAML or JSON, {variables} filled into texts."""
-        given = _read(self.workflow, line)
-        body = filled_all(
-            workflow_of(document_of(cell, "The cell"), "The cell"), self.shell.user_ns
+        given = _parse_line(self.workflow, line)
+        body = fill_values(
+            check_workflow_ids(parse_document(cell, "The cell"), "The cell"), self.shell.user_ns
         )
         if given.draw:
-            return self._kept(_drawn(body), given)
-        return self._done(self._client().workflows.create(body), given)
+            return self._store_result(_parse_workflow(body), given)
+        return self._wait_for(self._get_client().workflows.create(body), given)
 
     @no_var_expand
     @magic_arguments()
@@ -190,17 +190,19 @@ class ToolkitMagics(Magics):
     @line_magic
     def usage(self, line: str) -> Any:
         """Show what was used, and what it cost."""
-        return self._client().usage.list(_read(self.usage, line).group_by or DEFAULT_GROUPS)
+        return self._get_client().usage.list(
+            _parse_line(self.usage, line).group_by or DEFAULT_GROUPS
+        )
 
-    def _client(self) -> AnyClient:
+    def _get_client(self) -> AnyClient:
         """Return the client of this notebook, made on first use."""
-        found = self.shell.user_ns.get(VARIABLE)
+        found = self.shell.user_ns.get(CLIENT_VARIABLE)
         if found is None:
-            found = _server() if names_server() else _here()
-            self.shell.push({VARIABLE: found})
-        return _checked(found, VARIABLE)
+            found = _open_server_client() if names_server() else _open_local_client()
+            self.shell.push({CLIENT_VARIABLE: found})
+        return _check_client(found, CLIENT_VARIABLE)
 
-    def _chosen(self, given: "Namespace") -> AnyClient | None:
+    def _choose_client(self, given: "Namespace") -> AnyClient | None:
         """Return the client that the options of `%connect` ask for; none without any."""
         here = given.sandbox or given.data_dir is not None
         if here + bool(given.base_url or given.profile) + bool(given.client) > 1:
@@ -208,17 +210,17 @@ class ToolkitMagics(Magics):
         if given.client:
             if given.client not in self.shell.user_ns:
                 raise UsageError(f"there is no variable {given.client}")
-            return _checked(self.shell.user_ns[given.client], given.client)
+            return _check_client(self.shell.user_ns[given.client], given.client)
         if given.base_url or given.profile:
-            return _server(given.base_url, given.api_key_env, given.profile)
-        return _here(given.data_dir, given.sandbox) if here else None
+            return _open_server_client(given.base_url, given.api_key_env, given.profile)
+        return _open_local_client(given.data_dir, given.sandbox) if here else None
 
-    def _done(self, made: Any, given: "Namespace") -> Any:
+    def _wait_for(self, made: Any, given: "Namespace") -> Any:
         """Wait for work; its variable is set however it ends."""
-        self._kept(made, given)
+        self._store_result(made, given)
         return made if given.no_wait else made.wait(progress=not given.quiet)
 
-    def _kept(self, made: Any, given: "Namespace") -> Any:
+    def _store_result(self, made: Any, given: "Namespace") -> Any:
         if given.to:
             if not given.to.isidentifier():
                 raise UsageError(f"{given.to} is no name of a variable")
@@ -226,7 +228,7 @@ class ToolkitMagics(Magics):
         return made
 
 
-def main_field(schema: dict[str, Any]) -> str:
+def find_main_field(schema: dict[str, Any]) -> str:
     """Return the field that a cell fills: the first required one, else the first of all."""
     names = [*schema.get("required", ()), *schema.get("properties", ())]
     if not names:
@@ -234,7 +236,7 @@ def main_field(schema: dict[str, Any]) -> str:
     return str(names[0])
 
 
-def _read(magic: Any, line: str) -> "Namespace":
+def _parse_line(magic: Any, line: str) -> "Namespace":
     """Parse the arguments of a magic.
 
     Raises:
@@ -245,13 +247,13 @@ def _read(magic: Any, line: str) -> "Namespace":
     except ValueError as error:
         raise UsageError(f"{error}: put text with spaces between a pair of quotes") from None
     # Paths and URLs are long, their parts are not.
-    if any(looks_like_a_key(part) for word in words for part in re.split("[=/]", word)):
+    if any(looks_like_key(part) for word in words for part in re.split("[=/]", word)):
         raise UsageError("that looks like a key itself: give the name of its variable instead")
     given: Namespace = magic.parser.parse_args(words)
     return given
 
 
-def _drawn(body: dict[str, Any]) -> Workflow:
+def _parse_workflow(body: dict[str, Any]) -> Workflow:
     try:
         return Workflow.from_dict(body)
     except (KeyError, TypeError, AttributeError):
@@ -261,19 +263,19 @@ def _drawn(body: dict[str, Any]) -> Workflow:
         ) from None
 
 
-def _checked(found: object, name: str) -> AnyClient:
+def _check_client(found: object, name: str) -> AnyClient:
     if not isinstance(found, AnyClient):
         raise UsageError(f"{name} is no Client of the toolkit")
     return found
 
 
-def _here(data_dir: str | None = None, sandbox: bool = False) -> AnyClient:
+def _open_local_client(data_dir: str | None = None, sandbox: bool = False) -> AnyClient:
     from toolkit.local import Client
 
     return Client.local(data_dir, sandbox=sandbox)
 
 
-def _server(
+def _open_server_client(
     base_url: str | None = None, key_variable: str = KEY_VARIABLE, profile: str | None = None
 ) -> AnyClient:
     key = os.environ.get(key_variable)
@@ -284,7 +286,7 @@ def _server(
     return AnyClient(base_url, None if key_variable == KEY_VARIABLE else key, profile=profile)
 
 
-def _names(kind: str) -> Iterator[str]:
+def _list_completions(kind: str) -> Iterator[str]:
     """Yield the completions after the Tab key; no engine is opened for them."""
     from toolkit.engine import Registry
 
@@ -292,14 +294,16 @@ def _names(kind: str) -> Iterator[str]:
     if kind == "vendors":
         yield from registry.vendors
         return
-    for record in registry.records():
+    for record in registry.to_records():
         yield from (record.id, f"{record.id}@{record.version}")
 
 
 def load_ipython_extension(shell: "InteractiveShell") -> None:
     """Register the magics, as `%load_ext toolkit` does."""
     shell.register_magics(ToolkitMagics)
-    for command, kind in COMPLETED.items():
+    for command, kind in COMPLETIONS.items():
         shell.set_hook(
-            "complete_command", lambda _self, _event, kind=kind: [*_names(kind)], str_key=command
+            "complete_command",
+            lambda _self, _event, kind=kind: [*_list_completions(kind)],
+            str_key=command,
         )

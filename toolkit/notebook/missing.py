@@ -3,26 +3,26 @@
 from html import escape
 from typing import Any
 
-HINT = 'install what it needs by `pip install "ipywidgets>=8.1" "anywidget>=0.9"`'
+INSTALL_HINT = 'install what it needs by `pip install "ipywidgets>=8.1" "anywidget>=0.9"`'
 
 
-class Plain:
+class PlainFallback:
     """The text and the picture of what a widget would have shown, and how to get the widget."""
 
     name = "widget"
 
     def __init__(self, *shown: Any, **_: object) -> None:
-        self._shown = shown
+        self._arguments = shown
 
     def __repr__(self) -> str:
-        of = f" of {self._shown[0]!r}" if self._shown else ""
-        return f"<no {self.name}{of}: {HINT}>"
+        of = f" of {self._arguments[0]!r}" if self._arguments else ""
+        return f"<no {self.name}{of}: {INSTALL_HINT}>"
 
     def close(self) -> None:
         """Do nothing, as nothing is open."""
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
-        picture = getattr(self._shown[0], "picture", None) if self._shown else None
+        picture = getattr(self._arguments[0], "picture", None) if self._arguments else None
         told = f"<p>{escape(repr(self))}</p>"
         return {
             "text/plain": repr(self),
@@ -30,10 +30,10 @@ class Plain:
         }
 
 
-def replacement(name: str) -> type[Plain]:
+def make_fallback(name: str) -> type[PlainFallback]:
     """Make a class to use in the place of a widget's.
 
-    >>> replacement("RunTable")()
+    >>> make_fallback("RunTable")()
     <no RunTable: install what it needs by `pip install "ipywidgets>=8.1" "anywidget>=0.9"`>
     """
-    return type(name, (Plain,), {"name": name})
+    return type(name, (PlainFallback,), {"name": name})

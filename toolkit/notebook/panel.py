@@ -14,7 +14,7 @@ STATIC = Path(__file__).parent / "static"
 
 
 @cache
-def style() -> str:
+def load_style() -> str:
     """Return the style sheet of all panels, which uses the theme's colours."""
     return f"<style>{(STATIC / 'panel.css').read_text(encoding='utf-8')}</style>"
 
@@ -29,11 +29,11 @@ class Panel(ipywidgets.VBox):
     def __init__(self, *children: ipywidgets.Widget) -> None:
         super().__init__()
         self.message = ipywidgets.HTML()
-        self._background = Background(self.tell)
-        self.children = (ipywidgets.HTML(style()), *children, self.message)
+        self._background = Background(self.show_message)
+        self.children = (ipywidgets.HTML(load_style()), *children, self.message)
         self.add_class("toolkit-panel")
 
-    def tell(self, sentence: str, *, fault: bool = True) -> None:
+    def show_message(self, sentence: str, *, fault: bool = True) -> None:
         """Show one sentence, as a fault or as news; an empty one removes the last."""
         kind = "alert" if fault else "status"
         self.message.value = f'<div role="{kind}" class="tk-{kind}">{escape(sentence)}</div>'
@@ -57,7 +57,7 @@ class Panel(ipywidgets.VBox):
         self.__dict__.pop("_repr_mimebundle_", None)  # ipywidgets hides it; the snapshot stays
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, object]:
-        twin = f'{style()}<div class="toolkit-panel">{self.snapshot()}</div>'
+        twin = f'{load_style()}<div class="toolkit-panel">{self.snapshot()}</div>'
         bundle: dict[str, object] = {"text/plain": repr(self), "text/html": twin}
         if self._view_name is not None and self.comm is not None:
             bundle["application/vnd.jupyter.widget-view+json"] = {
@@ -70,24 +70,24 @@ class Panel(ipywidgets.VBox):
 
 def close_all(box: ipywidgets.Box) -> None:
     """Close every control of a box, and remove their callbacks."""
-    for widget in _within(box):
+    for widget in _list_controls(box):
         widget.unobserve_all()
         if isinstance(widget, ipywidgets.Button):
             widget._click_handlers.callbacks.clear()
         widget.close()
 
 
-def _within(box: ipywidgets.Box) -> list[ipywidgets.Widget]:
+def _list_controls(box: ipywidgets.Box) -> list[ipywidgets.Widget]:
     """List every control of a box; a panel within it closes its own."""
     found: list[ipywidgets.Widget] = []
     for child in box.children:
         if isinstance(child, ipywidgets.Box) and not isinstance(child, Panel):
-            found += _within(child)
+            found += _list_controls(child)
         found.append(child)
     return found
 
 
-def button(label: str, does: str, handler: Callable[[], None], kind: str = "") -> Any:
+def make_button(label: str, does: str, handler: Callable[[], None], kind: str = "") -> Any:
     """Make a button that says in full what it does; `kind` is one of ipywidgets' styles."""
     made = ipywidgets.Button(
         description=label,
@@ -99,12 +99,12 @@ def button(label: str, does: str, handler: Callable[[], None], kind: str = "") -
     return made
 
 
-def labelled(kind: type[Any], label: str, **traits: Any) -> Any:
+def make_labelled(kind: type[Any], label: str, **traits: Any) -> Any:
     """Make a control with its label in front of it, as wide as the others'."""
     options = {"style": {"description_width": "9.5em"}, "layout": {"width": "min(100%, 42em)"}}
     return kind(description=label, **{**options, **traits})
 
 
-def row(*children: ipywidgets.Widget) -> ipywidgets.HBox:
+def make_row(*children: ipywidgets.Widget) -> ipywidgets.HBox:
     """Lay out controls beside each other; they wrap where there is no room."""
     return ipywidgets.HBox(list(children), layout={"flex_flow": "row wrap"})

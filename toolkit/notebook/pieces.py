@@ -5,13 +5,13 @@ import json
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from toolkit.client._sync.areas.artifacts import SHOWN_BYTES, Artifact
+from toolkit.client._sync.areas.artifacts import MAX_INLINE_BYTES, Artifact
 from toolkit.display import text
 
-NUMBERS = ("_usd", "_ms", "score", "jobs", "failed", "cached", "calls", "attempts")
+NUMBER_COLUMNS = ("_usd", "_ms", "score", "jobs", "failed", "cached", "calls", "attempts")
 
 
-def table(
+def render_table(
     rows: Sequence[Mapping[str, object]],
     columns: Sequence[str],
     caption: str = "",
@@ -20,7 +20,7 @@ def table(
 ) -> str:
     """Render a table in the theme's colours, its sort order marked for screen readers.
 
-    >>> "<td>&lt;b&gt;</td>" in table([{"name": "<b>"}], ["name"])
+    >>> "<td>&lt;b&gt;</td>" in render_table([{"name": "<b>"}], ["name"])
     True
     """
     order = "descending" if descending else "ascending"
@@ -31,7 +31,7 @@ def table(
         for column in columns
     )
     body = "".join(
-        "<tr>" + "".join(_cell(column, row.get(column)) for column in columns) + "</tr>"
+        "<tr>" + "".join(_render_cell(column, row.get(column)) for column in columns) + "</tr>"
         for row in rows
     )
     return (
@@ -40,44 +40,44 @@ def table(
     )
 
 
-def _cell(column: str, value: object) -> str:
-    kind = ' class="tk-number"' if column.endswith(NUMBERS) else ""
-    return f"<td{kind}>{escape(text.cell(column, value))}</td>"
+def _render_cell(column: str, value: object) -> str:
+    kind = ' class="tk-number"' if column.endswith(NUMBER_COLUMNS) else ""
+    return f"<td{kind}>{escape(text.format_cell(column, value))}</td>"
 
 
-def facts(pairs: Mapping[str, object]) -> str:
+def render_facts(pairs: Mapping[str, object]) -> str:
     """Render names and values, one under the other; what is not known is left out."""
     rows = "".join(
         f'<tr><th scope="row">{escape(name.replace("_", " "))}</th>'
-        f"<td>{escape(text.cell(name, value))}</td></tr>"
+        f"<td>{escape(text.format_cell(name, value))}</td></tr>"
         for name, value in pairs.items()
         if value not in (None, "", [], {})
     )
     return f'<table class="tk">{rows}</table>'
 
 
-def line(pairs: Mapping[str, object]) -> str:
+def render_line(pairs: Mapping[str, object]) -> str:
     """Render names and values beside each other.
 
-    >>> line({"cost_usd": 0.5})
+    >>> render_line({"cost_usd": 0.5})
     '<span><span class="tk-quiet">cost</span> $0.5</span>'
     """
     return " · ".join(
         f'<span><span class="tk-quiet">{escape(name.removesuffix("_usd").replace("_", " "))}</span>'
-        f" {escape(text.cell(name, value))}</span>"
+        f" {escape(text.format_cell(name, value))}</span>"
         for name, value in pairs.items()
     )
 
 
-def card(title: str, content: str) -> str:
+def render_card(title: str, content: str) -> str:
     """Render some HTML under a title."""
     return f'<section class="tk-card"><h4>{escape(title)}</h4>{content}</section>'
 
 
-def share(part: float) -> str:
+def render_bar(part: float) -> str:
     """Render a bar from 0 to 1, for the eye alone: the value stands beside it.
 
-    >>> "width:50%" in share(0.5)
+    >>> "width:50%" in render_bar(0.5)
     True
     """
     return (
@@ -86,17 +86,17 @@ def share(part: float) -> str:
     )
 
 
-def data(value: object) -> str:
+def render_json(value: object) -> str:
     """Render a value as indented JSON."""
     return f"<pre>{escape(json.dumps(value, indent=1, ensure_ascii=False, default=str))}</pre>"
 
 
-def artifact(shown: Artifact) -> str:
+def render_artifact(shown: Artifact) -> str:
     """Render an artifact itself: a picture to see, a sound to hear, a text to read."""
     record = shown.record
     size = f"{record.media_type}, {record.size_bytes / 1024:.1f} KiB"
     told = f'<div class="tk-quiet">{escape(record.id)}: {escape(size)}</div>'
-    if record.deleted or record.size_bytes > SHOWN_BYTES:
+    if record.deleted or record.size_bytes > MAX_INLINE_BYTES:
         return told
     content = shown.content()
     encoded = base64.b64encode(content).decode("ascii")
@@ -107,5 +107,5 @@ def artifact(shown: Artifact) -> str:
     if kind == "audio":
         return f'<audio controls src="data:{record.media_type};base64,{encoded}"></audio>{told}'
     if record.media_type == "application/json":
-        return f"{data(json.loads(content))}{told}"
+        return f"{render_json(json.loads(content))}{told}"
     return f"<pre>{escape(content.decode('utf-8', 'replace'))}</pre>{told}"

@@ -9,7 +9,7 @@ import traitlets
 from toolkit.client._sync.areas.jobs import Job
 from toolkit.client._sync.areas.runs import Run
 from toolkit.notebook import pieces
-from toolkit.notebook.panel import Panel, button, labelled, row
+from toolkit.notebook.panel import Panel, make_button, make_labelled, make_row
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,21 +38,21 @@ class RunTable(Panel):
     def __init__(self, runs: Iterable[Run | Job]) -> None:
         self.runs = list(runs)
         columns = [(column.replace("_", " "), column) for column in COLUMNS]
-        self.by = labelled(ipywidgets.Dropdown, "sort by", options=columns, value=self.order)
+        self.by = make_labelled(ipywidgets.Dropdown, "sort by", options=columns, value=self.order)
         self.falling = ipywidgets.Checkbox(True, description="descending", indent=False)
-        self.refresh = button("Refresh", "Read again what had not ended", self._refresh)
+        self.refresh = make_button("Refresh", "Read again what had not ended", self._start_refresh)
         self.rows = ipywidgets.HTML()
-        super().__init__(row(self.by, self.falling, self.refresh), self.rows)
+        super().__init__(make_row(self.by, self.falling, self.refresh), self.rows)
         traitlets.link((self.by, "value"), (self, "order"))
         traitlets.link((self.falling, "value"), (self, "descending"))
-        self.observe(lambda _: self._show(), ["order", "descending"])
-        self._show()
+        self.observe(lambda _: self._show_table(), ["order", "descending"])
+        self._show_table()
 
     def table(self) -> "pd.DataFrame":
         """Return the runs as a table, sorted as shown."""
         import pandas as pd
 
-        return pd.DataFrame(self._sorted(), columns=list(COLUMNS))
+        return pd.DataFrame(self._sort_rows(), columns=list(COLUMNS))
 
     def snapshot(self) -> str:
         """Return the table, for a saved notebook."""
@@ -62,31 +62,31 @@ class RunTable(Panel):
         way = "descending" if self.descending else "ascending"
         return f"<RunTable {len(self.runs)} runs by {self.order}, {way}>"
 
-    def _sorted(self) -> list[dict[str, object]]:
+    def _sort_rows(self) -> list[dict[str, object]]:
         """Return the sorted rows; unknown values come last, in either direction."""
-        facts = [_facts(run) for run in self.runs]
+        facts = [_collect_facts(run) for run in self.runs]
         known = [one for one in facts if one[self.order] is not None]
         unknown = [one for one in facts if one[self.order] is None]
-        known.sort(key=lambda one: _key(one[self.order]), reverse=self.descending)
+        known.sort(key=lambda one: _make_sort_key(one[self.order]), reverse=self.descending)
         return known + unknown
 
-    def _show(self) -> None:
+    def _show_table(self) -> None:
         caption = f"{len(self.runs)} runs"
-        self.rows.value = pieces.table(
-            self._sorted(), COLUMNS, caption, self.order, self.descending
+        self.rows.value = pieces.render_table(
+            self._sort_rows(), COLUMNS, caption, self.order, self.descending
         )
 
-    def _refresh(self) -> None:
-        self._background.act(self._read)
+    def _start_refresh(self) -> None:
+        self._background.start_action(self._read_runs)
 
-    def _read(self) -> None:
+    def _read_runs(self) -> None:
         for run in self.runs:
             if not run.done:
                 run.refresh()
-        self._show()
+        self._show_table()
 
 
-def _facts(run: Run | Job) -> dict[str, object]:
+def _collect_facts(run: Run | Job) -> dict[str, object]:
     record = run.record
     return {
         **{name: getattr(record, name, None) for name in COLUMNS},
@@ -96,6 +96,6 @@ def _facts(run: Run | Job) -> dict[str, object]:
     }
 
 
-def _key(value: object) -> tuple[float, str]:
+def _make_sort_key(value: object) -> tuple[float, str]:
     """Return the sort key of a value: numbers by their size, all else by its letters."""
     return (float(value), "") if isinstance(value, int | float) else (0.0, str(value).casefold())

@@ -9,7 +9,7 @@ from toolkit.contract.errors import ServiceError, ToolkitError
 from toolkit.contract.events import Event
 
 POLL_S = 2  # how long one request for events is held, and a closed widget's thread may go on
-MOST_FAILURES = 5
+MAX_FAILURES = 5
 Work = Callable[[], None]
 
 
@@ -30,7 +30,7 @@ class Background:
         self._feeds = 0
         self.closed = threading.Event()
 
-    def act(self, work: Work) -> None:
+    def start_action(self, work: Work) -> None:
         """Run an action after those before it; an error is shown."""
         with self._changed:
             if self.closed.is_set():
@@ -39,15 +39,17 @@ class Background:
             if self._acting:
                 return
             self._acting = True
-        threading.Thread(target=self._act, name="toolkit-widget", daemon=True).start()
+        threading.Thread(target=self._run_actions, name="toolkit-widget", daemon=True).start()
 
-    def feed(self, work: Work) -> None:
+    def start_feed(self, work: Work) -> None:
         """Run something long, such as following events, beside all else."""
         with self._changed:
             if self.closed.is_set():
                 return
             self._feeds += 1
-        threading.Thread(target=self._feed, args=(work,), name="toolkit-feed", daemon=True).start()
+        threading.Thread(
+            target=self._run_feed, args=(work,), name="toolkit-feed", daemon=True
+        ).start()
 
     def settle(self, timeout_s: float = 10.0) -> bool:
         """Wait until no action and no feed is under way, and tell if that came in time."""
@@ -62,7 +64,7 @@ class Background:
             self.closed.set()
             self._actions.clear()
 
-    def _act(self) -> None:
+    def _run_actions(self) -> None:
         while True:
             with self._changed:
                 if not self._actions:
@@ -70,15 +72,15 @@ class Background:
                     self._changed.notify_all()
                     return
                 work = self._actions.popleft()
-            self._guarded(work)
+            self._run_reporting(work)
 
-    def _feed(self, work: Work) -> None:
-        self._guarded(work)
+    def _run_feed(self, work: Work) -> None:
+        self._run_reporting(work)
         with self._changed:
             self._feeds -= 1
             self._changed.notify_all()
 
-    def _guarded(self, work: Work) -> None:
+    def _run_reporting(self, work: Work) -> None:
         try:
             work()
         except ToolkitError as error:
@@ -103,7 +105,9 @@ class Followable(Protocol):
         """Read it again."""
 
 
-def follow(work: Followable, closed: threading.Event, after: int = 0) -> Iterator[Event | None]:
+def follow_events(
+    work: Followable, closed: threading.Event, after: int = 0
+) -> Iterator[Event | None]:
     """Yield the events of work until it is over; none after each reading of its record.
 
     Requests are repeated where the service is away for a moment.
@@ -115,7 +119,7 @@ def follow(work: Followable, closed: threading.Event, after: int = 0) -> Iterato
             for event in found:
                 after = event.n
                 yield event
-            if not found or any(event.terminal or _pauses(event) for event in found):
+            if not found or any(event.terminal or _may_pause(event) for event in found):
                 work.refresh()
                 yield None
                 if work.done and not work.events(after):
@@ -123,11 +127,11 @@ def follow(work: Followable, closed: threading.Event, after: int = 0) -> Iterato
             failures = 0
         except ServiceError:
             failures += 1
-            if failures == MOST_FAILURES:
+            if failures == MAX_FAILURES:
                 raise
             closed.wait(failures)
 
 
-def _pauses(event: Event) -> bool:
+def _may_pause(event: Event) -> bool:
     """Tell whether its resource may wait for a person from here on."""
     return event.type.endswith(".blocked")

@@ -8,15 +8,20 @@ import ipywidgets
 
 from toolkit.client import Client
 from toolkit.contract.usage import UsageLine
-from toolkit.display.text import money
+from toolkit.display.text import format_money
 from toolkit.notebook import pieces
-from toolkit.notebook.panel import Panel, button, labelled, row
+from toolkit.notebook.panel import Panel, make_button, make_labelled, make_row
 
 if TYPE_CHECKING:
     import pandas as pd
 
-GROUPS = ("day", "capability", "provider")
-SPANS = [("today", 1), ("the last 7 days", 7), ("the last 30 days", 30), ("the last 90 days", 90)]
+USAGE_GROUP_CHOICES = ("day", "capability", "provider")
+SPAN_CHOICES = [
+    ("today", 1),
+    ("the last 7 days", 7),
+    ("the last 30 days", 30),
+    ("the last 90 days", 90),
+]
 
 
 class UsageDashboard(Panel):
@@ -35,20 +40,22 @@ class UsageDashboard(Panel):
     def __init__(self, client: Client) -> None:
         self._client = client
         self.lines: list[UsageLine] = []
-        self.group = labelled(ipywidgets.Dropdown, "by", options=GROUPS, value="capability")
-        self.days = labelled(ipywidgets.Dropdown, "of", options=SPANS, value=30)
-        self.refresh = button("Refresh", "Read the usage again", self._ask)
+        self.group = make_labelled(
+            ipywidgets.Dropdown, "by", options=USAGE_GROUP_CHOICES, value="capability"
+        )
+        self.days = make_labelled(ipywidgets.Dropdown, "of", options=SPAN_CHOICES, value=30)
+        self.refresh = make_button("Refresh", "Read the usage again", self._start_read)
         self.chart = ipywidgets.HTML()
-        super().__init__(row(self.group, self.days, self.refresh), self.chart)
+        super().__init__(make_row(self.group, self.days, self.refresh), self.chart)
         for control in (self.group, self.days):
-            control.observe(lambda _: self._ask(), "value")
-        self._read()
+            control.observe(lambda _: self._start_read(), "value")
+        self._read_usage()
 
     def table(self) -> "pd.DataFrame":
         """Return what is shown as a table, one row a line."""
-        from toolkit.display.frames import frame
+        from toolkit.display.frames import to_data_frame
 
-        return frame(self.lines)
+        return to_data_frame(self.lines)
 
     def snapshot(self) -> str:
         """Return the bars, for a saved notebook."""
@@ -59,20 +66,20 @@ class UsageDashboard(Panel):
             sum(line.jobs for line in self.lines),
             sum(line.cost_usd for line in self.lines),
         )
-        return f"<UsageDashboard by {self.group.value}: {jobs} jobs, {money(cost)}>"
+        return f"<UsageDashboard by {self.group.value}: {jobs} jobs, {format_money(cost)}>"
 
-    def _ask(self) -> None:
-        self._background.act(self._read)
+    def _start_read(self) -> None:
+        self._background.start_action(self._read_usage)
 
-    def _read(self) -> None:
+    def _read_usage(self) -> None:
         today = datetime.now(UTC).date()
         found = self._client.usage.list(
             [self.group.value], first=today - timedelta(days=self.days.value - 1), last=today
         )
         self.lines = [line.record for line in found]
-        self.chart.value = self._drawn()
+        self.chart.value = self._render_bars()
 
-    def _drawn(self) -> str:
+    def _render_bars(self) -> str:
         """Render a row for each line: cost and job duration, each as a bar and in words."""
         if not self.lines:
             return '<p class="tk-quiet">Nothing was used in that time.</p>'
@@ -82,8 +89,8 @@ class UsageDashboard(Panel):
         slowest = max(means) or 1.0
         rows = "".join(
             f'<tr><th scope="row">{escape(str(getattr(line, group) or "none"))}</th>'
-            f"<td>{pieces.share(line.cost_usd / dearest)}{money(line.cost_usd)}</td>"
-            f"<td>{pieces.share(mean / slowest)}{mean:.0f} ms</td>"
+            f"<td>{pieces.render_bar(line.cost_usd / dearest)}{format_money(line.cost_usd)}</td>"
+            f"<td>{pieces.render_bar(mean / slowest)}{mean:.0f} ms</td>"
             f'<td class="tk-number">{line.jobs}</td><td class="tk-number">{line.failed}</td>'
             f'<td class="tk-number">{line.cached}</td></tr>'
             for line, mean in zip(self.lines, means, strict=True)

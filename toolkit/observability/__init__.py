@@ -3,6 +3,6 @@
 `toolkit serve` sets this up; an embedded engine has none of it and stays silent.
 """
 
-from toolkit.observability.watching import Watch, Watching, watching
+from toolkit.observability.watching import ObservabilityOptions, ServerObserver, observe_server
 
-__all__ = ["Watch", "Watching", "watching"]
+__all__ = ["ObservabilityOptions", "ServerObserver", "observe_server"]

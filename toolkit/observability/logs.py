@@ -13,22 +13,22 @@ from typing import Any, Literal, TextIO
 import structlog
 
 from toolkit.contract.jobs import FINAL_STATUSES
-from toolkit.engine.telemetry import Span, Unobserved
-from toolkit.engine.work import Work
-from toolkit.observability.redaction import redact
-from toolkit.observability.repeats import Repeats
-from toolkit.server.telemetry import Exchange
+from toolkit.engine.telemetry import NullObserver, Span
+from toolkit.engine.work import JobRun
+from toolkit.observability.redaction import redact_text
+from toolkit.observability.repeats import RepeatFilter
+from toolkit.server.telemetry import HttpExchange
 
 LogFormat = Literal["auto", "json", "text"]
 LogLevel = Literal["debug", "info", "warning", "error"]
-Line = MutableMapping[str, Any]
+LogLine = MutableMapping[str, Any]
 
-_OURS = "toolkit"
-_UNKNOWN_KEY = 401
-_STRANGERS = frozenset({_UNKNOWN_KEY, 403, 429})
+_ROOT_LOGGER = "toolkit"
+_UNAUTHORIZED = 401
+_PEER_LOGGED_STATUSES = frozenset({_UNAUTHORIZED, 403, 429})
 
 
-class Logs(Unobserved):
+class LogObserver(NullObserver):
     """An observer that logs a line at the end of each request and each job."""
 
     def __init__(self) -> None:
@@ -37,21 +37,21 @@ class Logs(Unobserved):
             wrapper_class=structlog.stdlib.BoundLogger,
             processors=[
                 structlog.stdlib.filter_by_level,
-                *_common(),
+                *_build_common_processors(),
                 structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
             ],
         )
 
-    def tell(self, event: str, **fields: object) -> None:
+    def log_event(self, event: str, **fields: object) -> None:
         """Write a line about the server itself."""
         self._log.info(event, **fields)
 
-    def fail(self, event: str, **fields: object) -> None:
+    def log_failure(self, event: str, **fields: object) -> None:
         """Write a line about a failure of the server."""
         self._log.error(event, **fields)
 
     @contextmanager
-    def request(self, exchange: Exchange) -> Iterator[None]:
+    def request(self, exchange: HttpExchange) -> Iterator[None]:
         """Log one exchange when it ends."""
         began = time.perf_counter()
         try:
@@ -65,8 +65,8 @@ class Logs(Unobserved):
                 status=exchange.status,
                 error_code=exchange.error_code,
                 # For callers without a valid key, so that their operator can be found.
-                peer=exchange.peer if exchange.status in _STRANGERS else None,
-                key_last4=exchange.key_last4 if exchange.status == _UNKNOWN_KEY else None,
+                peer=exchange.peer if exchange.status in _PEER_LOGGED_STATUSES else None,
+                key_last4=exchange.key_last4 if exchange.status == _UNAUTHORIZED else None,
                 duration_ms=round((time.perf_counter() - began) * 1000, 1),
                 bytes_out=exchange.bytes_out,
                 request_id=exchange.request_id,
@@ -74,22 +74,22 @@ class Logs(Unobserved):
                 key_id=exchange.key_id,
             )
 
-    def job(self, work: Work) -> Span:
+    def watch_job(self, work: JobRun) -> Span:
         """Log a job when it ends."""
-        return self._job(work)
+        return self._log_job(work)
 
     @contextmanager
-    def _job(self, work: Work) -> Iterator[None]:
+    def _log_job(self, work: JobRun) -> Iterator[None]:
         try:
             yield
         finally:
             # A job left to be resumed has not ended; the process that resumes it logs its end.
             if work.job.status in FINAL_STATUSES:
                 level = logging.WARNING if work.job.status == "failed" else logging.INFO
-                self._log.log(level, "job", **_of(work))
+                self._log.log(level, "job", **_build_job_fields(work))
 
 
-def _of(work: Work) -> dict[str, object]:
+def _build_job_fields(work: JobRun) -> dict[str, object]:
     job = work.job
     return {
         "job_id": job.id,
@@ -112,7 +112,7 @@ def _of(work: Work) -> dict[str, object]:
 
 
 @contextmanager
-def piped(stream: TextIO, form: LogFormat, level: LogLevel) -> Iterator[None]:
+def configure_logging(stream: TextIO, form: LogFormat, level: LogLevel) -> Iterator[None]:
     """Have all loggers write to a stream in one format, until this is left.
 
     Args:
@@ -121,14 +121,14 @@ def piped(stream: TextIO, form: LogFormat, level: LogLevel) -> Iterator[None]:
         level: of our own lines; of libraries only warnings are shown.
     """
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(_formatter(stream, form))
-    repeats = Repeats(handler)
+    handler.setFormatter(_build_formatter(stream, form))
+    repeats = RepeatFilter(handler)
     handler.addFilter(repeats)
-    root, ours = logging.getLogger(), logging.getLogger(_OURS)
+    root, ours = logging.getLogger(), logging.getLogger(_ROOT_LOGGER)
     before = root.handlers[:], root.level, ours.level
     root.handlers = [handler]
-    root.setLevel(max(logging.WARNING, _number(level)))
-    ours.setLevel(_number(level))
+    root.setLevel(max(logging.WARNING, _get_level_number(level)))
+    ours.setLevel(_get_level_number(level))
     logging.captureWarnings(True)
     try:
         yield
@@ -140,36 +140,36 @@ def piped(stream: TextIO, form: LogFormat, level: LogLevel) -> Iterator[None]:
         ours.setLevel(before[2])
 
 
-def is_json(stream: TextIO, form: LogFormat) -> bool:
+def is_json_format(stream: TextIO, form: LogFormat) -> bool:
     """Tell whether the lines on a stream are JSON."""
     return form == "json" or (form == "auto" and not stream.isatty())
 
 
-def _number(level: LogLevel) -> int:
+def _get_level_number(level: LogLevel) -> int:
     return logging.getLevelNamesMapping()[level.upper()]
 
 
-def _formatter(stream: TextIO, form: LogFormat) -> logging.Formatter:
+def _build_formatter(stream: TextIO, form: LogFormat) -> logging.Formatter:
     terminal = stream.isatty()
-    as_json = is_json(stream, form)
+    as_json = is_json_format(stream, form)
     renderer: Any = (
         structlog.processors.JSONRenderer(default=str)
         if as_json
         else structlog.dev.ConsoleRenderer(colors=terminal, sort_keys=False)
     )
     return structlog.stdlib.ProcessorFormatter(
-        foreign_pre_chain=_common(),
+        foreign_pre_chain=_build_common_processors(),
         processors=[
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-            _known,
-            _frames,
-            _redacted,
+            _drop_unknown,
+            _format_exception,
+            _redact_line,
             renderer,
         ],
     )
 
 
-def _common() -> list[Any]:
+def _build_common_processors() -> list[Any]:
     return [
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
@@ -177,12 +177,12 @@ def _common() -> list[Any]:
     ]
 
 
-def _known(_logger: object, _method: str, line: Line) -> Line:
+def _drop_unknown(_logger: object, _method: str, line: LogLine) -> LogLine:
     """Drop the values that are not known, rather than write `null`."""
     return {name: value for name, value in line.items() if value is not None}
 
 
-def _frames(_logger: object, _method: str, line: Line) -> Line:
+def _format_exception(_logger: object, _method: str, line: LogLine) -> LogLine:
     """Replace an exception by its class and frames: its text may hold anything."""
     given = line.pop("exc_info", None)
     error = given[1] if isinstance(given, tuple) else given
@@ -194,18 +194,18 @@ def _frames(_logger: object, _method: str, line: Line) -> Line:
     return line
 
 
-def _redacted(_logger: object, _method: str, line: Line) -> Line:
-    return {name: _clean(value) for name, value in line.items()}
+def _redact_line(_logger: object, _method: str, line: LogLine) -> LogLine:
+    return {name: _redact_value(value) for name, value in line.items()}
 
 
-def _clean(value: object) -> object:
+def _redact_value(value: object) -> object:
     match value:
         case str():
-            return redact(value)
+            return redact_text(value)
         case list() | tuple():
-            return [_clean(each) for each in value]
+            return [_redact_value(each) for each in value]
         case dict():
-            return {str(name): _clean(each) for name, each in value.items()}
+            return {str(name): _redact_value(each) for name, each in value.items()}
         case bool() | int() | float() | None:
             return value
-    return redact(str(value))
+    return redact_text(str(value))

@@ -14,19 +14,35 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from toolkit.contract.jobs import FINAL_STATUSES, Attempt
-from toolkit.engine.telemetry import LaneState, Span, Unobserved
-from toolkit.engine.work import Work
+from toolkit.engine.telemetry import GateState, NullObserver, Span
+from toolkit.engine.work import JobRun
 from toolkit.plugins import Vendor
-from toolkit.server.telemetry import Exchange
+from toolkit.server.telemetry import HttpExchange
 
-NOBODY = "none"
+NO_PROVIDER = "none"
 
-_QUICK = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
-_LONG = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0)
-_COMMIT = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0)
+_REQUEST_BUCKETS = (
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    2.5,
+    5.0,
+    10.0,
+    30.0,
+    60.0,
+)
+_JOB_BUCKETS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0)
+_COMMIT_BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0)
 
 
-class Metrics(Unobserved):
+class MetricsObserver(NullObserver):
     """An observer that keeps a server's counters, histograms and gauges.
 
     Attributes:
@@ -36,81 +52,85 @@ class Metrics(Unobserved):
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self.lanes: Callable[[], list[LaneState]] = list
-        self._present = _Present(lambda: self.lanes())
-        self.registry.register(self._present)
-        self._requests = self._counter(
+        self.gate_states: Callable[[], list[GateState]] = list
+        self._live_gauges = _LiveGauges(lambda: self.gate_states())
+        self.registry.register(self._live_gauges)
+        self._requests = self._add_counter(
             "http_requests", "Requests answered.", "method", "route", "status"
         )
-        self._request_s = self._histogram(
+        self._request_s = self._add_histogram(
             "http_request_duration_seconds", "From a request to the last byte of its answer.",
-            _QUICK, "method", "route",
+            _REQUEST_BUCKETS, "method", "route",
         )  # fmt: skip
-        self._jobs = self._counter("jobs", "Jobs ended.", "capability", "provider", "status")
-        self._job_s = self._histogram(
-            "job_duration_seconds", "From a job's start to its end.", _LONG, "capability", "status"
+        self._jobs = self._add_counter("jobs", "Jobs ended.", "capability", "provider", "status")
+        self._job_s = self._add_histogram(
+            "job_duration_seconds",
+            "From a job's start to its end.",
+            _JOB_BUCKETS,
+            "capability",
+            "status",
         )
-        self._queue_s = self._histogram(
-            "job_queue_seconds", "From a job's acceptance to its start.", _LONG, "capability"
+        self._queue_s = self._add_histogram(
+            "job_queue_seconds", "From a job's acceptance to its start.", _JOB_BUCKETS, "capability"
         )
-        self._calls = self._counter("vendor_calls", "Calls to vendors.", "provider", "outcome")
-        self._call_s = self._histogram(
-            "vendor_call_duration_seconds", "A call to a vendor.", _LONG, "provider"
+        self._calls = self._add_counter("vendor_calls", "Calls to vendors.", "provider", "outcome")
+        self._call_s = self._add_histogram(
+            "vendor_call_duration_seconds", "A call to a vendor.", _JOB_BUCKETS, "provider"
         )
-        self._cost = self._counter("cost_dollars", "What calls to vendors cost.", "provider")
-        self._commit_s = self._histogram(
-            "store_commit_seconds", "How long the store took to commit.", _COMMIT
+        self._cost = self._add_counter("cost_dollars", "What calls to vendors cost.", "provider")
+        self._commit_s = self._add_histogram(
+            "store_commit_seconds", "How long the store took to commit.", _COMMIT_BUCKETS
         )
 
-    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+    def _add_counter(self, name: str, text: str, *labels: str) -> Counter:
         return Counter(f"toolkit_{name}", text, labels, registry=self.registry)
 
-    def _histogram(
+    def _add_histogram(
         self, name: str, text: str, buckets: tuple[float, ...], *labels: str
     ) -> Histogram:
         return Histogram(f"toolkit_{name}", text, labels, registry=self.registry, buckets=buckets)
 
     @contextmanager
-    def request(self, exchange: Exchange) -> Iterator[None]:
+    def request(self, exchange: HttpExchange) -> Iterator[None]:
         """Count and time one exchange."""
         began = time.perf_counter()
-        self._present.exchanges.add(exchange)
+        self._live_gauges.exchanges.add(exchange)
         try:
             yield
         finally:
-            self._present.exchanges.discard(exchange)
+            self._live_gauges.exchanges.discard(exchange)
             method, route = exchange.method, exchange.route
             self._requests.labels(method, route, str(exchange.status)).inc()
             self._request_s.labels(method, route).observe(time.perf_counter() - began)
 
-    def job(self, work: Work) -> Span:
+    def watch_job(self, work: JobRun) -> Span:
         """Count and time a job."""
-        return self._job(work)
+        return self._measure_job(work)
 
     @contextmanager
-    def _job(self, work: Work) -> Iterator[None]:
-        self._present.jobs[work.job.id] = work
+    def _measure_job(self, work: JobRun) -> Iterator[None]:
+        self._live_gauges.jobs[work.job.id] = work
         try:
             yield
         finally:
-            self._present.jobs.pop(work.job.id, None)
+            self._live_gauges.jobs.pop(work.job.id, None)
             if work.job.status in FINAL_STATUSES:
-                self._ended(work)
+                self._count_ended_job(work)
 
-    def _ended(self, work: Work) -> None:
+    def _count_ended_job(self, work: JobRun) -> None:
         job = work.job
-        self._jobs.labels(job.capability, job.provider or NOBODY, job.status).inc()
+        self._jobs.labels(job.capability, job.provider or NO_PROVIDER, job.status).inc()
         if job.latency_ms is not None:
             self._job_s.labels(job.capability, job.status).observe(job.latency_ms / 1000)
         if job.queue_ms is not None:
             self._queue_s.labels(job.capability).observe(job.queue_ms / 1000)
 
-    def call(self, work: Work, attempt: Attempt, vendor: Vendor) -> Span:  # noqa: ARG002
+    def watch_call(self, work: JobRun, attempt: Attempt, vendor: Vendor) -> Span:  # noqa: ARG002
         """Count and time one call to a vendor."""
-        return self._call(attempt, vendor)
+        return self._measure_call(attempt, vendor)
 
     @contextmanager
-    def _call(self, attempt: Attempt, vendor: Vendor) -> Iterator[None]:
+    def _measure_call(self, attempt: Attempt, vendor: Vendor) -> Iterator[None]:
         began = time.perf_counter()
         try:
             yield
@@ -120,31 +140,31 @@ class Metrics(Unobserved):
             self._call_s.labels(vendor.id).observe(time.perf_counter() - began)
             self._cost.labels(vendor.id).inc(attempt.cost_usd or 0.0)
 
-    def committed(self, seconds: float) -> None:
+    def record_commit(self, seconds: float) -> None:
         """Record how long a commit took."""
         self._commit_s.observe(seconds)
 
 
 @dataclass(eq=False)
-class _Present(Collector):
+class _LiveGauges(Collector):
     """Gauges that are read when they are scraped: requests, jobs and connections in progress."""
 
-    lanes: Callable[[], list[LaneState]]
-    exchanges: set[Exchange] = field(default_factory=set)
-    jobs: dict[str, Work] = field(default_factory=dict)
+    gate_states: Callable[[], list[GateState]]
+    exchanges: set[HttpExchange] = field(default_factory=set)
+    jobs: dict[str, JobRun] = field(default_factory=dict)
 
     def collect(self) -> Iterator[Metric]:
         """Yield the current gauges."""
         exchanges = list(self.exchanges)
         streams = sum(exchange.streaming for exchange in exchanges)
         states = Tally(work.job.status for work in self.jobs.values())
-        yield _gauge("http_requests_in_progress", "Requests being answered.", len(exchanges))
-        yield _gauge("event_streams_open", "Streams of events being sent.", streams)
-        yield _gauge("jobs_running", "Jobs being carried out.", states["running"])
-        yield _gauge("jobs_waiting", "Jobs waiting for their turn.", states["queued"])
+        yield _build_gauge("http_requests_in_progress", "Requests being answered.", len(exchanges))
+        yield _build_gauge("event_streams_open", "Streams of events being sent.", streams)
+        yield _build_gauge("jobs_running", "Jobs being carried out.", states["running"])
+        yield _build_gauge("jobs_waiting", "Jobs waiting for their turn.", states["queued"])
         waiting: Tally[str] = Tally()
         breakers: Tally[tuple[str, str]] = Tally()
-        for lane in self.lanes():
+        for lane in self.gate_states():
             waiting[lane.provider] += lane.waiting
             breakers[lane.provider, lane.breaker] += 1
         calls = GaugeMetricFamily(
@@ -163,5 +183,5 @@ class _Present(Collector):
         yield connections
 
 
-def _gauge(name: str, text: str, value: float) -> Metric:
+def _build_gauge(name: str, text: str, value: float) -> Metric:
     return GaugeMetricFamily(f"toolkit_{name}", text, value=value)

@@ -5,7 +5,7 @@ No line that is known to hold one is logged; this is for secrets that were overl
 
 import re
 
-from toolkit.contract.connections import looks_like_a_key
+from toolkit.contract.connections import looks_like_key
 
 REDACTED = "[redacted]"
 
@@ -14,18 +14,18 @@ _EMAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+")
 _WORD = re.compile(r"[^\s\"'`,;:()\[\]{}<>=&?|]+")
 
 
-def redact(text: str) -> str:
+def redact_text(text: str) -> str:
     """Redact what looks like a key or an address; return one line of printable characters.
 
-    >>> redact("the key sk-abc123 of ada@example.org was refused")
+    >>> redact_text("the key sk-abc123 of ada@example.org was refused")
     'the key [redacted] of [redacted] was refused'
     """
     text = _EMAIL.sub(REDACTED, _BEARER.sub(REDACTED, text))
-    text = _WORD.sub(_judged, text)
+    text = _WORD.sub(_redact_word, text)
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
-def _judged(word: re.Match[str]) -> str:
-    return REDACTED if looks_like_a_key(word[0]) else word[0]
+def _redact_word(word: re.Match[str]) -> str:
+    return REDACTED if looks_like_key(word[0]) else word[0]

@@ -5,24 +5,24 @@ import re
 import time
 
 WINDOW_S = 60.0
-MAX_CONDITIONS = 1_000
+MAX_TRACKED_LINES = 1_000
 # These loggers need every line, however alike they are.
-COUNTED_ELSEWHERE = ("toolkit.served",)
+UNFILTERED_LOGGERS = ("toolkit.served",)
 # Libraries log other systems' faults, which are no errors of this process, and need no frames.
-OTHERS = ("opentelemetry", "urllib3")
-_VARYING = re.compile(r"0x[0-9a-f]+|\b[a-z]{3}_[0-9a-hjkmnp-tv-z]{26}\b|\d+")
+LIBRARY_LOGGERS = ("opentelemetry", "urllib3")
+_VARYING_PARTS = re.compile(r"0x[0-9a-f]+|\b[a-z]{3}_[0-9a-hjkmnp-tv-z]{26}\b|\d+")
 
 
-class _Condition:
+class _RepeatedLine:
     """A line that was written: when, and how many repeats were left out since."""
 
     def __init__(self, record: logging.LogRecord, now: float) -> None:
         self.record = record
         self.since = now
-        self.again = 0
+        self.repeats = 0
 
 
-class Repeats(logging.Filter):
+class RepeatFilter(logging.Filter):
     """A filter that lets the first of several like lines through, and reports how many followed.
 
     The number comes with the next such line after `WINDOW_S` seconds, or once the condition has
@@ -32,46 +32,46 @@ class Repeats(logging.Filter):
     def __init__(self, handler: logging.Handler) -> None:
         super().__init__()
         self._handler = handler
-        self._told: dict[tuple[str, int, str], _Condition] = {}
+        self._seen_lines: dict[tuple[str, int, str], _RepeatedLine] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Tell whether a line is to be written."""
-        if record.name in COUNTED_ELSEWHERE:
+        if record.name in UNFILTERED_LOGGERS:
             return True
-        if record.name.startswith(OTHERS) and record.levelno > logging.WARNING:
+        if record.name.startswith(LIBRARY_LOGGERS) and record.levelno > logging.WARNING:
             record.levelno, record.levelname = logging.WARNING, "WARNING"
             record.exc_info = None
         now = time.monotonic()
-        self._tell_older(now - WINDOW_S)
-        key = (record.name, record.levelno, _kind_of(record))
-        known = self._told.get(key)
+        self._report_older(now - WINDOW_S)
+        key = (record.name, record.levelno, _compute_line_kind(record))
+        known = self._seen_lines.get(key)
         if known is not None:
-            known.again += 1
+            known.repeats += 1
             return False
-        if len(self._told) < MAX_CONDITIONS:
-            self._told[key] = _Condition(record, now)
+        if len(self._seen_lines) < MAX_TRACKED_LINES:
+            self._seen_lines[key] = _RepeatedLine(record, now)
         return True
 
     def close(self) -> None:
         """Report the repeats that have not been reported yet."""
-        self._tell_older(time.monotonic())
+        self._report_older(time.monotonic())
 
-    def _tell_older(self, than: float) -> None:
-        over = [key for key, condition in self._told.items() if condition.since <= than]
+    def _report_older(self, than: float) -> None:
+        over = [key for key, condition in self._seen_lines.items() if condition.since <= than]
         for key in over:
-            condition = self._told.pop(key)
-            if condition.again:
-                self._handler.emit(_summary(condition))
+            condition = self._seen_lines.pop(key)
+            if condition.repeats:
+                self._handler.emit(_build_summary(condition))
 
 
-def _kind_of(record: logging.LogRecord) -> str:
+def _compute_line_kind(record: logging.LogRecord) -> str:
     """Compute what like lines have in common, without what varies."""
     lines = record.getMessage().splitlines() or [""]
     error = record.exc_info[0].__qualname__ if record.exc_info and record.exc_info[0] else ""
-    return f"{error} {_VARYING.sub('#', lines[0])}"
+    return f"{error} {_VARYING_PARTS.sub('#', lines[0])}"
 
 
-def _summary(condition: _Condition) -> logging.LogRecord:
+def _build_summary(condition: _RepeatedLine) -> logging.LogRecord:
     """Build the line once more, with the number of repeats that were left out."""
     told = condition.record
     text = (told.getMessage().splitlines() or [""])[0]
@@ -81,6 +81,6 @@ def _summary(condition: _Condition) -> logging.LogRecord:
             "levelno": told.levelno,
             "levelname": told.levelname,
             "msg": "%s (%d times more within %d s)",
-            "args": (text, condition.again, round(time.monotonic() - condition.since)),
+            "args": (text, condition.repeats, round(time.monotonic() - condition.since)),
         }
     )

@@ -17,7 +17,7 @@ from toolkit.contract.errors import ErrorCode, ServiceError
 
 
 @asynccontextmanager
-async def scraped(registry: CollectorRegistry, host: str, port: int) -> AsyncIterator[str]:
+async def serve_metrics(registry: CollectorRegistry, host: str, port: int) -> AsyncIterator[str]:
     """Serve a registry until this is left.
 
     Args:

@@ -17,12 +17,12 @@ from opentelemetry.trace import SpanKind, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from toolkit.contract.jobs import Attempt
-from toolkit.engine.telemetry import Span, Unobserved, Watched
-from toolkit.engine.work import Work
+from toolkit.engine.telemetry import NullObserver, Span, WatchedWorkflow
+from toolkit.engine.work import JobRun
 from toolkit.plugins import Vendor
-from toolkit.server.telemetry import Exchange
+from toolkit.server.telemetry import HttpExchange
 
-SERVICE = "capability-toolkit"
+SERVICE_NAME = "capability-toolkit"
 
 # The name of each kind of operation, and its type of output, which tells images and speech apart.
 _OPERATIONS: Mapping[str, tuple[str, str | None]] = {
@@ -30,10 +30,10 @@ _OPERATIONS: Mapping[str, tuple[str, str | None]] = {
     "image": ("generate_content", "image"),
     "speech": ("generate_content", "speech"),
 }
-_TOKENS = ("input_tokens", "output_tokens")
+_TOKEN_FIELDS = ("input_tokens", "output_tokens")
 
 
-class Traces(Unobserved):
+class TraceObserver(NullObserver):
     """An observer that makes spans.
 
     Whose child a job or a call is goes by ids: the nodes of a workflow share one context, in which
@@ -41,17 +41,17 @@ class Traces(Unobserved):
     """
 
     def __init__(self, processor: SpanProcessor) -> None:
-        self._provider = TracerProvider(resource=_resource())
+        self._provider = TracerProvider(resource=_build_resource())
         self._provider.add_span_processor(processor)
         self._tracer = self._provider.get_tracer("toolkit")
-        self._under_way: dict[str, OtelSpan] = {}
+        self._open_spans: dict[str, OtelSpan] = {}
 
     def close(self) -> None:
         """Send all spans that have not been sent."""
         self._provider.shutdown()
 
     @contextmanager
-    def request(self, exchange: Exchange) -> Iterator[None]:
+    def request(self, exchange: HttpExchange) -> Iterator[None]:
         """Trace one exchange, as part of the caller's trace where it names one."""
         given = {"traceparent": exchange.traceparent, "tracestate": exchange.tracestate}
         carrier = {name: value for name, value in given.items() if value is not None}
@@ -65,7 +65,7 @@ class Traces(Unobserved):
             try:
                 yield
             finally:
-                _describe(
+                _set_attributes(
                     span,
                     {
                         "http.request.method": exchange.method,
@@ -77,21 +77,21 @@ class Traces(Unobserved):
                     },
                 )
                 if exchange.status >= 500:
-                    _fail(span, str(exchange.status))
+                    _mark_failed(span, str(exchange.status))
 
-    def workflow(self, watched: Watched) -> Span:
+    def watch_workflow(self, watched: WatchedWorkflow) -> Span:
         """Trace a workflow."""
-        return self._workflow(watched)
+        return self._trace_workflow(watched)
 
     @contextmanager
-    def _workflow(self, watched: Watched) -> Iterator[None]:
+    def _trace_workflow(self, watched: WatchedWorkflow) -> Iterator[None]:
         workflow_id = watched.workflow.id
-        with self._span("invoke_workflow", workflow_id) as span:
+        with self._open_span("invoke_workflow", workflow_id) as span:
             try:
                 yield
             finally:
                 ended = watched.workflow
-                _describe(
+                _set_attributes(
                     span,
                     {
                         "gen_ai.operation.name": "invoke_workflow",
@@ -102,40 +102,40 @@ class Traces(Unobserved):
                     },
                 )
                 if ended.error is not None:
-                    _fail(span, ended.error.code)
+                    _mark_failed(span, ended.error.code)
 
-    def job(self, work: Work) -> Span:
+    def watch_job(self, work: JobRun) -> Span:
         """Trace a job."""
-        return self._job(work)
+        return self._trace_job(work)
 
     @contextmanager
-    def _job(self, work: Work) -> Iterator[None]:
-        parent = self._under_way.get(work.job.workflow_id or "")
-        with self._span(f"job {work.job.capability}", work.job.id, parent) as span:
+    def _trace_job(self, work: JobRun) -> Iterator[None]:
+        parent = self._open_spans.get(work.job.workflow_id or "")
+        with self._open_span(f"job {work.job.capability}", work.job.id, parent) as span:
             try:
                 yield
             finally:
-                _describe(span, _of(work))
+                _set_attributes(span, _build_job_attributes(work))
                 if work.job.error is not None:
-                    _fail(span, work.job.error.code)
+                    _mark_failed(span, work.job.error.code)
 
-    def call(self, work: Work, attempt: Attempt, vendor: Vendor) -> Span:
+    def watch_call(self, work: JobRun, attempt: Attempt, vendor: Vendor) -> Span:
         """Trace one call to a vendor."""
-        return self._call(work, attempt, vendor)
+        return self._trace_call(work, attempt, vendor)
 
     @contextmanager
-    def _call(self, work: Work, attempt: Attempt, vendor: Vendor) -> Iterator[None]:
+    def _trace_call(self, work: JobRun, attempt: Attempt, vendor: Vendor) -> Iterator[None]:
         kind = work.capability.operation.kind if work.capability.operation else ""
         operation, yields = _OPERATIONS.get(kind, (kind, None))
         asked = attempt.model
         name = f"{operation} {asked}" if asked else operation
-        parent = self._under_way.get(work.job.id)
-        with self._span(name, None, parent, SpanKind.CLIENT) as span:
+        parent = self._open_spans.get(work.job.id)
+        with self._open_span(name, None, parent, SpanKind.CLIENT) as span:
             try:
                 yield
             finally:
                 done = attempt.status == "completed"
-                _describe(
+                _set_attributes(
                     span,
                     {
                         "gen_ai.operation.name": operation,
@@ -146,14 +146,14 @@ class Traces(Unobserved):
                         "http.response.status_code": attempt.http_status,
                         "toolkit.attempt": attempt.n,
                         "toolkit.cost_usd": attempt.cost_usd,
-                        **(_usage(work) if done else {}),
+                        **(_get_token_counts(work) if done else {}),
                     },
                 )
                 if attempt.error is not None:
-                    _fail(span, attempt.error.code)
+                    _mark_failed(span, attempt.error.code)
 
     @contextmanager
-    def _span(
+    def _open_span(
         self,
         name: str,
         key: str | None,
@@ -164,16 +164,16 @@ class Traces(Unobserved):
         context = trace.set_span_in_context(parent) if parent is not None else None
         span = self._tracer.start_span(name, context=context, kind=kind)
         if key is not None:
-            self._under_way[key] = span
+            self._open_spans[key] = span
         try:
             yield span
         finally:
             if key is not None:
-                self._under_way.pop(key, None)
+                self._open_spans.pop(key, None)
             span.end()
 
 
-def exported(endpoint: str | None) -> Traces:
+def create_trace_observer(endpoint: str | None) -> TraceObserver:
     """Create an observer whose traces are sent to a collector, by OTLP over HTTP.
 
     Args:
@@ -183,29 +183,31 @@ def exported(endpoint: str | None) -> Traces:
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
     url = None if endpoint is None else f"{endpoint.rstrip('/')}/v1/traces"
-    return Traces(BatchSpanProcessor(OTLPSpanExporter(endpoint=url)))
+    return TraceObserver(BatchSpanProcessor(OTLPSpanExporter(endpoint=url)))
 
 
-def _resource() -> Resource:
+def _build_resource() -> Resource:
     """Build the resource that sends the spans, named by `OTEL_SERVICE_NAME` or as the toolkit."""
     resource = Resource.create()
     if str(resource.attributes["service.name"]).startswith("unknown_service"):
-        return resource.merge(Resource({"service.name": SERVICE}))
+        return resource.merge(Resource({"service.name": SERVICE_NAME}))
     return resource
 
 
-def _describe(span: OtelSpan, attributes: Mapping[str, str | int | float | bool | None]) -> None:
+def _set_attributes(
+    span: OtelSpan, attributes: Mapping[str, str | int | float | bool | None]
+) -> None:
     """Set the attributes that are known."""
     span.set_attributes({name: value for name, value in attributes.items() if value is not None})
 
 
-def _fail(span: OtelSpan, kind: str) -> None:
+def _mark_failed(span: OtelSpan, kind: str) -> None:
     """Mark a span as failed, by a code: a message may quote what was said."""
     span.set_attribute("error.type", kind)
     span.set_status(StatusCode.ERROR)
 
 
-def _of(work: Work) -> dict[str, str | int | float | bool | None]:
+def _build_job_attributes(work: JobRun) -> dict[str, str | int | float | bool | None]:
     job = work.job
     return {
         "toolkit.job_id": job.id,
@@ -220,8 +222,8 @@ def _of(work: Work) -> dict[str, str | int | float | bool | None]:
     }
 
 
-def _usage(work: Work) -> dict[str, int]:
-    counted = ((name, work.job.usage.get(name)) for name in _TOKENS)
+def _get_token_counts(work: JobRun) -> dict[str, int]:
+    counted = ((name, work.job.usage.get(name)) for name in _TOKEN_FIELDS)
     return {
         f"gen_ai.usage.{name}": int(count)
         for name, count in counted

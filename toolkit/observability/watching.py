@@ -9,18 +9,18 @@ from typing import Protocol
 
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.engine import Engine
-from toolkit.engine.telemetry import Observer, Observers, together
-from toolkit.observability.logs import LogFormat, LogLevel, Logs, piped
-from toolkit.observability.metrics import Metrics
-from toolkit.observability.scraping import scraped
-from toolkit.server.telemetry import Exchange, RequestObserver
+from toolkit.engine.telemetry import CompositeObserver, Observer, combine_spans
+from toolkit.observability.logs import LogFormat, LogLevel, LogObserver, configure_logging
+from toolkit.observability.metrics import MetricsObserver
+from toolkit.observability.scraping import serve_metrics
+from toolkit.server.telemetry import HttpExchange, RequestObserver
 
 # If one is set, traces are sent as with the option (OpenTelemetry's own names).
 ENDPOINT_VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
 
 @dataclass(frozen=True)
-class Watching:
+class ObservabilityOptions:
     """An operator's options for logs, metrics and traces.
 
     Attributes:
@@ -35,39 +35,48 @@ class Watching:
     otel_endpoint: str | None = None
 
 
-class _Both(Observer, RequestObserver, Protocol):
+class _EngineAndRequestObserver(Observer, RequestObserver, Protocol):
     """An observer of an engine and of the server over it."""
 
 
-class Watch(Observers):
+class ServerObserver(CompositeObserver):
     """All observers of one server as one."""
 
-    def __init__(self, logs: Logs, metrics: Metrics | None, others: Sequence[_Both]) -> None:
-        both: list[_Both] = [logs, *([metrics] if metrics is not None else []), *others]
+    def __init__(
+        self,
+        logs: LogObserver,
+        metrics: MetricsObserver | None,
+        others: Sequence[_EngineAndRequestObserver],
+    ) -> None:
+        both: list[_EngineAndRequestObserver] = [
+            logs,
+            *([metrics] if metrics is not None else []),
+            *others,
+        ]
         super().__init__(both)
-        self._both = both
+        self._observers_of_both = both
         self._logs = logs
         self._metrics = metrics
-        self._about: dict[str, object] = {}
+        self._engine_facts: dict[str, object] = {}
 
-    def request(self, exchange: Exchange) -> AbstractContextManager[object]:
+    def request(self, exchange: HttpExchange) -> AbstractContextManager[object]:
         """Observe one exchange."""
-        return together(each.request(exchange) for each in self._both)
+        return combine_spans(each.request(exchange) for each in self._observers_of_both)
 
-    async def attach(self, engine: Engine) -> None:
+    async def attach_engine(self, engine: Engine) -> None:
         """Observe an engine: its version, and the state of its connections."""
-        health = await engine.health()
-        self._about = {"version": health.version, "sandbox": health.sandbox}
+        health = await engine.get_health()
+        self._engine_facts = {"version": health.version, "sandbox": health.sandbox}
         if self._metrics is not None:
-            self._metrics.lanes = engine.lanes
+            self._metrics.gate_states = engine.list_connection_states
 
-    def started(self, url: str) -> None:
+    def log_started(self, url: str) -> None:
         """Log that the server answers requests."""
-        self._logs.tell("started", url=url, **self._about)
+        self._logs.log_event("started", url=url, **self._engine_facts)
 
 
 @asynccontextmanager
-async def watching(asked: Watching) -> AsyncIterator[Watch]:
+async def observe_server(asked: ObservabilityOptions) -> AsyncIterator[ServerObserver]:
     """Observe a server until this is left.
 
     Raises:
@@ -75,29 +84,29 @@ async def watching(asked: Watching) -> AsyncIterator[Watch]:
         ServiceError: `UNAVAILABLE` when the port for metrics is taken.
     """
     async with AsyncExitStack() as stack:
-        stack.enter_context(piped(sys.stderr, asked.log_format, asked.log_level))
-        logs, others = Logs(), list[_Both]()
+        stack.enter_context(configure_logging(sys.stderr, asked.log_format, asked.log_level))
+        logs, others = LogObserver(), list[_EngineAndRequestObserver]()
         if asked.otel_endpoint or any(os.environ.get(name) for name in ENDPOINT_VARIABLES):
-            others.append(_traces(asked.otel_endpoint, stack))
+            others.append(_open_trace_observer(asked.otel_endpoint, stack))
         metrics = None
         if asked.metrics_port is not None:
-            metrics = Metrics()
-            place = scraped(metrics.registry, asked.metrics_host, asked.metrics_port)
-            logs.tell("metrics", url=await stack.enter_async_context(place))
+            metrics = MetricsObserver()
+            place = serve_metrics(metrics.registry, asked.metrics_host, asked.metrics_port)
+            logs.log_event("metrics", url=await stack.enter_async_context(place))
         try:
-            yield Watch(logs, metrics, others)
+            yield ServerObserver(logs, metrics, others)
         finally:
-            logs.tell("stopped")
+            logs.log_event("stopped")
 
 
-def _traces(endpoint: str | None, stack: AsyncExitStack) -> _Both:
+def _open_trace_observer(endpoint: str | None, stack: AsyncExitStack) -> _EngineAndRequestObserver:
     try:
-        from toolkit.observability.traces import exported
+        from toolkit.observability.traces import create_trace_observer
     except ImportError:
         raise RequestError(
             ErrorCode.INVALID_REQUEST,
             "Traces need an extra: pip install 'capability-toolkit[otel]'.",
         ) from None
-    traces = exported(endpoint)
+    traces = create_trace_observer(endpoint)
     stack.callback(traces.close)
     return traces

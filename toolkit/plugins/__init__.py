@@ -8,7 +8,7 @@ flow is tested without any of them.
 """
 
 from toolkit.plugins.bounds import Bound, CharacterBound, ExactBound, PixelBound, TokenBound
-from toolkit.plugins.capability import Blob, Call, Capability, Result, Take, Upstream
+from toolkit.plugins.capability import Blob, Call, Capability, InputBinding, Result, Upstream
 from toolkit.plugins.flow import (
     PUBLIC_ONLY,
     RECORDED_MODEL,
@@ -18,8 +18,8 @@ from toolkit.plugins.flow import (
     RunInThread,
     Step,
     Submitted,
-    operate,
     pause,
+    request_operation,
     run_in_process,
     run_in_thread,
     send,
@@ -38,7 +38,7 @@ from toolkit.plugins.operations import (
     TextReply,
     TextRequest,
 )
-from toolkit.plugins.vendor import Access, Model, PriceTier, Vendor, VendorFault, WorkerTime
+from toolkit.plugins.vendor import Access, Model, PriceTier, ProviderError, Vendor, WorkerTime
 
 __all__ = [
     "PUBLIC_ONLY",
@@ -56,11 +56,13 @@ __all__ = [
     "Flow",
     "ImageReply",
     "ImageRequest",
+    "InputBinding",
     "Model",
     "Operation",
     "Pause",
     "PixelBound",
     "PriceTier",
+    "ProviderError",
     "Reply",
     "Result",
     "RunInProcess",
@@ -69,16 +71,14 @@ __all__ = [
     "SpeechRequest",
     "Step",
     "Submitted",
-    "Take",
     "TextReply",
     "TextRequest",
     "TokenBound",
     "Upstream",
     "Vendor",
-    "VendorFault",
     "WorkerTime",
-    "operate",
     "pause",
+    "request_operation",
     "run_in_process",
     "run_in_thread",
     "send",

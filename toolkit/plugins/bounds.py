@@ -19,7 +19,7 @@ SCHEMA_OVERHEAD = 512
 OUTPUT_MARGIN = 16
 
 
-class Limits(Protocol):
+class ModelLimits(Protocol):
     """The facts of a model that a bound goes by."""
 
     @property
@@ -38,10 +38,10 @@ class Bound(Protocol):
     def source(self) -> str:
         """The source that it rests on."""
 
-    def units(self, operation: Any, model: Limits, /) -> Mapping[str, float] | None:
+    def units(self, operation: Any, model: ModelLimits, /) -> Mapping[str, float] | None:
         """Return the units, by name; none where they are unknown."""
 
-    def cap_holds(self, model: Limits, /) -> bool:
+    def cap_holds(self, model: ModelLimits, /) -> bool:
         """Tell whether the operation's own cap on the answer bounds what is billed for it."""
 
 
@@ -69,21 +69,21 @@ class TokenBound:
     unless_it_reasons: bool = False
     overhead: int = 256
 
-    def units(self, operation: TextRequest, model: Limits, /) -> Mapping[str, float] | None:
+    def units(self, operation: TextRequest, model: ModelLimits, /) -> Mapping[str, float] | None:
         """Return the tokens in and out."""
-        given = _count_given_bytes(operation) + self.overhead
+        given = _count_input_bytes(operation) + self.overhead
         capped = self.cap_holds(model)
         made = operation.max_tokens + OUTPUT_MARGIN if capped else model.output_limit
         if made is None:
             return None
         return {"input_tokens": float(given), "output_tokens": float(made)}
 
-    def cap_holds(self, model: Limits, /) -> bool:
+    def cap_holds(self, model: ModelLimits, /) -> bool:
         """Tell whether less is billed where less is allowed."""
         return self.capped and not (self.unless_it_reasons and model.reasons)
 
 
-def _count_given_bytes(operation: TextRequest) -> float:
+def _count_input_bytes(operation: TextRequest) -> float:
     given = operation.measured.get("bytes")
     if given is None:
         given = float(count_bytes(operation.prompt) + count_bytes(operation.system))
@@ -100,7 +100,7 @@ class Uncapped:
 
     __slots__ = ()
 
-    def cap_holds(self, _model: Limits, /) -> bool:
+    def cap_holds(self, _model: ModelLimits, /) -> bool:
         """Return False: there is nothing to cap."""
         return False
 
@@ -119,7 +119,7 @@ class CharacterBound(Uncapped):
     source: str
     minimum: int = 100
 
-    def units(self, operation: SpeechRequest, _model: Limits, /) -> Mapping[str, float] | None:
+    def units(self, operation: SpeechRequest, _model: ModelLimits, /) -> Mapping[str, float] | None:
         """Return the characters.
 
         >>> CharacterBound("its reference", minimum=1).units(SpeechRequest(text="潮"), Unlimited())
@@ -138,7 +138,9 @@ class ExactBound(Uncapped):
 
     source: str
 
-    def units(self, operation: Operation[Any], _model: Limits, /) -> Mapping[str, float] | None:
+    def units(
+        self, operation: Operation[Any], _model: ModelLimits, /
+    ) -> Mapping[str, float] | None:
         """Return the units as they are expected.
 
         >>> ExactBound("its reference").units(ImageRequest(prompt="a mill"), Unlimited())["images"]
@@ -157,7 +159,7 @@ class PixelBound(Uncapped):
 
     source: str
 
-    def units(self, operation: ImageRequest, _model: Limits, /) -> Mapping[str, float] | None:
+    def units(self, operation: ImageRequest, _model: ModelLimits, /) -> Mapping[str, float] | None:
         """Return the image, and its megapixels rounded up.
 
         >>> bound = PixelBound("its reference")

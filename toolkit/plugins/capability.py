@@ -44,16 +44,16 @@ class Upstream:
 
 
 @dataclass(frozen=True, slots=True)
-class Take:
+class InputBinding:
     """The way to fill a field of the input from upstream artifacts when the caller left it out.
 
     Attributes:
         media: a pattern of media types, such as `image/*`.
-        form: `text` joins the texts of all that match, `artifact` puts the id of the last one.
+        mode: `text` joins the texts of all that match, `artifact` puts the id of the last one.
     """
 
     media: tuple[str, ...]
-    form: Literal["text", "artifact"]
+    mode: Literal["text", "artifact"]
 
     def matches(self, media_type: str) -> bool:
         """Tell whether an artifact of that type can fill the field."""
@@ -103,8 +103,8 @@ class Capability:
         operation: the kind of vendor work it needs; vendors that offer it can serve it.
         operation_required: whether it fails without a connection, or only does less.
         default_provider: the connection id that is used when the caller has no preference.
-        takes: the fields that upstream artifacts can fill.
-        yields: the media type of its artifact.
+        accepts: the fields that upstream artifacts can fill.
+        produces: the media type of its artifact.
         estimate: the operation an input leads to, for the price before the call.
         keywords: words in an objective that ask for this capability (for the planner).
         alias_of: the capability this is another name of.
@@ -121,8 +121,8 @@ class Capability:
     operation: type[Operation[Any]] | None = None
     operation_required: bool = True
     default_provider: str | None = None
-    takes: Mapping[str, Take] = field(default_factory=dict)
-    yields: str = "application/json"
+    accepts: Mapping[str, InputBinding] = field(default_factory=dict)
+    produces: str = "application/json"
     estimate: Callable[[Any], Operation[Any] | None] = lambda _input: None
     keywords: tuple[str, ...] = ()
     alias_of: str | None = None

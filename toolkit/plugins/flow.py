@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, TypeVar, TypeVarTuple, Unpack, cast
 import httpx
 
 from toolkit.plugins.operations import Operation, Reply
-from toolkit.workers.plain import copy_plain, name_of
+from toolkit.workers.plain import copy_value, get_function_name
 
 T = TypeVar("T")
 Args = TypeVarTuple("Args")
@@ -53,7 +53,7 @@ class RunInProcess:
 
     def __post_init__(self) -> None:
         """See that the function can be found."""
-        object.__setattr__(self, "name", name_of(self.function))
+        object.__setattr__(self, "name", get_function_name(self.function))
 
     def run(self) -> object:
         """Do the work in this process, as a test does; values that are not plain are refused, too.
@@ -61,8 +61,8 @@ class RunInProcess:
         Raises:
             NotPlainError: an argument or the result is not plain.
         """
-        args = [copy_plain(argument, "argument") for argument in self.args]
-        return copy_plain(self.function(*args), "result")
+        args = [copy_value(argument, "argument") for argument in self.args]
+        return copy_value(self.function(*args), "result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ Flow: TypeAlias = Generator[Step, Any, T]
 
 
 # The request extensions that say how a request is billed (`send`).
-FREE, INSTEAD = "toolkit.free", "toolkit.instead"
+FREE_EXTENSION, REPLACEMENT_EXTENSION = "toolkit.free", "toolkit.instead"
 
 
 def send(
@@ -103,7 +103,7 @@ def send(
     >>> next(flow).method
     'GET'
     """
-    said = {FREE: free, INSTEAD: instead}
+    said = {FREE_EXTENSION: free, REPLACEMENT_EXTENSION: instead}
     request.extensions |= {name: True for name, value in said.items() if value}
     return cast("httpx.Response", (yield request))
 
@@ -136,6 +136,6 @@ def run_in_thread(function: Callable[[Unpack[Args]], T], *args: *Args) -> Flow[T
     return cast("T", (yield RunInThread(function, args)))
 
 
-def operate(operation: Operation[R]) -> Flow[R]:
+def request_operation(operation: Operation[R]) -> Flow[R]:
     """Have a routed vendor perform `operation` (only inside a capability's flow)."""
     return cast("R", (yield operation))

@@ -11,11 +11,11 @@ from typing import Generic, Literal, TypeAlias, TypeVar
 from toolkit.plugins.operations import Operation, Reply
 
 PodStatus: TypeAlias = Literal["creating", "running", "stopped", "failed", "terminated"]
-T = TypeVar("T", bound="State")
+T = TypeVar("T", bound="ResourceState")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State(Reply):
+class ResourceState(Reply):
     """Something at a GPU cloud as its vendor describes it.
 
     Attributes:
@@ -28,7 +28,7 @@ class State(Reply):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listing(Reply, Generic[T]):
+class ResourceListing(Reply, Generic[T]):
     """A list of all that an account has of a kind at a vendor."""
 
     model: str = "listing"
@@ -36,7 +36,7 @@ class Listing(Reply, Generic[T]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EndpointState(State):
+class EndpointState(ResourceState):
     """A serverless endpoint.
 
     Attributes:
@@ -84,7 +84,7 @@ class EndpointReading(Operation[EndpointState]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EndpointListing(Operation[Listing[EndpointState]]):
+class EndpointListing(Operation[ResourceListing[EndpointState]]):
     """Ask for the account's endpoints; their templates are not looked up."""
 
     kind = "endpoints.list"
@@ -138,7 +138,7 @@ class GpuListing(Operation[GpuCatalog]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PodState(State):
+class PodState(ResourceState):
     """A GPU machine.
 
     Attributes:
@@ -187,7 +187,7 @@ class PodReading(Operation[PodState]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PodListing(Operation[Listing[PodState]]):
+class PodListing(Operation[ResourceListing[PodState]]):
     """Ask for the account's machines."""
 
     kind = "pods.list"
@@ -204,7 +204,7 @@ class PodAction(Operation[PodState]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TemplateState(State):
+class TemplateState(ResourceState):
     """A template: the container that pods or endpoints run."""
 
     model: str = "template"
@@ -229,7 +229,7 @@ class TemplateCreation(Operation[TemplateState]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TemplateListing(Operation[Listing[TemplateState]]):
+class TemplateListing(Operation[ResourceListing[TemplateState]]):
     """Ask for the account's templates."""
 
     kind = "templates.list"
@@ -245,7 +245,7 @@ class TemplateDeletion(Operation[Reply]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VolumeState(State):
+class VolumeState(ResourceState):
     """A network volume."""
 
     model: str = "volume"
@@ -265,7 +265,7 @@ class VolumeCreation(Operation[VolumeState]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VolumeListing(Operation[Listing[VolumeState]]):
+class VolumeListing(Operation[ResourceListing[VolumeState]]):
     """Ask for the account's network volumes."""
 
     kind = "volumes.list"

@@ -17,9 +17,9 @@ LONG_TEXT_BYTES = 4 * 1024
 # No vendor's answer has as much beside its long texts: one that does is made to be slow.
 MAX_VALUES = 100_000
 MAX_SHORT_BYTES = 4 * 1024 * 1024
-_PEEKED = 16
+_PEEK_BYTES = 16
 _BOM = b"\xef\xbb\xbf"
-_INSIDE = re.compile(rb'(?:[^"\\]++|\\(?:u.{4}|[^u]))*+', re.S)
+_STRING_BODY = re.compile(rb'(?:[^"\\]++|\\(?:u.{4}|[^u]))*+', re.S)
 
 
 def read_json(raw: bytes) -> object:
@@ -34,7 +34,7 @@ def read_json(raw: bytes) -> object:
     """
     if len(raw) <= SMALL_BYTES:
         return json.loads(raw, parse_constant=_refuse_constant)
-    reader = _LargeReader(raw)
+    reader = _LargeDocumentReader(raw)
     short = reader.cut_out_long_texts().decode("utf-8", "surrogatepass")
     texts = iter(reader.long_texts)
 
@@ -44,7 +44,7 @@ def read_json(raw: bytes) -> object:
     return json.loads(short, parse_constant=put_back)
 
 
-class _LargeReader:
+class _LargeDocumentReader:
     """Takes the long texts out of a document; `NaN`, which no document holds, is in their place."""
 
     def __init__(self, raw: bytes) -> None:
@@ -62,23 +62,23 @@ class _LargeReader:
         size, begin = 0, 3 if self._raw.startswith(_BOM) else 0
         at = begin
         while (quote := raw.find(b'"', at)) >= 0:
-            self._count(at, quote)
-            end = self._end_of_text(quote + 1)
+            self._count_values(at, quote)
+            end = self._find_text_end(quote + 1)
             at = end + 1
-            is_name = raw[at : at + _PEEKED].lstrip()[:1] == b":"
+            is_name = raw[at : at + _PEEK_BYTES].lstrip()[:1] == b":"
             if end - quote > LONG_TEXT_BYTES and not is_name:
                 kept += [raw[begin:quote], b"NaN"]
                 size += quote - begin
-                self.long_texts.append(_join(self._pieces(quote + 1, end)))
+                self.long_texts.append(_join_pieces(self._read_pieces(quote + 1, end)))
                 begin = at
             if size + at - begin > MAX_SHORT_BYTES:
                 break
         if size + len(raw) - begin > MAX_SHORT_BYTES:
             raise ValueError("there is too much around its long texts")
-        self._count(at, len(raw))
+        self._count_values(at, len(raw))
         return b"".join([*kept, raw[begin:]])
 
-    def _count(self, start: int, end: int) -> None:
+    def _count_values(self, start: int, end: int) -> None:
         """Count what stands between two texts, and the text behind it."""
         raw = self._raw
         if raw.find(b"N", start, end) >= 0:  # as in NaN, which would be taken for a long text
@@ -87,36 +87,36 @@ class _LargeReader:
         if self._values > MAX_VALUES:
             raise ValueError("it has too many values")
 
-    def _end_of_text(self, start: int) -> int:
+    def _find_text_end(self, start: int) -> int:
         """Find the offset of the quote that ends a text."""
         at, raw = start, self._raw
         while True:
-            end = self._end_of_piece(at)
+            end = self._find_piece_end(at)
             if raw[end : end + 1] == b'"':
                 return end
             if end == at:
                 raise ValueError("a text has no end")
             at = end
 
-    def _pieces(self, start: int, end: int) -> Iterator[str]:
+    def _read_pieces(self, start: int, end: int) -> Iterator[str]:
         at = start
         while at < end:
-            upto = self._end_of_piece(at)
+            upto = self._find_piece_end(at)
             text: str = json.loads(f'"{self._raw[at:upto].decode("utf-8", "surrogatepass")}"')
             yield text
             at = upto
 
-    def _end_of_piece(self, at: int) -> int:
+    def _find_piece_end(self, at: int) -> int:
         """Find the end of a piece of a text, between two characters of it."""
         upto = min(at + PIECE_BYTES, len(self._raw))
         for _ in range(3):  # the bytes of one character stay together
             if upto < len(self._raw) and self._raw[upto] & 0xC0 == 0x80:
                 upto -= 1
-        found = _INSIDE.match(self._raw, at, upto)
+        found = _STRING_BODY.match(self._raw, at, upto)
         return at if found is None else found.end()
 
 
-def _join(pieces: Iterator[str]) -> str:
+def _join_pieces(pieces: Iterator[str]) -> str:
     """Put the pieces of a text together, and halves of one character that two of them end up in."""
     joined: list[str] = []
     for piece in pieces:

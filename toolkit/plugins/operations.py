@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import ClassVar, Generic, TypeVar
 
-from toolkit.plugins.tokens import expect_tokens
+from toolkit.plugins.tokens import estimate_tokens
 
 # The usual length of an answer: it is rarely as long as it may be.
 USUAL_ANSWER_TOKENS = 256
@@ -96,9 +96,11 @@ class TextRequest(Operation[TextReply]):
         """Return the tokens to expect of its scripts, and an answer of usual length."""
         given = self.measured.get("expected")
         if given is None:
-            given = expect_tokens(self.prompt) + expect_tokens(self.system) + USUAL_OVERHEAD_TOKENS
+            given = (
+                estimate_tokens(self.prompt) + estimate_tokens(self.system) + USUAL_OVERHEAD_TOKENS
+            )
             if self.schema is not None:
-                given += expect_tokens(json.dumps(self.schema, ensure_ascii=False))
+                given += estimate_tokens(json.dumps(self.schema, ensure_ascii=False))
             self.measured["expected"] = given
         made = min(self.max_tokens, USUAL_ANSWER_TOKENS)
         return {"input_tokens": float(round(given)), "output_tokens": float(made)}

@@ -9,22 +9,25 @@ from toolkit.plugins.vendor import Model, Vendor
 
 _BILLIONTH = Decimal("1e-9")
 # The part of `input_tokens` that the vendor had seen before; dearer models of billing have none.
-CACHED = "cached_input_tokens"
+CACHED_INPUT_TOKENS = "cached_input_tokens"
 
 
-def price(model: Model, units: Mapping[str, float]) -> Decimal | None:
+def calculate_cost(model: Model, units: Mapping[str, float]) -> Decimal | None:
     """Calculate the cost in US dollars, to the billionth, in the tier that the input falls in.
 
     None when a unit that was used has no known price, or when no units are known at all: an
     unknown price is never 0. A unit that the vendor does not bill has the price 0 in the table.
 
-    >>> price(Model("m", "text", {"input_tokens": Decimal("0.000001")}), {"input_tokens": 1000})
+    >>> model = Model("m", "text", {"input_tokens": Decimal("0.000001")})
+    >>> calculate_cost(model, {"input_tokens": 1000})
     Decimal('0.001000000')
     """
-    return _priced(_prices_at(model, units.get("input_tokens", 0)), units)
+    return _sum_cost(_find_tier_prices(model, units.get("input_tokens", 0)), units)
 
 
-def bound_usd(vendor: Vendor, model: Model | None, operation: Operation[Any]) -> Decimal | None:
+def calculate_max_cost(
+    vendor: Vendor, model: Model | None, operation: Operation[Any]
+) -> Decimal | None:
     """Calculate the most US dollars that one request can come to; none if that is unknown.
 
     The dearest tier that the input may reach counts, and no discount does.
@@ -34,20 +37,20 @@ def bound_usd(vendor: Vendor, model: Model | None, operation: Operation[Any]) ->
     if model is None or units is None:
         return None
     reached = [tier.prices for tier in model.tiers if tier.above < units.get("input_tokens", 0)]
-    costs = [_priced(prices, units) for prices in (model.prices, *reached)]
+    costs = [_sum_cost(prices, units) for prices in (model.prices, *reached)]
     return None if None in costs else max(cost for cost in costs if cost is not None)
 
 
-def _prices_at(model: Model, given: float) -> Mapping[str, Decimal]:
+def _find_tier_prices(model: Model, given: float) -> Mapping[str, Decimal]:
     """Return the prices of the tier that an input of `given` tokens falls in."""
     return next((t.prices for t in reversed(model.tiers) if given > t.above), model.prices)
 
 
-def _priced(prices: Mapping[str, Decimal], units: Mapping[str, float]) -> Decimal | None:
-    cached = min(units.get(CACHED, 0.0), units.get("input_tokens", 0.0))
-    counted = {unit: count for unit, count in units.items() if unit != CACHED}
-    if cached and CACHED in prices:
-        counted |= {"input_tokens": counted["input_tokens"] - cached, CACHED: cached}
+def _sum_cost(prices: Mapping[str, Decimal], units: Mapping[str, float]) -> Decimal | None:
+    cached = min(units.get(CACHED_INPUT_TOKENS, 0.0), units.get("input_tokens", 0.0))
+    counted = {unit: count for unit, count in units.items() if unit != CACHED_INPUT_TOKENS}
+    if cached and CACHED_INPUT_TOKENS in prices:
+        counted |= {"input_tokens": counted["input_tokens"] - cached, CACHED_INPUT_TOKENS: cached}
     if not counted or any(count and unit not in prices for unit, count in counted.items()):
         return None
     used = ((prices[unit], count) for unit, count in counted.items() if count)

@@ -33,19 +33,20 @@ _WEIGHTS: tuple[tuple[re.Pattern[str], float], ...] = tuple(
 
 
 # A longer text is sampled at equal distances for the scripts it is in.
-SAMPLE = 8_000
+SAMPLE_CHARACTERS = 8_000
 
 
 @lru_cache(maxsize=64)
-def expect_tokens(text: str) -> float:
+def estimate_tokens(text: str) -> float:
     """Estimate the tokens of a text, by its scripts.
 
-    >>> round(expect_tokens("The tide turns twice a day.")), round(expect_tokens("潮は日に二度"))
+    >>> english, japanese = "The tide turns twice a day.", "潮は日に二度"
+    >>> round(estimate_tokens(english)), round(estimate_tokens(japanese))
     (7, 6)
     """
-    if len(text) > SAMPLE:
-        sample = text[:: len(text) // SAMPLE + 1]
-        return expect_tokens(sample) * len(text) / len(sample)
+    if len(text) > SAMPLE_CHARACTERS:
+        sample = text[:: len(text) // SAMPLE_CHARACTERS + 1]
+        return estimate_tokens(sample) * len(text) / len(sample)
     other = 0
     tokens = 0.0
     if not text.isascii():

@@ -86,7 +86,7 @@ class WorkerTime:
     idle_s: float
 
     @property
-    def most_s(self) -> float:
+    def max_s(self) -> float:
         """The sum of all of them."""
         return self.limit_s + self.start_s + self.idle_s
 
@@ -187,23 +187,23 @@ class Vendor:
             return False
         return model.kind not in self.on_endpoint or (pinned and endpoint)
 
-    def takes_place(self, model: Model | None) -> bool:
+    def runs_at_named_place(self, model: Model | None) -> bool:
         """Tell whether a model runs at the endpoint or in the pod that a request names."""
         return bool(self.infrastructure) and not (model is not None and model.public)
 
-    def bound_source(self, model: Model) -> str | None:
+    def find_bound_source(self, model: Model) -> str | None:
         """Return the source of the bound on a model's calls, if one is declared."""
         if model.kind in self.on_endpoint and not model.public:
             return self.endpoint_time.source if self.endpoint_time is not None else None
         return next((b.source for of, b in self.bounds.items() if of.kind == model.kind), None)
 
-    def model_for(self, kind: str) -> Model | None:
+    def find_default_model(self, kind: str) -> Model | None:
         """Return the default model for a kind of operation, or the only one there is."""
         offered = [m for m in self.models if m.kind == kind and not m.profile_of]
         return next((m for m in offered if m.default), offered[0] if offered else None)
 
 
-class VendorFault(Exception):  # noqa: N818 - a fault is what a vendor gives, not a Python error
+class ProviderError(Exception):
     """A vendor's failure, already translated into one of our codes.
 
     Raised inside a vendor's flow; the driver decides from `code` and `retryable` whether to try

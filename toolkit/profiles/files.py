@@ -9,13 +9,13 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from toolkit.contract.errors import ErrorCode, RequestError, excerpt
+from toolkit.contract.errors import ErrorCode, RequestError, truncate_text
 from toolkit.profiles.secret import Secret
 
 FOLDER_VARIABLE = "TOOLKIT_CONFIG_DIR"
 APP_FOLDER = "capability-toolkit"
 SUFFIX = ".json"
-OTHERS = 0o077  # the permissions of group and others on a file
+OTHERS_MODE_BITS = 0o077  # the permissions of group and others on a file
 # In lower case, as some file systems ignore case.
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
@@ -23,7 +23,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 class ProfileError(RequestError):
     """A profile that cannot be used; its message says what to do next."""
 
-    def _hint(self) -> str:
+    def _format_hint(self) -> str:
         return ""
 
 
@@ -72,7 +72,7 @@ class Profile:
         del record["api_key"]
         return record
 
-    def write(self) -> bytes:
+    def to_bytes(self) -> bytes:
         """Return the content of its file, the key included."""
         record = {name: value for name, value in self.to_dict().items() if value is not None}
         if self.api_key is not None:
@@ -80,7 +80,7 @@ class Profile:
         return json.dumps(record, indent=2, ensure_ascii=False).encode() + b"\n"
 
 
-def config_folder() -> Path:
+def get_config_folder() -> Path:
     """Return the folder of profiles in the user's configuration."""
     given = os.environ.get(FOLDER_VARIABLE)
     if given:
@@ -91,7 +91,7 @@ def config_folder() -> Path:
     return root / APP_FOLDER / "profiles"
 
 
-def profile_path(name: str) -> Path:
+def get_profile_path(name: str) -> Path:
     """Return the file of a profile.
 
     Raises:
@@ -103,13 +103,13 @@ def profile_path(name: str) -> Path:
             "The name of a profile has up to 64 lower-case letters, digits, dots, dashes and"
             " underscores, such as `team`: `toolkit profiles` lists those that there are.",
         )
-    return config_folder() / f"{name}{SUFFIX}"
+    return get_config_folder() / f"{name}{SUFFIX}"
 
 
-def profile_names() -> list[str]:
+def list_profile_names() -> list[str]:
     """List the names of all profiles in alphabetical order, even of unreadable ones."""
     try:
-        found = [path.name.removesuffix(SUFFIX) for path in config_folder().glob(f"*{SUFFIX}")]
+        found = [path.name.removesuffix(SUFFIX) for path in get_config_folder().glob(f"*{SUFFIX}")]
     except (OSError, RuntimeError):  # a folder that may not be listed, a user without a home
         return []
     return sorted(name for name in found if _NAME.fullmatch(name))
@@ -122,11 +122,11 @@ def read_profile(name: str) -> Profile:
         ProfileError: `NOT_FOUND` with names that are near it, `UNAUTHENTICATED` for a file that
             cannot be read, that others may read, or that holds no profile.
     """
-    path = profile_path(name)
+    path = get_profile_path(name)
     try:
         with path.open("rb") as file:
             mode = os.fstat(file.fileno()).st_mode
-            if os.name == "posix" and mode & OTHERS:
+            if os.name == "posix" and mode & OTHERS_MODE_BITS:
                 raise ProfileError(
                     ErrorCode.UNAUTHENTICATED,
                     f"Others may read {path} (mode {mode & 0o777:o}), so its key is not used:"
@@ -134,35 +134,35 @@ def read_profile(name: str) -> Profile:
                 )
             content = file.read()
     except FileNotFoundError:
-        raise _no_profile(name) from None
+        raise _make_missing_error(name) from None
     except OSError as error:
         raise ProfileError(
             ErrorCode.UNAUTHENTICATED,
             f"{path} cannot be read ({error.strerror}): make it yours (`chown`, `chmod 600`), or"
-            f" delete it and `{login_command(name)}`.",
+            f" delete it and `{format_login_command(name)}`.",
         ) from None
     try:
         return Profile.of(content)
     except (ValueError, RecursionError):
         raise ProfileError(
             ErrorCode.UNAUTHENTICATED,
-            f"{path} holds no profile: `{login_command(name)}` writes it anew.",
+            f"{path} holds no profile: `{format_login_command(name)}` writes it anew.",
         ) from None
 
 
-def _no_profile(name: str) -> ProfileError:
+def _make_missing_error(name: str) -> ProfileError:
     from difflib import get_close_matches
 
-    near = get_close_matches(name, profile_names(), n=3, cutoff=0.5)
+    near = get_close_matches(name, list_profile_names(), n=3, cutoff=0.5)
     meant = f"did you mean {' or '.join(f'`{each}`' for each in near)}? " if near else ""
     return ProfileError(
         ErrorCode.NOT_FOUND,
-        f"There is no profile `{excerpt(name, 100)}`: {meant}`toolkit profiles` lists them,"
-        f" `{login_command(name)}` makes it.",
+        f"There is no profile `{truncate_text(name, 100)}`: {meant}`toolkit profiles` lists them,"
+        f" `{format_login_command(name)}` makes it.",
     )
 
 
-def login_command(name: str, base_url: str = "URL") -> str:
+def format_login_command(name: str, base_url: str = "URL") -> str:
     """Return the command that gives a profile its key."""
     return f"toolkit login {base_url} --profile {name}"
 
@@ -173,13 +173,13 @@ def write_profile(name: str, profile: Profile) -> Path:
     Raises:
         OSError: it cannot be written.
     """
-    path = profile_path(name)
+    path = get_profile_path(name)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     partial = path.with_name(f".{name}.{secrets.token_hex(8)}.partial")
     try:
         # Made with its mode, so that there is no moment in which others may read it.
         with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(profile.write())
+            file.write(profile.to_bytes())
             file.flush()
             os.fsync(file.fileno())
         return partial.replace(path)
@@ -195,14 +195,14 @@ def delete_profile(name: str) -> None:
         ProfileError: `NOT_FOUND`.
     """
     try:
-        profile_path(name).unlink()
+        get_profile_path(name).unlink()
     except FileNotFoundError:
-        raise _no_profile(name) from None
+        raise _make_missing_error(name) from None
 
 
 def iterate_profiles() -> Iterator[tuple[str, Profile | ProfileError]]:
     """Read all profiles; one that cannot be used is yielded as its error."""
-    for name in profile_names():
+    for name in list_profile_names():
         try:
             yield name, read_profile(name)
         except ProfileError as error:

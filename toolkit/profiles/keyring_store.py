@@ -20,10 +20,10 @@ log = logging.getLogger(__name__)
 
 SERVICE = "capability-toolkit"
 NO_KEYRING = "TOOLKIT_NO_KEYRING"
-RECOMMENDED = 1  # backends below that store nothing, or store in the clear
+MIN_PRIORITY = 1  # backends below that store nothing, or store in the clear
 # A keyring may ask a person to unlock it, perhaps where nobody looks.
 NOTICE_S = 3.0  # until a message says what is waited for
-PATIENCE_S = 60.0  # until it is given up
+MAX_WAIT_S = 60.0  # until it is given up
 
 
 class NoKeyError(Exception):
@@ -36,12 +36,12 @@ def find_keyring() -> "KeyringBackend | None":
         import keyring
 
         backend = keyring.get_keyring()
-        return backend if backend.priority >= RECOMMENDED else None
+        return backend if backend.priority >= MIN_PRIORITY else None
     except Exception:  # backends and their libraries raise what they like
         return None
 
 
-def _ask(what: "Callable[[KeyringBackend], T]") -> T:
+def _ask_keyring(what: "Callable[[KeyringBackend], T]") -> T:
     """Call the keyring on a thread that can be abandoned: a prompt of its own may never end.
 
     Raises:
@@ -68,28 +68,28 @@ def _ask(what: "Callable[[KeyringBackend], T]") -> T:
             "Waiting for the system's keyring, which may ask to be unlocked; %s=1 does without it.",
             NO_KEYRING,
         )
-        if not answered.wait(PATIENCE_S - NOTICE_S):
-            raise NoKeyError(f"the system's keyring gave no answer in {PATIENCE_S:g} s")
+        if not answered.wait(MAX_WAIT_S - NOTICE_S):
+            raise NoKeyError(f"the system's keyring gave no answer in {MAX_WAIT_S:g} s")
     if not answers:
         raise NoKeyError("the system's keyring gives none")
     return answers[0]
 
 
-def entry_name(name: str, base_url: str) -> str:
+def make_entry_name(name: str, base_url: str) -> str:
     """Return the name of a profile's entry."""
     return f"{name} {base_url}"
 
 
 def store_key(name: str, base_url: str, key: Secret) -> bool:
     """Put a key into the keyring, and tell whether it can be read again."""
-    entry, text = entry_name(name, base_url), key.get_secret_value()
+    entry, text = make_entry_name(name, base_url), key.get_secret_value()
 
     def store(backend: "KeyringBackend") -> bool:
         backend.set_password(SERVICE, entry, text)
         return bool(backend.get_password(SERVICE, entry) == text)
 
     try:
-        return _ask(store)
+        return _ask_keyring(store)
     except NoKeyError:
         return False
 
@@ -100,7 +100,9 @@ def load_key(name: str, base_url: str) -> Secret:
     Raises:
         NoKeyError: it is not there, or cannot be read.
     """
-    found = _ask(lambda backend: backend.get_password(SERVICE, entry_name(name, base_url)))
+    found = _ask_keyring(
+        lambda backend: backend.get_password(SERVICE, make_entry_name(name, base_url))
+    )
     if not found:
         raise NoKeyError("the system's keyring gives none")
     return Secret(found)
@@ -110,11 +112,11 @@ def delete_key(name: str, base_url: str) -> bool:
     """Take a key out of the keyring, and tell whether it is gone."""
 
     def delete(backend: "KeyringBackend") -> bool:
-        if backend.get_password(SERVICE, entry_name(name, base_url)) is not None:
-            backend.delete_password(SERVICE, entry_name(name, base_url))
+        if backend.get_password(SERVICE, make_entry_name(name, base_url)) is not None:
+            backend.delete_password(SERVICE, make_entry_name(name, base_url))
         return True
 
     try:
-        return _ask(delete)
+        return _ask_keyring(delete)
     except NoKeyError:
         return False

@@ -25,17 +25,17 @@ from toolkit.contract.errors import ErrorCode, RequestError, ServiceError
 from toolkit.profiles.files import (
     Profile,
     ProfileError,
-    login_command,
-    profile_path,
+    format_login_command,
+    get_profile_path,
     read_profile,
 )
 from toolkit.profiles.keyring_store import NoKeyError, load_key
 from toolkit.profiles.secret import Secret
 
-BASE_URL: Final = "TOOLKIT_BASE_URL"
-API_KEY: Final = "TOOLKIT_API_KEY"
-PROFILE: Final = "TOOLKIT_PROFILE"
-DEFAULT: Final = "default"
+BASE_URL_VARIABLE: Final = "TOOLKIT_BASE_URL"
+API_KEY_VARIABLE: Final = "TOOLKIT_API_KEY"
+PROFILE_VARIABLE: Final = "TOOLKIT_PROFILE"
+DEFAULT_PROFILE: Final = "default"
 
 AddressSource = Literal["given", "TOOLKIT_BASE_URL", "profile"]
 KeySource = Literal["given", "TOOLKIT_API_KEY", "profile"]
@@ -43,7 +43,7 @@ ProfileSource = Literal["given", "TOOLKIT_PROFILE", "default"]
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class ServerAccess:
     """The address and the key that a client uses, and where each came from.
 
     Attributes:
@@ -71,7 +71,7 @@ class Access:
 
 def resolve_access(
     base_url: str | None = None, api_key: str | None = None, profile: str | None = None
-) -> Access:
+) -> ServerAccess:
     """Decide which address and key a client uses, by what it was given and the environment.
 
     Raises:
@@ -91,22 +91,23 @@ def resolve_access(
                 f"The profile `{name}` is of {kept.base_url}, and its key is sent nowhere else:"
                 " leave out the base_url, or the profile.",
             )
-        key = Secret(given_key) if given_key else _profile_key(name, kept)
+        key = Secret(given_key) if given_key else _load_profile_key(name, kept)
         key_from: KeySource = "given" if given_key else "profile"
-        return Access(address, "profile", key, key_from, name, source, cacert=kept.cacert)
-    url = given_url or os.environ.get(BASE_URL, "").strip()
+        return ServerAccess(address, "profile", key, key_from, name, source, cacert=kept.cacert)
+    url = given_url or os.environ.get(BASE_URL_VARIABLE, "").strip()
     if not url:
         raise ServiceError(
             ErrorCode.UNAVAILABLE,
             "There is no address to speak to: use Client.local() for an engine right here, name"
-            f" a server by base_url= or {BASE_URL}, or log in once by `toolkit login URL`.",
+            f" a server by base_url= or {BASE_URL_VARIABLE},"
+            " or log in once by `toolkit login URL`.",
         )
-    text = given_key or os.environ.get(API_KEY, "").strip()
-    return Access(
+    text = given_key or os.environ.get(API_KEY_VARIABLE, "").strip()
+    return ServerAccess(
         parse_address(url),
-        "given" if given_url else BASE_URL,
+        "given" if given_url else BASE_URL_VARIABLE,
         Secret(text) if text else None,
-        ("given" if given_key else API_KEY) if text else None,
+        ("given" if given_key else API_KEY_VARIABLE) if text else None,
     )
 
 
@@ -114,13 +115,13 @@ def choose_profile(base_url: str | None, profile: str | None) -> tuple[str, Prof
     """Return the name of the profile that decides, and who named it; none where none does."""
     if profile:
         return profile, "given"
-    if (base_url or "").strip() or os.environ.get(BASE_URL, "").strip():
+    if (base_url or "").strip() or os.environ.get(BASE_URL_VARIABLE, "").strip():
         return None
-    named = os.environ.get(PROFILE, "").strip()
+    named = os.environ.get(PROFILE_VARIABLE, "").strip()
     if named:
-        return named, PROFILE
+        return named, PROFILE_VARIABLE
     try:
-        return (DEFAULT, "default") if profile_path(DEFAULT).exists() else None
+        return (DEFAULT_PROFILE, "default") if get_profile_path(DEFAULT_PROFILE).exists() else None
     except (OSError, RuntimeError):  # a folder that may not be entered, a user without a home
         return None
 
@@ -129,7 +130,7 @@ def names_server(base_url: str | None = None, profile: str | None = None) -> boo
     """Tell whether a server is used, where the choice is that or an embedded engine."""
     chosen = choose_profile(base_url, profile)
     if chosen is None:
-        return bool((base_url or "").strip() or os.environ.get(BASE_URL, "").strip())
+        return bool((base_url or "").strip() or os.environ.get(BASE_URL_VARIABLE, "").strip())
     if chosen[1] != "default":
         return True
     from toolkit.settings import Settings
@@ -157,20 +158,20 @@ def parse_address(text: str) -> str:
     if "://" not in url:
         raise RequestError(
             ErrorCode.INVALID_REQUEST,
-            f"The base_url (or {BASE_URL}) has no scheme: begin it with http:// or https://,"
+            f"The base_url (or {BASE_URL_VARIABLE}) has no scheme: begin it with http:// or https://,"
             " as in http://127.0.0.1:8000; a folder is opened by Client.local(folder).",
         )
     if not is_address:
         raise RequestError(
             ErrorCode.INVALID_REQUEST,
-            f"The base_url (or {BASE_URL}) is no address of a server such as"
+            f"The base_url (or {BASE_URL_VARIABLE}) is no address of a server such as"
             " http://127.0.0.1:8000; a folder is opened by Client.local(folder).",
         )
     url = str(httpx.URL(str(parsed))).rstrip("/")  # a port that goes without saying is left out
     return url if url.endswith("/v1") else f"{url}/v1"
 
 
-def _profile_key(name: str, kept: Profile) -> Secret:
+def _load_profile_key(name: str, kept: Profile) -> Secret:
     why = "its file has no key"
     if kept.key_in == "keyring":
         try:
@@ -182,15 +183,16 @@ def _profile_key(name: str, kept: Profile) -> Secret:
     raise ProfileError(
         ErrorCode.UNAUTHENTICATED,
         f"The profile `{name}` has no key, as {why}: unlock the keyring, or"
-        f" `{login_command(name, kept.base_url)} --key-store file`.",
+        f" `{format_login_command(name, kept.base_url)} --key-store file`.",
     )
 
 
-def refused_key(access: Access) -> ProfileError:
+def make_refused_key_error(access: ServerAccess) -> ProfileError:
     """Make the error for a profile's key that its server does not take any more."""
     return ProfileError(
         ErrorCode.UNAUTHENTICATED,
         f"{access.server} does not take the key of profile `{access.profile}` any more (revoked,"
-        f" rotated or expired): `{login_command(str(access.profile), access.server)}` takes a new"
+        f" rotated or expired): `{format_login_command(str(access.profile), access.server)}`"
+        " takes a new"
         " one.",
     )

@@ -3,12 +3,12 @@
 from typing import TYPE_CHECKING
 
 from toolkit.sandbox._wires import VENDOR_PATHS
-from toolkit.sandbox.faults import Call, Fault, Faults
+from toolkit.sandbox.faults import Fault, Faults, VendorCall
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
-__all__ = ["SANDBOX_KEYS", "VENDOR_PATHS", "Call", "Fault", "Faults", "create_app"]
+__all__ = ["SANDBOX_KEYS", "VENDOR_PATHS", "Fault", "Faults", "VendorCall", "create_app"]
 
 SANDBOX_KEYS: dict[str, str] = {
     "OPENAI_API_KEY": "sandbox-openai",
@@ -32,6 +32,6 @@ def create_app(
         latency_ms: how long each answer takes.
         faults: what goes wrong, changeable while it runs; it keeps the log of calls, too.
     """
-    from toolkit.sandbox._app import build  # starlette is slow to import
+    from toolkit.sandbox._app import build_app  # starlette is slow to import
 
-    return build(seed, latency_ms, faults)
+    return build_app(seed, latency_ms, faults)

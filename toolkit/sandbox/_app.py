@@ -23,23 +23,23 @@ from toolkit.sandbox import (
     runpod_jobs,
     runpod_pods,
 )
-from toolkit.sandbox._front import FrontDoor
+from toolkit.sandbox._front import VendorMiddleware
 from toolkit.sandbox._state import SandboxState
-from toolkit.sandbox._wire import NotJsonError, answer, fits, read_object
+from toolkit.sandbox._wire import NotJsonError, has_json_type, make_response, read_json_object
 from toolkit.sandbox.faults import Fault, Faults
 
-_WIRES = {
-    "openai": openai.routes,
-    "anthropic": anthropic.routes,
-    "google": google.routes,
-    "minimax": minimax.routes,
-    "elevenlabs": elevenlabs.routes,
-    "aws": aws.routes,
-    "runpod": runpod.routes,
-    "runpod-jobs": runpod_jobs.routes,
-    "runpod-pods": runpod_pods.routes,
-    "runpod-images": runpod_images.routes,
-    "encyclopedia": encyclopedia.routes,
+_ROUTE_BUILDERS = {
+    "openai": openai.build_routes,
+    "anthropic": anthropic.build_routes,
+    "google": google.build_routes,
+    "minimax": minimax.build_routes,
+    "elevenlabs": elevenlabs.build_routes,
+    "aws": aws.build_routes,
+    "runpod": runpod.build_routes,
+    "runpod-jobs": runpod_jobs.build_routes,
+    "runpod-pods": runpod_pods.build_routes,
+    "runpod-images": runpod_images.build_routes,
+    "encyclopedia": encyclopedia.build_routes,
 }
 
 _FAULT_KINDS = {
@@ -63,30 +63,30 @@ _FAULT_KINDS = {
 }
 
 
-def build(seed: int, latency_ms: float, faults: Faults | None) -> Starlette:
+def build_app(seed: int, latency_ms: float, faults: Faults | None) -> Starlette:
     """Build the app, with nothing remembered yet."""
     state = SandboxState(seed, latency_ms, faults)
     mounts: list[BaseRoute] = [
-        Mount(VENDOR_PATHS[wire], routes=make(state)) for wire, make in _WIRES.items()
+        Mount(VENDOR_PATHS[wire], routes=make(state)) for wire, make in _ROUTE_BUILDERS.items()
     ]
     app = Starlette(
-        routes=[Mount("/_sandbox", routes=_controls(state)), *mounts],
-        middleware=[Middleware(FrontDoor, state=state)],
-        exception_handlers={HTTPException: _not_routed},
+        routes=[Mount("/_sandbox", routes=_build_control_routes(state)), *mounts],
+        middleware=[Middleware(VendorMiddleware, state=state)],
+        exception_handlers={HTTPException: _handle_http_error},
     )
     app.state.sandbox = state
     return app
 
 
-async def _not_routed(request: Request, exc: Exception) -> Response:
+async def _handle_http_error(request: Request, exc: Exception) -> Response:
     status = exc.status_code if isinstance(exc, HTTPException) else 500
     message = f"{request.method} {request.url.path} is not served here"
     return JSONResponse({"error": {"message": message, "code": status}}, status_code=status)
 
 
-def _controls(state: SandboxState) -> list[BaseRoute]:
+def _build_control_routes(state: SandboxState) -> list[BaseRoute]:
     async def list_calls(_: Request) -> Response:
-        return answer({"calls": [asdict(call) for call in state.calls]})
+        return make_response({"calls": [asdict(call) for call in state.calls]})
 
     async def forget_calls(_: Request) -> Response:
         state.calls.clear()
@@ -94,21 +94,25 @@ def _controls(state: SandboxState) -> list[BaseRoute]:
 
     async def add_fault(request: Request) -> Response:
         try:
-            body = await read_object(request)
+            body = await read_json_object(request)
         except NotJsonError as exc:
-            return answer({"error": str(exc)}, 400)
+            return make_response({"error": str(exc)}, 400)
         known = {field.name for field in fields(Fault)}
         wrong = [name for name in body if name not in known]
-        wrong += [n for n, kinds in _FAULT_KINDS.items() if n in body and not fits(body[n], kinds)]
+        wrong += [
+            n
+            for n, kinds in _FAULT_KINDS.items()
+            if n in body and not has_json_type(body[n], kinds)
+        ]
         if wrong or "vendor" not in body:
-            return answer({"error": f"wrong fields: {', '.join(wrong) or 'vendor'}"}, 400)
+            return make_response({"error": f"wrong fields: {', '.join(wrong) or 'vendor'}"}, 400)
         try:
-            return answer(asdict(state.faults.add(Fault(**{"times": 1, **body}))), 201)
+            return make_response(asdict(state.faults.add(Fault(**{"times": 1, **body}))), 201)
         except ValueError as error:
-            return answer({"error": str(error)}, 400)
+            return make_response({"error": str(error)}, 400)
 
     async def list_faults(_: Request) -> Response:
-        return answer({"faults": [asdict(fault) for fault in state.faults.ordered()]})
+        return make_response({"faults": [asdict(fault) for fault in state.faults.list_faults()]})
 
     async def forget_faults(_: Request) -> Response:
         state.faults.clear()

@@ -5,15 +5,20 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from toolkit.sandbox._foreign import read_form, read_topic
+from toolkit.sandbox._foreign import parse_form, parse_topic
 from toolkit.sandbox._language import ENGLISH, detect_language
-from toolkit.sandbox._text import STOPWORDS, content_words, count, split_sentences
+from toolkit.sandbox._text import (
+    STOPWORDS,
+    count_spaced_words,
+    extract_content_words,
+    split_sentences,
+)
 
 _NUMBERS = {
     "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8,
     "nine": 9, "ten": 10, "a": 1, "single": 1,
 }  # fmt: skip
-_N = r"(\d+|" + "|".join(_NUMBERS) + ")"
+_NUMBER_PATTERN = r"(\d+|" + "|".join(_NUMBERS) + ")"
 
 _WORDS = re.compile(r"\b(\d+)[\s-]+words?\b", re.I)
 _AT_MOST = re.compile(
@@ -22,10 +27,10 @@ _AT_MOST = re.compile(
     re.I,
 )
 _BULLETS = re.compile(
-    _N + r"[\s-]+(?:\w+\s+)?(?:bullets?(?: points?)?|points|takeaways|facts)\b", re.I
+    _NUMBER_PATTERN + r"[\s-]+(?:\w+\s+)?(?:bullets?(?: points?)?|points|takeaways|facts)\b", re.I
 )
-_SENTENCES = re.compile(_N + r"[\s-]+(?:\w+\s+)?sentences?\b", re.I)
-_PARAGRAPHS = re.compile(_N + r"[\s-]+(?:\w+\s+)?paragraphs?\b", re.I)
+_SENTENCES = re.compile(_NUMBER_PATTERN + r"[\s-]+(?:\w+\s+)?sentences?\b", re.I)
+_PARAGRAPHS = re.compile(_NUMBER_PATTERN + r"[\s-]+(?:\w+\s+)?paragraphs?\b", re.I)
 _ONE_LINE = re.compile(r"\b(?:one|single|1)[\s-]+lin(?:e|er)\b|\btagline\b|\bslogan\b", re.I)
 _HEADLINE = re.compile(r"\b(?:headline|title|subject line|heading)s?\b", re.I)
 _TEASER = re.compile(r"\b(?:teaser|hook|invit\w+|promo\w*|caption|tweet)\b", re.I)
@@ -45,7 +50,7 @@ _ABOUT = tuple(
 )
 _LENGTH = re.compile(
     r"\b(?:in\s+)?(?:about |around |under |at most |exactly |up to )?"
-    + _N
+    + _NUMBER_PATTERN
     + r"[\s-]+(?:words?|sentences?|paragraphs?|bullet points|bullets?|points|characters|lines?)"
     r"\b:?",
     re.I,
@@ -68,7 +73,7 @@ _FORM_WORDS = frozenset(_FORM_TEXT.split())
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class ParsedPrompt:
     """A parsed prompt.
 
     Attributes:
@@ -93,32 +98,32 @@ class Ask:
     language: str = ENGLISH
 
 
-def read(system: str, user: str) -> Ask:
+def parse_prompt(system: str, user: str) -> ParsedPrompt:
     """Parse a prompt; the user's words count before the system's."""
     instruction, source = split_prompt(user)
     form = f"{instruction}\n{system}"
-    objective = _labelled(user) or instruction.strip() or user.strip()
+    objective = _find_labelled_objective(user) or instruction.strip() or user.strip()
     language = detect_language(system, user, objective)
-    said = read_form(form, language)
-    return Ask(
+    said = parse_form(form, language)
+    return ParsedPrompt(
         language=language,
-        topic=read_topic(objective, language) or topic_of(objective, source),
+        topic=parse_topic(objective, language) or extract_topic(objective, source),
         objective=" ".join(objective.split()),
         source=source,
-        words=_number(_WORDS, form) or said.words,
+        words=_find_number(_WORDS, form) or said.words,
         at_most=bool(_AT_MOST.search(form)),
-        bullets=_number(_BULLETS, form)
+        bullets=_find_number(_BULLETS, form)
         or said.bullets
         or (3 if re.search(r"\bbullet", form, re.I) else None),
-        sentences=_number(_SENTENCES, form) or said.sentences,
-        paragraphs=_number(_PARAGRAPHS, form),
+        sentences=_find_number(_SENTENCES, form) or said.sentences,
+        paragraphs=_find_number(_PARAGRAPHS, form),
         one_line=bool(_ONE_LINE.search(form)),
         headline=bool(_HEADLINE.search(instruction)),
         teaser=bool(_TEASER.search(form)),
     )
 
 
-def _number(pattern: re.Pattern[str], text: str) -> int | None:
+def _find_number(pattern: re.Pattern[str], text: str) -> int | None:
     match = pattern.search(text)
     if match is None:
         return None
@@ -127,7 +132,7 @@ def _number(pattern: re.Pattern[str], text: str) -> int | None:
     return max(1, min(value, 2000))
 
 
-def _labelled(text: str) -> str:
+def _find_labelled_objective(text: str) -> str:
     match = _OBJECTIVE.search(text)
     return match.group(1).strip(" \"'*") if match else ""
 
@@ -139,22 +144,24 @@ def split_prompt(user: str) -> tuple[str, str]:
     blocks = [one for one in re.split(r"\n\s*\n", _FENCE.sub("\n\n", user)) if one.strip()]
     for place, block in enumerate(blocks):
         label = _LABEL.match(block)
-        if place == 0 and len(blocks) > 1 and not label and count(block) < 60:
+        if place == 0 and len(blocks) > 1 and not label and count_spaced_words(block) < 60:
             instruction.append(block)  # an objective leads, however it is worded
             continue
         body = block[label.end() :] if label else block
         for sentence in split_sentences(body):
             asks = _IMPERATIVE.match(sentence) or _WORDS.search(sentence[:40])
-            short = count(sentence) < 5 and not sentence.endswith((".", "!"))
+            short = count_spaced_words(sentence) < 5 and not sentence.endswith((".", "!"))
             told = asks or sentence.endswith((":", "?")) or short
             (instruction if told else source).append(sentence)
     text = " ".join(source)
-    if count(text) < 25:  # a bare objective, however it is worded, is no text to work from
+    if (
+        count_spaced_words(text) < 25
+    ):  # a bare objective, however it is worded, is no text to work from
         return user, ""
     return " ".join(instruction) or source[0], "\n\n".join(source)
 
 
-def topic_of(objective: str, source: str = "") -> str:
+def extract_topic(objective: str, source: str = "") -> str:
     """Extract the few words that an objective is about."""
     objective = _LENGTH.sub(" ", objective).strip(" ,:;")
     tries = (
@@ -173,9 +180,9 @@ def topic_of(objective: str, source: str = "") -> str:
         if len(kept) > 1 and kept[-1].lower() in ("works", "work", "matters", "matter", "means"):
             kept.pop()  # how it works, why it matters
         topic = " ".join(kept[:6]).strip(" \"'*“”-–")
-        if content_words(topic):
+        if extract_content_words(topic):
             return topic
-    fallback = content_words(source)[:2] or content_words(objective)[:3]
+    fallback = extract_content_words(source)[:2] or extract_content_words(objective)[:3]
     return " ".join(fallback) or "this subject"
 
 

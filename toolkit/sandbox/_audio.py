@@ -17,12 +17,12 @@ _RATES = {3: (44100, 48000, 32000), 2: (22050, 24000, 16000), 0: (11025, 12000, 
 class Recording:
     """The format and length of a recording."""
 
-    form: str
+    file_format: str
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class Mp3Frame:
     """One MPEG layer III frame."""
 
     offset: int
@@ -33,17 +33,17 @@ class Frame:
     channels: int
 
 
-def measure(data: bytes) -> Recording | None:
+def measure_recording(data: bytes) -> Recording | None:
     """Read a file's format and length; return None if it is no recording that the vendor takes."""
     if data[:4] == b"RIFF" and data[8:12] == b"WAVE":
-        return _wav(data)
+        return _measure_wav(data)
     if data[4:8] == b"ftyp":
-        return _m4a(data)
-    seconds = sum(frame.samples / frame.sample_rate for frame in mp3_frames(data))
+        return _measure_m4a(data)
+    seconds = sum(frame.samples / frame.sample_rate for frame in iter_mp3_frames(data))
     return Recording("mp3", seconds) if seconds else None
 
 
-def _wav(data: bytes) -> Recording | None:
+def _measure_wav(data: bytes) -> Recording | None:
     try:
         with wave.open(io.BytesIO(data)) as file:
             return Recording("wav", file.getnframes() / file.getframerate())
@@ -51,7 +51,7 @@ def _wav(data: bytes) -> Recording | None:
         return None
 
 
-def _m4a(data: bytes) -> Recording | None:
+def _measure_m4a(data: bytes) -> Recording | None:
     place = data.find(b"mvhd")
     if place < 0 or len(data) < place + 32:
         return None
@@ -62,20 +62,20 @@ def _m4a(data: bytes) -> Recording | None:
     return Recording("m4a", length / scale) if scale else None
 
 
-def mp3_frames(data: bytes) -> Iterator[Frame]:
+def iter_mp3_frames(data: bytes) -> Iterator[Mp3Frame]:
     """Yield the frames of an MP3 file, skipping an ID3 tag before them."""
     place = 0
     if data[:3] == b"ID3" and len(data) >= 10:
         place = 10 + sum((data[6 + i] & 0x7F) << (7 * (3 - i)) for i in range(4))
     while place + 4 <= len(data):
-        frame = _frame(data, place)
+        frame = _parse_mp3_frame(data, place)
         if frame is None:
             return
         yield frame
         place += frame.size
 
 
-def _frame(data: bytes, place: int) -> Frame | None:
+def _parse_mp3_frame(data: bytes, place: int) -> Mp3Frame | None:
     head = int.from_bytes(data[place : place + 4], "big")
     version, layer = (head >> 19) & 3, (head >> 17) & 3
     bit_index, rate_index = (head >> 12) & 15, (head >> 10) & 3
@@ -89,4 +89,4 @@ def _frame(data: bytes, place: int) -> Frame | None:
     samples = 1152 if mpeg1 else 576
     size = samples // 8 * bitrate // sample_rate + ((head >> 9) & 1)
     channels = 1 if (head >> 6) & 3 == 3 else 2
-    return Frame(place, size, sample_rate, bitrate, samples, channels)
+    return Mp3Frame(place, size, sample_rate, bitrate, samples, channels)

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 from PIL import Image, ImageChops, ImageDraw, ImageFilter
 
-from toolkit.sandbox._palette import Color, Palette, mix
+from toolkit.sandbox._palette import Color, Palette, mix_colors
 
 Point = tuple[float, float]
 
 
-class Canvas:
+class SceneCanvas:
     """A picture that is being drawn; x runs right and y down, both from 0 to 1."""
 
     def __init__(self, width: int, height: int) -> None:
@@ -21,10 +21,10 @@ class Canvas:
         self._image = Image.new("RGB", (self.w, self.h))
         self._draw = ImageDraw.Draw(self._image)
 
-    def _at(self, points: Sequence[Point]) -> list[Point]:
+    def _scale_points(self, points: Sequence[Point]) -> list[Point]:
         return [(x * self.w, y * self.h) for x, y in points]
 
-    def gradient(self, colors: Sequence[Color], top: float, bottom: float) -> None:
+    def draw_gradient(self, colors: Sequence[Color], top: float, bottom: float) -> None:
         """Draw a vertical gradient between two heights; the last colour goes on below."""
         first, last = int(top * self.h), max(1, int(bottom * self.h))
         column = Image.new("RGB", (1, last - first))
@@ -32,12 +32,12 @@ class Canvas:
         for y in range(last - first):
             place = y / max(1, last - first - 1) * steps
             index = min(int(place), steps - 1)
-            column.putpixel((0, y), mix(colors[index], colors[index + 1], place - index))
+            column.putpixel((0, y), mix_colors(colors[index], colors[index + 1], place - index))
         self._image.paste(column.resize((self.w, last - first)), (0, first))
         if last < self.h:
             self._draw.rectangle((0, last, self.w, self.h), fill=colors[-1])
 
-    def glow(self, x: float, y: float, radius: float, color: Color, strength: float) -> None:
+    def draw_glow(self, x: float, y: float, radius: float, color: Color, strength: float) -> None:
         """Draw a soft light around a point."""
         side = max(2, int(radius * self.unit * 2))
         mask = Image.radial_gradient("L").resize((side, side))
@@ -47,7 +47,9 @@ class Canvas:
         left, top = int(x * self.w) - side // 2, int(y * self.h) - side // 2
         self._image.paste(Image.new("RGB", (side, side), color), (left, top), mask)
 
-    def disc(self, x: float, y: float, radius: float, color: Color, alpha: float = 1.0) -> None:
+    def draw_disc(
+        self, x: float, y: float, radius: float, color: Color, alpha: float = 1.0
+    ) -> None:
         """Draw a filled circle."""
         r, cx, cy = radius * self.unit, x * self.w, y * self.h
         box = (cx - r, cy - r, cx + r, cy + r)
@@ -58,16 +60,16 @@ class Canvas:
         ImageDraw.Draw(mask).ellipse(box, fill=round(255 * alpha))
         self._image.paste(Image.new("RGB", self._image.size, color), (0, 0), mask)
 
-    def shape(self, points: Sequence[Point], color: Color) -> None:
+    def draw_polygon(self, points: Sequence[Point], color: Color) -> None:
         """Draw a filled polygon."""
-        self._draw.polygon(self._at(points), fill=color)
+        self._draw.polygon(self._scale_points(points), fill=color)
 
-    def line(self, points: Sequence[Point], color: Color, width: float) -> None:
+    def draw_line(self, points: Sequence[Point], color: Color, width: float) -> None:
         """Draw a line; `width` is a share of the shorter side."""
         pixels = max(1, round(width * self.unit))
-        self._draw.line(self._at(points), fill=color, width=pixels, joint="curve")
+        self._draw.line(self._scale_points(points), fill=color, width=pixels, joint="curve")
 
-    def veil(self, points: Sequence[Point], color: Color, alpha: float, blur: float) -> None:
+    def draw_veil(self, points: Sequence[Point], color: Color, alpha: float, blur: float) -> None:
         """Draw a translucent polygon with a soft edge: drawn small, then enlarged."""
         w, h = max(2, self.w // 4), max(2, self.h // 4)
         mask = Image.new("L", (w, h))
@@ -76,7 +78,7 @@ class Canvas:
         mask = mask.filter(ImageFilter.GaussianBlur(blur * min(w, h))).resize((self.w, self.h))
         self._image.paste(Image.new("RGB", self._image.size, color), (0, 0), mask)
 
-    def land(self, line: Callable[[float], float], color: Color, *, lighter: Color) -> None:
+    def draw_land(self, line: Callable[[float], float], color: Color, *, lighter: Color) -> None:
         """Fill everything under a line, lighter along its upper edge."""
         step = max(2, self.w // 320)
         top = [(x, line(x / self.w) * self.h) for x in range(0, self.w + step, step)]
@@ -87,10 +89,10 @@ class Canvas:
         reach = 0.16 * self.h
         for y in range(max(0, int(highest)), self.h):
             share = min(1.0, (y - highest) / reach)
-            column.putpixel((0, y), mix(lighter, color, share))
+            column.putpixel((0, y), mix_colors(lighter, color, share))
         self._image.paste(column.resize((self.w, self.h)), (0, 0), mask)
 
-    def mirrored(self, horizon: float, share: float, tint: Color) -> None:
+    def draw_reflection(self, horizon: float, share: float, tint: Color) -> None:
         """Draw the reflection of all above a horizon, dimmed, below it: still water."""
         y = int(horizon * self.h)
         depth = self.h - y
@@ -104,13 +106,13 @@ class Canvas:
         )
         self._image.paste(Image.composite(plain, flipped, fade), (0, y))
 
-    def tinted(self, palette: Palette, color: Color) -> Palette:
+    def tint_palette(self, palette: Palette, color: Color) -> Palette:
         """Return the palette with its land mixed with a colour."""
-        far = mix(palette.far, color, 0.6)
-        dark = mix(color, (10, 18, 26), 0.86 if palette.time == "night" else 0.62)
+        far = mix_colors(palette.far, color, 0.6)
+        dark = mix_colors(color, (10, 18, 26), 0.86 if palette.time == "night" else 0.62)
         return replace(palette, far=far, near=dark)
 
-    def finish(self) -> Image.Image:
+    def render_image(self) -> Image.Image:
         """Return the picture at its own size, its corners a little darker."""
         image = self._image
         if self._scale > 1:

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolkit.sandbox import _ask, _writer
-from toolkit.sandbox._schema import Filler
+from toolkit.sandbox._schema import SchemaFiller
 
 # Pieces as tokenizers split them: runs of letters, digits or white space, and other characters.
-_PIECES = re.compile(r"[A-Za-z]+|[0-9]+|\s+|[!-/:-@\[-`{-~]|[^\x00-\x7f]{1,4}|.", re.S)
-_LETTERS, _DIGITS, _BYTES = 5, 2, 2.5  # of a token
+_TOKEN_PIECES = re.compile(r"[A-Za-z]+|[0-9]+|\s+|[!-/:-@\[-`{-~]|[^\x00-\x7f]{1,4}|.", re.S)
+_LETTERS_PER_TOKEN, _DIGITS_PER_TOKEN, _BYTES_PER_TOKEN = 5, 2, 2.5  # of a token
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class ChatTurn:
     """A message of a conversation, its parts joined."""
 
     role: str
@@ -24,7 +24,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class SimulatedReply:
     """A reply of the simulated model."""
 
     text: str
@@ -35,29 +35,29 @@ class Reply:
     finish: str
 
 
-def tokens(text: str) -> int:
+def count_tokens(text: str) -> int:
     """Count the tokens of a text, as densely as the vendors' tokenizers do, script by script.
 
     Nothing here knows what an engine expects, so that no estimate is right by agreement.
     """
-    return sum(map(_tokens_of, _PIECES.findall(text)))
+    return sum(map(_count_piece_tokens, _TOKEN_PIECES.findall(text)))
 
 
-def _tokens_of(piece: str) -> int:
+def _count_piece_tokens(piece: str) -> int:
     if not piece.isascii():
-        return math.ceil(len(piece.encode("utf-8", "replace")) / _BYTES)
+        return math.ceil(len(piece.encode("utf-8", "replace")) / _BYTES_PER_TOKEN)
     if piece.isspace():
         return 0 if piece == " " else math.ceil(len(piece) / 8)
     if piece.isdigit():
-        return math.ceil(len(piece) / _DIGITS)
-    return math.ceil(len(piece) / _LETTERS)
+        return math.ceil(len(piece) / _DIGITS_PER_TOKEN)
+    return math.ceil(len(piece) / _LETTERS_PER_TOKEN)
 
 
-def cut_to(text: str, limit: int) -> str:
+def truncate_to_tokens(text: str, limit: int) -> str:
     """Return the beginning of a text that has at most so many tokens."""
     kept: list[str] = []
-    for piece in _PIECES.findall(text):
-        took = _tokens_of(piece)
+    for piece in _TOKEN_PIECES.findall(text):
+        took = _count_piece_tokens(piece)
         if took > limit:
             break
         limit -= took
@@ -65,7 +65,7 @@ def cut_to(text: str, limit: int) -> str:
     return "".join(kept)
 
 
-def text_of(content: object) -> str:
+def extract_text(content: object) -> str:
     """Extract the text of a message's content, which is a string or a list of parts."""
     if isinstance(content, str):
         return content
@@ -75,19 +75,21 @@ def text_of(content: object) -> str:
     return ""
 
 
-def turns_of(messages: Iterable[dict[str, Any]]) -> list[Turn]:
+def parse_turns(messages: Iterable[dict[str, Any]]) -> list[ChatTurn]:
     """Parse the messages of a conversation."""
-    return [Turn(str(one.get("role", "")), text_of(one.get("content"))) for one in messages]
+    return [
+        ChatTurn(str(one.get("role", "")), extract_text(one.get("content"))) for one in messages
+    ]
 
 
-def respond(
-    turns: list[Turn],
+def generate_reply(
+    turns: list[ChatTurn],
     *,
     schema: dict[str, Any] | None = None,
     want_json: bool = False,
     max_tokens: int | None = None,
     reasoning_tokens: int = 0,
-) -> Reply:
+) -> SimulatedReply:
     """Generate a reply to a conversation, truncated at the token limit."""
     system = "\n".join(turn.text for turn in turns if turn.role in ("system", "developer"))
     user = "\n\n".join(turn.text for turn in turns if turn.role in ("user", "tool")) or system
@@ -96,14 +98,14 @@ def respond(
         found, user = _ask.find_schema(user)
         if found is None:
             found, system = _ask.find_schema(system)
-    ask = _ask.read(system, user)
+    ask = _ask.parse_prompt(system, user)
     if found is not None or want_json:
-        value = Filler(found or _FREE_JSON, ask, f"{system}\n{user}").fill()
+        value = SchemaFiller(found or _FREE_JSON, ask, f"{system}\n{user}").fill_schema()
         text = json.dumps(value, ensure_ascii=False)
     else:
-        text = _writer.write(ask)
-    prompt_tokens = sum(tokens(turn.text) + 4 for turn in turns) + 3
-    return _limit(text, ask, prompt_tokens, reasoning_tokens, max_tokens)
+        text = _writer.write_text(ask)
+    prompt_tokens = sum(count_tokens(turn.text) + 4 for turn in turns) + 3
+    return _limit_reply(text, ask, prompt_tokens, reasoning_tokens, max_tokens)
 
 
 _FREE_JSON: dict[str, Any] = {
@@ -117,30 +119,32 @@ _FREE_JSON: dict[str, Any] = {
 }
 
 
-def _limit(text: str, ask: _ask.Ask, prompt: int, reasoning: int, limit: int | None) -> Reply:
+def _limit_reply(
+    text: str, ask: _ask.ParsedPrompt, prompt: int, reasoning: int, limit: int | None
+) -> SimulatedReply:
     thought = f"The request is about {ask.topic}; keep to its form and say what matters."
-    if limit is None or tokens(text) + reasoning <= limit:
-        spent = tokens(text) + reasoning
-        return Reply(text, thought, prompt, spent, reasoning, "stop")
+    if limit is None or count_tokens(text) + reasoning <= limit:
+        spent = count_tokens(text) + reasoning
+        return SimulatedReply(text, thought, prompt, spent, reasoning, "stop")
     # Hidden reasoning is paid from the same allowance, and may leave nothing for the answer.
     room = max(0, limit - reasoning)
-    cut = cut_to(text, room)
-    return Reply(cut, thought, prompt, limit, min(reasoning, limit), "length")
+    cut = truncate_to_tokens(text, room)
+    return SimulatedReply(cut, thought, prompt, limit, min(reasoning, limit), "length")
 
 
-def pieces(text: str) -> Iterator[str]:
+def iter_pieces(text: str) -> Iterator[str]:
     """Yield a text in small pieces, as a stream sends it."""
     step = 24
     for start in range(0, len(text), step):
         yield text[start : start + step]
 
 
-def event(data: object) -> str:
+def format_event(data: object) -> str:
     """Format a server-sent event."""
     body = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
     return f"data: {body}\n\n"
 
 
-def named_event(name: str, data: dict[str, Any]) -> str:
+def format_named_event(name: str, data: dict[str, Any]) -> str:
     """Format a server-sent event with a name, which its data repeats as `type`."""
-    return f"event: {name}\n{event({'type': name, **data})}"
+    return f"event: {name}\n{format_event({'type': name, **data})}"

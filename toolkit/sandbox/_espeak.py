@@ -11,12 +11,12 @@ from typing import Any
 
 _SYNCHRONOUS, _CHARS_UTF8, _RATE, _PITCH = 2, 1, 1, 3
 _TIMEOUT_SECONDS = 60
-_CALLBACK = ctypes.CFUNCTYPE(
+_CALLBACK_TYPE = ctypes.CFUNCTYPE(
     ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.c_void_p
 )
 
 
-def say(text: str, variant: str, speed: float, pitch: int) -> tuple[bytes, int] | None:
+def run_espeak(text: str, variant: str, speed: float, pitch: int) -> tuple[bytes, int] | None:
     """Return the 16-bit mono samples of a spoken text and their rate; None without the library.
 
     The library's voice flutters on from one text to the next, even past its own restart: only a
@@ -53,7 +53,7 @@ def _synthesise(text: str, variant: str, speed: float, pitch: int) -> tuple[byte
             parts.append(ctypes.string_at(samples, number * 2))
         return 0
 
-    callback = _CALLBACK(collect)  # the name keeps it alive while the library calls it
+    callback = _CALLBACK_TYPE(collect)  # the name keeps it alive while the library calls it
     library.espeak_SetSynthCallback(callback)
     library.espeak_SetVoiceByName(f"en+{variant}".encode())
     library.espeak_SetParameter(_RATE, max(80, min(450, round(165 * speed))), 0)

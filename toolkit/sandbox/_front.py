@@ -8,8 +8,8 @@ from typing import Any
 
 from toolkit.sandbox import VENDOR_PATHS
 from toolkit.sandbox._state import SandboxState
-from toolkit.sandbox._words import own_words
-from toolkit.sandbox.faults import Call, Fault, Weather, retry_headers
+from toolkit.sandbox._words import build_vendor_error
+from toolkit.sandbox.faults import CallEffects, Fault, VendorCall, build_retry_headers
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -18,12 +18,12 @@ App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 
 # The header of a request's id, for vendors that do not use the usual one.
-_REQUEST_ID = {"anthropic": b"request-id", "elevenlabs": b"request-id"}
-HANG_S = 24 * 3600.0
-DRIPS = 20
+_REQUEST_ID_HEADERS = {"anthropic": b"request-id", "elevenlabs": b"request-id"}
+HANG_DURATION_S = 24 * 3600.0
+DRIP_PIECES = 20
 
 
-class FrontDoor:
+class VendorMiddleware:
     """ASGI middleware around all vendors."""
 
     def __init__(self, app: App, state: SandboxState) -> None:
@@ -32,45 +32,49 @@ class FrontDoor:
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request, or pass on one that is for no vendor."""
-        vendor = _vendor(scope)
+        vendor = _find_vendor(scope)
         if vendor is None:
             await self._app(scope, receive, send)
             return
-        body = await _read(receive)
-        call = self._log(vendor, scope, body)
+        body = await _read_body(receive)
+        call = self._log_call(vendor, scope, body)
         scope["sandbox_call"] = call
-        weather = self._state.faults.met_by(vendor, call.path)
+        weather = self._state.faults.draw_effects(vendor, call.path)
         scope["sandbox_price_factor"] = weather.price_factor
-        call.fault = weather.fault.named() if weather.fault else ""
+        call.fault = weather.fault.summarize() if weather.fault else ""
         delay_ms = self._state.latency_ms + weather.delay_ms
         if delay_ms > 0:
             await asyncio.sleep(delay_ms / 1000)
-        marked = self._marking(send, vendor, call)
+        marked = self._wrap_send(send, vendor, call)
         fault = weather.fault
         if fault is None:
-            await self._app(scope, _replay(body, receive), marked)
+            await self._app(scope, _replay_body(body, receive), marked)
         elif fault.mangle == "drop":
-            await _drop(scope, send)
+            await _drop_connection(scope, send)
         elif fault.mangle == "hang":
-            await asyncio.sleep(HANG_S)
+            await asyncio.sleep(HANG_DURATION_S)
         elif fault.mangle is not None:
-            whole = _Held()
-            await self._app(scope, _replay(body, receive), whole)
-            await _mangled(fault, whole, call, marked)
+            whole = _BufferedAnswer()
+            await self._app(scope, _replay_body(body, receive), whole)
+            await _send_mangled(fault, whole, call, marked)
         else:
-            await self._play(fault, weather, call, marked)
+            await self._send_fault(fault, weather, call, marked)
 
-    def _log(self, vendor: str, scope: MutableMapping[str, Any], body: bytes) -> Call:
+    def _log_call(self, vendor: str, scope: MutableMapping[str, Any], body: bytes) -> VendorCall:
         path = str(scope["path"])[len(VENDOR_PATHS[vendor]) :] or "/"
         query = bytes(scope.get("query_string", b"")).decode("latin-1")
         method = str(scope["method"])
-        digest = self._state.digest(vendor, method, path, query, _stable(scope, body))
-        call = Call(len(self._state.calls) + 1, vendor, method, path, digest)
-        call.at_s = round(self._state.faults.opened_for(), 4)
+        digest = self._state.compute_digest(
+            vendor, method, path, query, _normalize_body(scope, body)
+        )
+        call = VendorCall(len(self._state.calls) + 1, vendor, method, path, digest)
+        call.at_s = round(self._state.faults.get_elapsed_s(), 4)
         self._state.calls.append(call)
         return call
 
-    async def _play(self, fault: Fault, weather: Weather, call: Call, send: Send) -> None:
+    async def _send_fault(
+        self, fault: Fault, weather: CallEffects, call: VendorCall, send: Send
+    ) -> None:
         """Send a fault's answer, in the vendor's own format unless the fault has a body."""
         status = 200 if fault.status is None else fault.status
         if fault.refuse_key:
@@ -79,7 +83,7 @@ class FrontDoor:
             status = 429
         headers: dict[str, str] = {}
         if fault.body is None:
-            body, headers, status = own_words(call.vendor, status, call.digest[:32])
+            body, headers, status = build_vendor_error(call.vendor, status, call.digest[:32])
         elif isinstance(fault.body, str):
             body = fault.body.encode()
             html = fault.body.lstrip().startswith("<")
@@ -88,22 +92,22 @@ class FrontDoor:
             body = json.dumps(fault.body).encode()
             headers["content-type"] = "application/json"
         if weather.retry_after_s is not None:
-            headers |= retry_headers(weather.retry_after_s)
+            headers |= build_retry_headers(weather.retry_after_s)
         headers |= {name.lower(): value for name, value in fault.headers.items()}
         headers["content-length"] = str(len(body))
         raw = [(name.encode(), value.encode()) for name, value in headers.items()]
         await send({"type": "http.response.start", "status": status, "headers": raw})
         await send({"type": "http.response.body", "body": body})
 
-    def _marking(self, send: Send, vendor: str, call: Call) -> Send:
-        request_id = self._state.fresh("request", call.digest)[:32]
+    def _wrap_send(self, send: Send, vendor: str, call: VendorCall) -> Send:
+        request_id = self._state.compute_fresh_digest("request", call.digest)[:32]
 
         async def marked(message: Message) -> None:
             if message["type"] == "http.response.start":
                 call.status = int(message["status"])
-                call.took_ms = round((self._state.faults.opened_for() - call.at_s) * 1000, 2)
+                call.took_ms = round((self._state.faults.get_elapsed_s() - call.at_s) * 1000, 2)
                 present = {name.lower() for name, _ in message["headers"]}
-                name = _REQUEST_ID.get(vendor, b"x-request-id")
+                name = _REQUEST_ID_HEADERS.get(vendor, b"x-request-id")
                 extra = [(name, f"req_{request_id}".encode())]
                 if vendor == "minimax":
                     extra.append((b"trace-id", request_id.encode()))
@@ -116,7 +120,7 @@ class FrontDoor:
         return marked
 
 
-def _vendor(scope: MutableMapping[str, Any]) -> str | None:
+def _find_vendor(scope: MutableMapping[str, Any]) -> str | None:
     if scope["type"] != "http":
         return None
     path = str(scope["path"])
@@ -126,7 +130,7 @@ def _vendor(scope: MutableMapping[str, Any]) -> str | None:
     return None
 
 
-def _stable(scope: MutableMapping[str, Any], body: bytes) -> bytes:
+def _normalize_body(scope: MutableMapping[str, Any], body: bytes) -> bytes:
     # A client draws a random multipart boundary: the same upload must still be the same request.
     for name, value in scope["headers"]:
         if name == b"content-type" and b"boundary=" in value:
@@ -134,7 +138,7 @@ def _stable(scope: MutableMapping[str, Any], body: bytes) -> bytes:
     return body
 
 
-async def _read(receive: Receive) -> bytes:
+async def _read_body(receive: Receive) -> bytes:
     parts: list[bytes] = []
     more = True
     while more:
@@ -146,7 +150,7 @@ async def _read(receive: Receive) -> bytes:
     return b"".join(parts)
 
 
-def _replay(body: bytes, receive: Receive) -> Receive:
+def _replay_body(body: bytes, receive: Receive) -> Receive:
     sent = False
 
     async def replay() -> Message:
@@ -159,7 +163,9 @@ def _replay(body: bytes, receive: Receive) -> Receive:
     return replay
 
 
-async def _mangled(fault: Fault, held: "_Held", call: Call, send: Send) -> None:
+async def _send_mangled(
+    fault: Fault, held: "_BufferedAnswer", call: VendorCall, send: Send
+) -> None:
     """Send a vendor's own answer, mangled."""
     body = held.body
     if fault.mangle == "truncate":
@@ -169,7 +175,7 @@ async def _mangled(fault: Fault, held: "_Held", call: Call, send: Send) -> None:
     kept = [(name, value) for name, value in held.headers if name.lower() != b"content-length"]
     headers = [*kept, (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": held.status, "headers": headers})
-    pieces = DRIPS if fault.mangle == "drip" else 1
+    pieces = DRIP_PIECES if fault.mangle == "drip" else 1
     size = max(1, -(-len(body) // pieces))
     for start in range(0, len(body), size):
         if pieces > 1:
@@ -179,7 +185,7 @@ async def _mangled(fault: Fault, held: "_Held", call: Call, send: Send) -> None:
     await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-class _Held:
+class _BufferedAnswer:
     """A buffer that holds an answer back until it is complete."""
 
     def __init__(self) -> None:
@@ -195,7 +201,7 @@ class _Held:
             self.body += message.get("body", b"")
 
 
-async def _drop(scope: MutableMapping[str, Any], send: Send) -> None:
+async def _drop_connection(scope: MutableMapping[str, Any], send: Send) -> None:
     # httpx's in-process transport has no wire to cut (its scope names no ASGI spec_version), so
     # the caller gets the very exception that a cut wire would have given it.
     if "spec_version" not in scope.get("asgi", {}):

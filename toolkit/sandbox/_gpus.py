@@ -7,7 +7,7 @@ DATA_CENTERS = ("EU-RO-1", "EU-CZ-1", "EU-NL-1", "US-KS-2", "US-GA-1", "US-TX-3"
 
 
 @dataclass(frozen=True, slots=True)
-class Gpu:
+class SimulatedGpu:
     """A kind of GPU; prices are US dollars per hour."""
 
     id: str
@@ -20,21 +20,21 @@ class Gpu:
 
 # Serverless prices follow the older documents' dollars per second, times 3600.
 GPUS = (
-    Gpu("NVIDIA RTX A4000", "AMPERE_16", 16, 0.25, 0.17, 0.576),
-    Gpu("NVIDIA RTX A5000", "AMPERE_24", 24, 0.27, 0.16, 0.684),
-    Gpu("NVIDIA GeForce RTX 3090", "AMPERE_24", 24, 0.46, 0.22, 0.684),
-    Gpu("NVIDIA GeForce RTX 4090", "ADA_24", 24, 0.69, 0.34, 1.116),
-    Gpu("NVIDIA A40", "AMPERE_48", 48, 0.40, 0.35, 1.224),
-    Gpu("NVIDIA RTX A6000", "AMPERE_48", 48, 0.49, 0.33, 1.224),
-    Gpu("NVIDIA L40S", "ADA_48_PRO", 48, 0.86, 0.79, 1.908),
-    Gpu("NVIDIA A100 80GB PCIe", "AMPERE_80", 80, 1.64, 1.19, 2.736),
-    Gpu("NVIDIA H100 80GB HBM3", "ADA_80_PRO", 80, 2.99, 2.69, 4.176),
-    Gpu("NVIDIA H200", "HOPPER_141", 141, 3.99, 3.59, 5.58),
+    SimulatedGpu("NVIDIA RTX A4000", "AMPERE_16", 16, 0.25, 0.17, 0.576),
+    SimulatedGpu("NVIDIA RTX A5000", "AMPERE_24", 24, 0.27, 0.16, 0.684),
+    SimulatedGpu("NVIDIA GeForce RTX 3090", "AMPERE_24", 24, 0.46, 0.22, 0.684),
+    SimulatedGpu("NVIDIA GeForce RTX 4090", "ADA_24", 24, 0.69, 0.34, 1.116),
+    SimulatedGpu("NVIDIA A40", "AMPERE_48", 48, 0.40, 0.35, 1.224),
+    SimulatedGpu("NVIDIA RTX A6000", "AMPERE_48", 48, 0.49, 0.33, 1.224),
+    SimulatedGpu("NVIDIA L40S", "ADA_48_PRO", 48, 0.86, 0.79, 1.908),
+    SimulatedGpu("NVIDIA A100 80GB PCIe", "AMPERE_80", 80, 1.64, 1.19, 2.736),
+    SimulatedGpu("NVIDIA H100 80GB HBM3", "ADA_80_PRO", 80, 2.99, 2.69, 4.176),
+    SimulatedGpu("NVIDIA H200", "HOPPER_141", 141, 3.99, 3.59, 5.58),
 )
 POOLS = tuple(dict.fromkeys(gpu.pool for gpu in GPUS))
 
 
-def catalog() -> list[dict[str, Any]]:
+def build_catalog() -> list[dict[str, Any]]:
     """Build the catalogue as the wire shows it."""
     return [
         {

@@ -13,10 +13,12 @@ _ENGLISH_WORDS = (
 )
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 # The text that may follow `in German` where it means the language of the answer.
-_AFTER = r"(?=\s*(?:[.,;:!?)\"”\n]|$|\b(?:language|only|please|and|with|for|about|on|und|über)\b))"
-_BEFORE = r"(?:in|into|auf|en|em|in het|op z'n|на|in lingua|using)"
-_LABEL = r"\b(?:language|lang|sprache|langue|idioma|lingua|taal)\b"
-_SHARE = 0.25  # the least share of letters of a script, for a text to be in it
+_AFTER_LANGUAGE = (
+    r"(?=\s*(?:[.,;:!?)\"”\n]|$|\b(?:language|only|please|and|with|for|about|on|und|über)\b))"
+)
+_BEFORE_LANGUAGE = r"(?:in|into|auf|en|em|in het|op z'n|на|in lingua|using)"
+_LANGUAGE_LABEL = r"\b(?:language|lang|sprache|langue|idioma|lingua|taal)\b"
+_MIN_SCRIPT_SHARE = 0.25  # the least share of letters of a script, for a text to be in it
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +53,13 @@ class Language:
 
 
 @cache
-def languages() -> dict[str, Language]:
+def load_languages() -> dict[str, Language]:
     """Load the languages other than English, by their codes."""
     text = files(__package__).joinpath("languages.toml").read_text(encoding="utf-8")
-    return {code: _language(code, row) for code, row in tomllib.loads(text).items()}
+    return {code: _parse_language(code, row) for code, row in tomllib.loads(text).items()}
 
 
-def _language(code: str, row: dict[str, Any]) -> Language:
+def _parse_language(code: str, row: dict[str, Any]) -> Language:
     return Language(
         code=code,
         names=tuple(row["names"]),
@@ -81,18 +83,29 @@ def detect_language(system: str, user: str, objective: str) -> str:
     >>> detect_language("", "", "Warum sind die Gezeiten so stark?")
     'de'
     """
-    return _named(user) or _named(system) or written_in(objective) or written_in(user) or ENGLISH
+    return (
+        _find_named_language(user)
+        or _find_named_language(system)
+        or detect_written_language(objective)
+        or detect_written_language(user)
+        or ENGLISH
+    )
 
 
-def _named(text: str) -> str:
+def _find_named_language(text: str) -> str:
     """Find the language that a text asks for by name or code; empty if it asks for none."""
     found: list[tuple[int, str]] = []
-    for code, names in (*((c, one.names) for c, one in languages().items()), ("en", ("english",))):
+    for code, names in (
+        *((c, one.names) for c, one in load_languages().items()),
+        ("en", ("english",)),
+    ):
         choice = "|".join(re.escape(name) for name in names)
         latin = "|".join(re.escape(name) for name in names if name.isascii() or name[0] < "\u0250")
         own = "|".join(re.escape(name) for name in names if name[0] >= "\u0250")
-        label = rf"{_LABEL}\W{{0,3}}(?:{code}\b|{choice})"
-        patterns = [label, rf"\b{_BEFORE}\s+(?:{latin}){_AFTER}"] if latin else [label]
+        label = rf"{_LANGUAGE_LABEL}\W{{0,3}}(?:{code}\b|{choice})"
+        patterns = (
+            [label, rf"\b{_BEFORE_LANGUAGE}\s+(?:{latin}){_AFTER_LANGUAGE}"] if latin else [label]
+        )
         if own:  # 日本語で, 用中文, по-русски, 한국어로, हिंदी में, بالعربية
             patterns.append(rf"(?:用|以|на\s+)?(?:{own})(?:で|로|\s*में|回答|写|$|\W)")
         hits = [m.end() for one in patterns for m in re.finditer(one, text, re.I | re.M)]
@@ -100,16 +113,16 @@ def _named(text: str) -> str:
     return max(found)[1] if found else ""
 
 
-def written_in(text: str) -> str:
+def detect_written_language(text: str) -> str:
     """Detect the language that a text is written in; empty if too little tells."""
     letters = [char for char in text if char.isalpha()]
     for code in ("ja", "ko", "zh", "ar", "hi", "ru"):  # Japanese has Chinese characters, too
-        script = languages()[code].script
-        share = 0.1 if code == "ja" else _SHARE
+        script = load_languages()[code].script
+        share = 0.1 if code == "ja" else _MIN_SCRIPT_SHARE
         if letters and len(re.findall(f"[{script}]", text)) >= share * len(letters):
             return code
     tokens = [match.group().lower() for match in _WORD.finditer(text)]
-    sets = {code: one.words for code, one in languages().items() if not one.script}
+    sets = {code: one.words for code, one in load_languages().items() if not one.script}
     sets[ENGLISH] = frozenset(_ENGLISH_WORDS.split())
     hits = {code: sum(token in words for token in tokens) for code, words in sets.items()}
     best = max(hits.values())

@@ -7,7 +7,7 @@ from functools import lru_cache
 from importlib import resources
 from zlib import crc32
 
-from toolkit.sandbox._text import content_words, stem, stems
+from toolkit.sandbox._text import extract_content_words, extract_stems, stem_word
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Article:
 
 
 @lru_cache(maxsize=1)
-def articles() -> tuple[Article, ...]:
+def load_articles() -> tuple[Article, ...]:
     """Load all articles, by title."""
     folder = resources.files("toolkit.sandbox") / "articles"
     found = []
@@ -63,42 +63,42 @@ def articles() -> tuple[Article, ...]:
     return tuple(sorted(found, key=lambda article: article.title))
 
 
-def plain(title: str) -> str:
+def normalize_title(title: str) -> str:
     """Normalize a title for comparison: no underscores, case or double spaces."""
     return " ".join(title.replace("_", " ").split()).casefold()
 
 
 @lru_cache(maxsize=1)
-def titles() -> dict[str, tuple[Article, bool]]:
+def index_titles() -> dict[str, tuple[Article, bool]]:
     """Index articles by normalized title and alias, with whether that name redirects."""
     names: dict[str, tuple[Article, bool]] = {}
-    for article in articles():
+    for article in load_articles():
         for alias in article.aliases:
-            names.setdefault(plain(alias), (article, True))
-    for article in articles():
-        names[plain(article.title)] = (article, False)
+            names.setdefault(normalize_title(alias), (article, True))
+    for article in load_articles():
+        names[normalize_title(article.title)] = (article, False)
     return names
 
 
 @lru_cache(maxsize=1)
-def _index() -> tuple[tuple[Article, frozenset[str], dict[str, int]], ...]:
+def _index_words() -> tuple[tuple[Article, frozenset[str], dict[str, int]], ...]:
     rows = []
-    for article in articles():
+    for article in load_articles():
         names = " ".join((article.title, *article.aliases))
         body: dict[str, int] = {}
-        for word in content_words(f"{article.description} {article.extract}"):
-            body[stem(word)] = body.get(stem(word), 0) + 1
-        rows.append((article, frozenset(stems(names)), body))
+        for word in extract_content_words(f"{article.description} {article.extract}"):
+            body[stem_word(word)] = body.get(stem_word(word), 0) + 1
+        rows.append((article, frozenset(extract_stems(names)), body))
     return tuple(rows)
 
 
-def search(query: str, limit: int) -> list[Article]:
+def search_articles(query: str, limit: int) -> list[Article]:
     """Search articles: by an exact title, then by words in titles, then by words in the text."""
-    exact = titles().get(plain(query))
-    wanted = stems(query)
+    exact = index_titles().get(normalize_title(query))
+    wanted = extract_stems(query)
     scored: list[tuple[float, str, Article]] = []
-    for article, names, body in _index():
-        title = stems(article.title)
+    for article, names, body in _index_words():
+        title = extract_stems(article.title)
         score = 12.0 * len(wanted & names) / max(1, len(wanted))
         score += 6.0 * len(wanted & title) / max(1, len(title))
         score += sum(min(body.get(word, 0), 6) / 6 for word in wanted)
@@ -108,17 +108,17 @@ def search(query: str, limit: int) -> list[Article]:
     return [article for _, _, article in sorted(scored, key=lambda row: row[:2])[:limit]]
 
 
-def look_up(topic: str) -> str:
+def look_up_topic(topic: str) -> str:
     """Look up the text on a topic; empty unless a title clearly matches."""
-    for name in _names(topic):
-        found = titles().get(name)
+    for name in _list_candidate_names(topic):
+        found = index_titles().get(name)
         if found and not found[0].disambiguation:
             article = found[0]
             return "\n\n".join([article.summary, *(text for _, text in article.sections)])
     return ""
 
 
-def _names(topic: str) -> list[str]:
+def _list_candidate_names(topic: str) -> list[str]:
     tokens = re.findall(r"[^\W_]+(?:-[^\W_]+)*", topic.casefold())
     spans = [
         tokens[start : start + size]

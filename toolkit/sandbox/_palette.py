@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 Color = tuple[int, int, int]
 
-_WORDS: dict[str, Color] = {
+_COLOR_WORDS: dict[str, Color] = {
     "red": (196, 60, 58), "crimson": (170, 36, 62), "orange": (236, 138, 60),
     "amber": (240, 170, 66), "gold": (232, 184, 84), "golden": (232, 184, 84),
     "yellow": (240, 206, 92), "green": (70, 140, 96), "emerald": (34, 140, 108),
@@ -37,7 +37,7 @@ _SKIES: dict[str, tuple[tuple[Color, Color, Color, Color, Color], ...]] = {
         ((84, 160, 200), (166, 212, 218), (250, 240, 220), (255, 250, 230), (138, 172, 176)),
     ),
 }
-_TIMES = {
+_TIME_WORDS = {
     "night": r"night|midnight|star|moon|aurora|space|galaxy|telescope|cosmos|dark",
     "dusk": r"sunset|dusk|evening|twilight|volcano|lava|jazz|warm",
     "dawn": r"sunrise|dawn|morning|mist|pastel|soft|bread|tea",
@@ -56,21 +56,25 @@ class Palette:
     near: Color
 
 
-def mix(one: Color, other: Color, share: float) -> Color:
+def mix_colors(one: Color, other: Color, share: float) -> Color:
     """Mix two colours: `share` 0 gives the first, 1 the second."""
     blended = [round(a + (b - a) * share) for a, b in zip(one, other, strict=True)]
     return blended[0], blended[1], blended[2]
 
 
-def choose(prompt: str, chance: random.Random) -> Palette:
+def choose_palette(prompt: str, chance: random.Random) -> Palette:
     """Choose the palette for a prompt."""
     text = prompt.lower()
-    named = [_WORDS[word] for word in re.findall(r"[a-z]+", text) if word in _WORDS]
-    time = next((t for t, words in _TIMES.items() if re.search(rf"\b(?:{words})", text)), None)
+    named = [_COLOR_WORDS[word] for word in re.findall(r"[a-z]+", text) if word in _COLOR_WORDS]
+    time = next((t for t, words in _TIME_WORDS.items() if re.search(rf"\b(?:{words})", text)), None)
     time = time or chance.choice(("day", "day", "dusk", "dawn"))
     top, middle, low, light, far = chance.choice(_SKIES[time])
-    accent = named[0] if named else chance.choice(tuple(_WORDS.values())[:20])
+    accent = named[0] if named else chance.choice(tuple(_COLOR_WORDS.values())[:20])
     if named:
-        top, middle, far = mix(top, accent, 0.35), mix(middle, accent, 0.28), mix(far, accent, 0.3)
-    near = mix(far, (14, 22, 34), 0.78)
+        top, middle, far = (
+            mix_colors(top, accent, 0.35),
+            mix_colors(middle, accent, 0.28),
+            mix_colors(far, accent, 0.3),
+        )
+    near = mix_colors(far, (14, 22, 34), 0.78)
     return Palette(time, (top, middle, low), light, far, accent, near)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from toolkit.sandbox import _things as things
-from toolkit.sandbox._canvas import Canvas
-from toolkit.sandbox._palette import Palette, choose, mix
+from toolkit.sandbox._canvas import SceneCanvas
+from toolkit.sandbox._palette import Palette, choose_palette, mix_colors
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -28,22 +28,22 @@ _SCENES = (
 )  # fmt: skip
 
 
-def draw(
+def draw_picture(
     prompt: str, *, width: int = 1024, height: int = 1024, steps: int = 25, seed: int = 0
 ) -> bytes:
     """Draw a PNG that depends on the arguments alone."""
     chance = random.Random(f"{seed}|{prompt.strip().lower()}")  # noqa: S311 - not for secrets
-    palette = choose(prompt, chance)
-    canvas = Canvas(width, height)
+    palette = choose_palette(prompt, chance)
+    canvas = SceneCanvas(width, height)
     detail = max(2, min(7, 2 + steps // 6))  # more steps, more layers
     text = prompt.lower()
-    _sky(canvas, palette, chance, text)
+    _draw_sky(canvas, palette, chance, text)
     scene = next((s for s, words in _SCENES if re.search(rf"\b(?:{words})", text)), "abstract")
-    _DRAWERS[scene](canvas, palette, chance, detail, text)
-    return _encode(canvas.finish(), prompt)
+    _SCENE_DRAWERS[scene](canvas, palette, chance, detail, text)
+    return _encode_png(canvas.render_image(), prompt)
 
 
-def _encode(image: "Image", prompt: str) -> bytes:
+def _encode_png(image: "Image", prompt: str) -> bytes:
     from PIL.PngImagePlugin import PngInfo
 
     note = PngInfo()
@@ -54,24 +54,24 @@ def _encode(image: "Image", prompt: str) -> bytes:
     return buffer.getvalue()
 
 
-def _sky(canvas: Canvas, palette: Palette, chance: random.Random, text: str) -> None:
-    canvas.gradient(palette.sky, 0.0, 0.75)
+def _draw_sky(canvas: SceneCanvas, palette: Palette, chance: random.Random, text: str) -> None:
+    canvas.draw_gradient(palette.sky, 0.0, 0.75)
     x, y = chance.uniform(0.2, 0.8), chance.uniform(0.16, 0.34)
     if palette.time in ("dusk", "dawn"):
         y = chance.uniform(0.36, 0.48)
     if palette.time == "night":
-        things.stars(canvas, chance, 220)
+        things.draw_stars(canvas, chance, 220)
     radius = chance.uniform(0.045, 0.075)
-    canvas.glow(x, y, radius * 7, palette.light, 0.62 if palette.time != "night" else 0.34)
-    canvas.disc(x, y, radius, palette.light)
+    canvas.draw_glow(x, y, radius * 7, palette.light, 0.62 if palette.time != "night" else 0.34)
+    canvas.draw_disc(x, y, radius, palette.light)
     if "aurora" in text:
-        things.aurora(canvas, chance)
+        things.draw_aurora(canvas, chance)
     elif palette.time != "night":
-        things.clouds(canvas, chance, palette)
+        things.draw_clouds(canvas, chance, palette)
 
 
-def _ridges(
-    canvas: Canvas,
+def _draw_ridges(
+    canvas: SceneCanvas,
     palette: Palette,
     chance: random.Random,
     layers: int,
@@ -84,12 +84,16 @@ def _ridges(
     for layer in range(layers):
         share = (layer + 1) / layers
         level = top + (bottom - top) * share
-        line = ridge_line(chance, level, rough * (1.15 - 0.6 * share), 5)
-        color = mix(mix(palette.far, palette.sky[2], 0.45 * (1 - share)), palette.near, share**1.4)
-        canvas.land(line, color, lighter=mix(color, palette.light, 0.16 * (1 - share / 2)))
+        line = make_ridge_line(chance, level, rough * (1.15 - 0.6 * share), 5)
+        color = mix_colors(
+            mix_colors(palette.far, palette.sky[2], 0.45 * (1 - share)), palette.near, share**1.4
+        )
+        canvas.draw_land(
+            line, color, lighter=mix_colors(color, palette.light, 0.16 * (1 - share / 2))
+        )
 
 
-def ridge_line(
+def make_ridge_line(
     chance: random.Random, level: float, rough: float, octaves: int
 ) -> Callable[[float], float]:
     """Make the height of a ridge across the picture: a few sine waves of falling size."""
@@ -100,105 +104,113 @@ def ridge_line(
     return lambda x: level + sum(a * math.sin(f * x * math.tau + p) for a, f, p in waves)
 
 
-def _sea(canvas: Canvas, palette: Palette, chance: random.Random, detail: int, text: str) -> None:
+def _draw_sea(
+    canvas: SceneCanvas, palette: Palette, chance: random.Random, detail: int, text: str
+) -> None:
     horizon = chance.uniform(0.5, 0.56)
-    _ridges(canvas, palette, chance, 2, top=horizon - 0.05, bottom=horizon - 0.015, rough=0.03)
-    things.water(canvas, chance, palette, horizon, detail)
+    _draw_ridges(canvas, palette, chance, 2, top=horizon - 0.05, bottom=horizon - 0.015, rough=0.03)
+    things.draw_water(canvas, chance, palette, horizon, detail)
     turning = re.search(r"tid|turbine|energy|power|wind", text) is not None
     if turning:
         for place in (0.18, 0.36, 0.54):
-            things.turbine(canvas, chance, place, horizon + 0.03, 0.26, palette)
+            things.draw_turbine(canvas, chance, place, horizon + 0.03, 0.26, palette)
     if re.search(r"bridge", text):
-        things.bridge(canvas, palette, horizon)
+        things.draw_bridge(canvas, palette, horizon)
     if re.search(r"boat|ship|sail|sea|compass|harbou?r", text):
-        things.boat(canvas, chance, horizon, palette)
+        things.draw_boat(canvas, chance, horizon, palette)
     if "lighthouse" in text or (re.search(r"coast|harbou?r|night", text) and not turning):
-        things.lighthouse(canvas, palette)
+        things.draw_lighthouse(canvas, palette)
 
 
-def _mountain(
-    canvas: Canvas, palette: Palette, chance: random.Random, detail: int, text: str
+def _draw_mountain(
+    canvas: SceneCanvas, palette: Palette, chance: random.Random, detail: int, text: str
 ) -> None:
     if "volcano" in text or "lava" in text:
-        things.volcano(canvas, chance, palette)
+        things.draw_volcano(canvas, chance, palette)
     else:
-        things.peaks(canvas, chance, palette, snow=True)
-    _ridges(canvas, palette, chance, detail, top=0.62, bottom=0.92, rough=0.05)
-    things.trees(canvas, chance, palette, 0.93, 26, 0.13)
+        things.draw_peaks(canvas, chance, palette, snow=True)
+    _draw_ridges(canvas, palette, chance, detail, top=0.62, bottom=0.92, rough=0.05)
+    things.draw_trees(canvas, chance, palette, 0.93, 26, 0.13)
 
 
-def _forest(
-    canvas: Canvas, palette: Palette, chance: random.Random, detail: int, _text: str
+def _draw_forest(
+    canvas: SceneCanvas, palette: Palette, chance: random.Random, detail: int, _text: str
 ) -> None:
-    green = canvas.tinted(palette, (44, 104, 74))
-    _ridges(canvas, green, chance, 2, top=0.5, bottom=0.6, rough=0.06)
+    green = canvas.tint_palette(palette, (44, 104, 74))
+    _draw_ridges(canvas, green, chance, 2, top=0.5, bottom=0.6, rough=0.06)
     for layer in range(detail):
         share = (layer + 1) / detail
-        shade = things.depth(green, share)
-        things.trees(
+        shade = things.shade_layer(green, share)
+        things.draw_trees(
             canvas, chance, shade, 0.62 + 0.36 * share, 34 - 2 * layer, 0.12 + 0.16 * share
         )
 
 
-def _hills(canvas: Canvas, palette: Palette, chance: random.Random, detail: int, text: str) -> None:
-    green = canvas.tinted(palette, (84, 140, 84))
-    _ridges(canvas, green, chance, detail, top=0.52, bottom=0.86, rough=0.055)
+def _draw_hills(
+    canvas: SceneCanvas, palette: Palette, chance: random.Random, detail: int, text: str
+) -> None:
+    green = canvas.tint_palette(palette, (84, 140, 84))
+    _draw_ridges(canvas, green, chance, detail, top=0.52, bottom=0.86, rough=0.055)
     if re.search(r"wind|turbine|energy|power", text) and "solar" not in text:
         for place, size in ((0.16, 0.34), (0.38, 0.26), (0.66, 0.4), (0.86, 0.28)):
-            things.turbine(canvas, chance, place, 0.72, size, palette)
+            things.draw_turbine(canvas, chance, place, 0.72, size, palette)
     if "solar" in text:
-        things.panels(canvas, palette)
+        things.draw_panels(canvas, palette)
     if re.search(r"bee|flower|garden|meadow|tea|coffee|field|wheat|bread", text):
-        things.flowers(canvas, chance, palette, 40 * detail)
+        things.draw_flowers(canvas, chance, palette, 40 * detail)
 
 
-def _reef(canvas: Canvas, palette: Palette, chance: random.Random, detail: int, _text: str) -> None:
+def _draw_reef(
+    canvas: SceneCanvas, palette: Palette, chance: random.Random, detail: int, _text: str
+) -> None:
     night = palette.time == "night"
-    surface = mix((130, 220, 220), palette.sky[0], 0.7 if night else 0.15)
+    surface = mix_colors((130, 220, 220), palette.sky[0], 0.7 if night else 0.15)
     deep = (8, 30, 66) if night else (12, 74, 116)
-    canvas.gradient((surface, mix(surface, deep, 0.55), deep), 0.0, 1.0)
-    things.shafts(canvas, chance)
+    canvas.draw_gradient((surface, mix_colors(surface, deep, 0.55), deep), 0.0, 1.0)
+    things.draw_light_shafts(canvas, chance)
     for layer in range(3):
-        line = ridge_line(chance, 0.7 + 0.08 * layer, 0.05, 4)
-        tone = mix(mix(surface, deep, 0.6), (16, 34, 58), 0.2 + 0.25 * layer)
-        canvas.land(line, tone, lighter=mix(tone, surface, 0.2))
-    things.fish(canvas, chance, palette, 4 * detail)
-    things.coral(canvas, chance, palette)
+        line = make_ridge_line(chance, 0.7 + 0.08 * layer, 0.05, 4)
+        tone = mix_colors(mix_colors(surface, deep, 0.6), (16, 34, 58), 0.2 + 0.25 * layer)
+        canvas.draw_land(line, tone, lighter=mix_colors(tone, surface, 0.2))
+    things.draw_fish(canvas, chance, palette, 4 * detail)
+    things.draw_coral(canvas, chance, palette)
 
 
-def _city(canvas: Canvas, palette: Palette, chance: random.Random, detail: int, _text: str) -> None:
+def _draw_city(
+    canvas: SceneCanvas, palette: Palette, chance: random.Random, detail: int, _text: str
+) -> None:
     for layer in range(max(3, detail - 1)):
         share = (layer + 1) / max(3, detail - 1)
-        shade = things.depth(palette, share)
-        things.skyline(canvas, chance, shade, 0.56 + 0.34 * share, lit=palette.time != "day")
+        shade = things.shade_layer(palette, share)
+        things.draw_skyline(canvas, chance, shade, 0.56 + 0.34 * share, lit=palette.time != "day")
 
 
-def _desert(
-    canvas: Canvas, palette: Palette, chance: random.Random, detail: int, _text: str
+def _draw_desert(
+    canvas: SceneCanvas, palette: Palette, chance: random.Random, detail: int, _text: str
 ) -> None:
-    sand = canvas.tinted(palette, (206, 156, 100))
-    _ridges(canvas, sand, chance, detail, top=0.56, bottom=0.9, rough=0.07)
+    sand = canvas.tint_palette(palette, (206, 156, 100))
+    _draw_ridges(canvas, sand, chance, detail, top=0.56, bottom=0.9, rough=0.07)
 
 
-def _abstract(
-    canvas: Canvas, palette: Palette, chance: random.Random, detail: int, _text: str
+def _draw_abstract(
+    canvas: SceneCanvas, palette: Palette, chance: random.Random, detail: int, _text: str
 ) -> None:
     for ring in range(detail):
         share = (ring + 1) / detail
-        color = mix(palette.accent, palette.sky[ring % 3], chance.uniform(0.2, 0.7))
+        color = mix_colors(palette.accent, palette.sky[ring % 3], chance.uniform(0.2, 0.7))
         x, y = chance.uniform(0.1, 0.9), chance.uniform(0.15, 0.7)
-        canvas.disc(x, y, chance.uniform(0.05, 0.2), color, alpha=0.28 + 0.2 * share)
-    _ridges(canvas, palette, chance, detail, top=0.5, bottom=0.9, rough=0.09)
+        canvas.draw_disc(x, y, chance.uniform(0.05, 0.2), color, alpha=0.28 + 0.2 * share)
+    _draw_ridges(canvas, palette, chance, detail, top=0.5, bottom=0.9, rough=0.09)
 
 
-_Drawer = Callable[[Canvas, Palette, random.Random, int, str], None]
-_DRAWERS: dict[str, _Drawer] = {
-    "reef": _reef,
-    "sea": _sea,
-    "mountain": _mountain,
-    "forest": _forest,
-    "hills": _hills,
-    "city": _city,
-    "desert": _desert,
-    "abstract": _abstract,
+_SceneDrawer = Callable[[SceneCanvas, Palette, random.Random, int, str], None]
+_SCENE_DRAWERS: dict[str, _SceneDrawer] = {
+    "reef": _draw_reef,
+    "sea": _draw_sea,
+    "mountain": _draw_mountain,
+    "forest": _draw_forest,
+    "hills": _draw_hills,
+    "city": _draw_city,
+    "desert": _draw_desert,
+    "abstract": _draw_abstract,
 }

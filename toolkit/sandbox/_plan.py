@@ -4,18 +4,18 @@ import json
 import re
 from typing import Any
 
-from toolkit.sandbox._ask import Ask
-from toolkit.sandbox._writer import capital
+from toolkit.sandbox._ask import ParsedPrompt
+from toolkit.sandbox._writer import capitalize_first
 
-_NAMED = re.compile(r"\b[a-z]+\.[a-z_]+(?:@\d+)?\b")
+_CAPABILITY_NAME = re.compile(r"\b[a-z]+\.[a-z_]+(?:@\d+)?\b")
 _IMAGE = re.compile(r"\b(?:image|picture|illustrat\w+|card|poster|photo|cover|visual)\b", re.I)
 _AUDIO = re.compile(r"\b(?:audio|speech|spoken|podcast|voice|narrat\w+|read aloud)\b", re.I)
 _CARD = re.compile(r"\b(?:card|layout|poster|cover|social)\b", re.I)
 
 
-def nodes(ask: Ask, prompt: str, options: list[str]) -> list[dict[str, Any]]:
+def plan_nodes(ask: ParsedPrompt, prompt: str, options: list[str]) -> list[dict[str, Any]]:
     """Plan nodes in order, each with a capability that the schema or the prompt offers."""
-    offered = [str(one) for one in options] or list(dict.fromkeys(_NAMED.findall(prompt)))
+    offered = [str(one) for one in options] or list(dict.fromkeys(_CAPABILITY_NAME.findall(prompt)))
     planned: list[dict[str, Any]] = []
 
     def add(base: str, name: str, given: dict[str, Any], after: list[str]) -> str | None:
@@ -33,19 +33,24 @@ def nodes(ask: Ask, prompt: str, options: list[str]) -> list[dict[str, Any]]:
     if written is None:
         add("text.generate", "write", {"objective": asked}, ["gather"])
     if _IMAGE.search(asked):
-        picture = f"{capital(ask.topic)}, wide view, soft light, clean composition"
+        picture = f"{capitalize_first(ask.topic)}, wide view, soft light, clean composition"
         add("image.generate", "picture", {"prompt": picture}, [])
     if _AUDIO.search(asked):
-        add("speech.generate", "speak", {"text": f"{capital(ask.topic)}."}, ["write"])
+        add("speech.generate", "speak", {"text": f"{capitalize_first(ask.topic)}."}, ["write"])
     if _CARD.search(asked):
-        add("composition.layout", "layout", {"title": capital(ask.topic)}, ["write", "picture"])
+        add(
+            "composition.layout",
+            "layout",
+            {"title": capitalize_first(ask.topic)},
+            ["write", "picture"],
+        )
     if not planned and offered:
         first = {"id": "step", "capability": offered[0], "input": {}, "depends_on": []}
         planned.append(first)
     return planned
 
 
-def merge(blank: Any, node: dict[str, Any]) -> Any:
+def merge_node(blank: Any, node: dict[str, Any]) -> Any:
     """Put a node into the schema's shape: the plan's values replace those filled in."""
     if not isinstance(blank, dict):
         return blank

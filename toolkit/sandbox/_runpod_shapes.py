@@ -6,7 +6,7 @@ from toolkit.sandbox._wire import JsonObject
 
 CREATED_AT = "2026-11-20T00:00:00Z"
 # The container settings that endpoints, pods and templates share.
-CONTAINER = {
+CONTAINER_FIELDS = {
     "image": "string|null",
     "args": "string|null",
     "disk": "integer|null",
@@ -14,8 +14,8 @@ CONTAINER = {
     "env": "object|null",
     "registry": "string|null",
 }
-SHAPES: dict[str, dict[str, str]] = {
-    "serverless": CONTAINER
+KIND_FIELDS: dict[str, dict[str, str]] = {
+    "serverless": CONTAINER_FIELDS
     | {
         "name": "string",
         "type": "string",
@@ -28,7 +28,7 @@ SHAPES: dict[str, dict[str, str]] = {
         "timeout": "integer",
         "flashboot": "string",
     },
-    "templates": CONTAINER
+    "templates": CONTAINER_FIELDS
     | {
         "name": "string",
         "serverless": "boolean",
@@ -45,7 +45,7 @@ SHAPES: dict[str, dict[str, str]] = {
         "dataCenter": "string",
         "type": "string",
     },
-    "pods": CONTAINER
+    "pods": CONTAINER_FIELDS
     | {
         "name": "string",
         "gpu": "object",
@@ -59,7 +59,7 @@ SHAPES: dict[str, dict[str, str]] = {
         "startJupyter": "boolean",
     },
 }
-REQUIRED = {
+REQUIRED_FIELDS = {
     "serverless": ("name", "type", "scaling"),
     "templates": ("name", "image"),
     "network-volumes": ("name", "size", "dataCenter"),
@@ -74,14 +74,14 @@ CHOICES: dict[str, dict[str, tuple[str, ...]]] = {
     "network-volumes": {"type": ("STANDARD", "HIGH_PERFORMANCE")},
     "pods": {"cloud": ("SECURE", "COMMUNITY")},
 }
-LISTS = {
+LIST_KEYS = {
     "serverless": "endpoints",
     "templates": "templates",
     "network-volumes": "networkVolumes",
     "pods": "pods",
 }
 # The actions that a pod allows by its status, and the status after each.
-ACTIONS: dict[str, tuple[str, ...]] = {
+ALLOWED_ACTIONS: dict[str, tuple[str, ...]] = {
     "PROVISIONING": ("stop", "terminate"),
     "STARTING": ("stop", "terminate"),
     "RUNNING": ("stop", "restart", "terminate"),
@@ -89,9 +89,16 @@ ACTIONS: dict[str, tuple[str, ...]] = {
     "ERROR": ("start", "terminate"),
     "TERMINATED": (),
 }
-LEADS_TO = {"start": "STARTING", "stop": "EXITED", "restart": "STARTING"}
+STATUS_AFTER_ACTION = {"start": "STARTING", "stop": "EXITED", "restart": "STARTING"}
 NEXT_STATUS = {"PROVISIONING": "STARTING", "STARTING": "RUNNING"}
-_BARE = {"image": "", "args": "", "disk": 20, "ports": [], "env": {}, "registry": None}
+_CONTAINER_DEFAULTS = {
+    "image": "",
+    "args": "",
+    "disk": 20,
+    "ports": [],
+    "env": {},
+    "registry": None,
+}
 
 
 def describe_endpoint(
@@ -103,7 +110,7 @@ def describe_endpoint(
     """
     asked = {"allowedCudaVersions": template.get("allowedCudaVersions") or [], **body["gpu"]}
     return {
-        **_container(body, template),
+        **_merge_container(body, template),
         "id": identity,
         "name": body["name"],
         "type": body["type"],
@@ -124,7 +131,7 @@ def describe_pod(
 ) -> JsonObject:
     """Describe a new pod."""
     pod = {
-        **_container(body, template),
+        **_merge_container(body, template),
         "id": identity,
         "name": body["name"],
         "mounts": body.get("mounts") or template.get("mounts") or {},
@@ -149,13 +156,13 @@ def describe_pod(
 
 def set_status(pod: JsonObject, status: str) -> JsonObject:
     """Set a pod's status, and the actions that it allows."""
-    pod |= {"status": status, "actions": list(ACTIONS[status])}
+    pod |= {"status": status, "actions": list(ALLOWED_ACTIONS[status])}
     pod["startedAt"] = CREATED_AT if status == "RUNNING" else None
     pod["runtime"] = {"uptime": 1, "gpus": [], "ports": []} if status == "RUNNING" else None
     return pod
 
 
-def move_on(pod: JsonObject) -> JsonObject:
+def advance_status(pod: JsonObject) -> JsonObject:
     """Advance a pod that is starting by one step, as it does while it is watched."""
     status = pod["status"]
     return set_status(pod, NEXT_STATUS[status]) if status in NEXT_STATUS else pod
@@ -172,7 +179,7 @@ def describe_template(identity: str, body: JsonObject) -> JsonObject:
         "startJupyter": True,
         "allowedCudaVersions": [],
         **body,
-        **_container(body, {}),
+        **_merge_container(body, {}),
         "id": identity,
     }
 
@@ -182,8 +189,10 @@ def describe_volume(identity: str, body: JsonObject) -> JsonObject:
     return {"type": "STANDARD", **body, "id": identity}
 
 
-def _container(body: JsonObject, template: JsonObject) -> JsonObject:
+def _merge_container(body: JsonObject, template: JsonObject) -> JsonObject:
     """Merge the container settings of a request over a template's; `env` is merged by key."""
-    given = [{k: one[k] for k in CONTAINER if one.get(k) is not None} for one in (template, body)]
+    given = [
+        {k: one[k] for k in CONTAINER_FIELDS if one.get(k) is not None} for one in (template, body)
+    ]
     env = {**(template.get("env") or {}), **(body.get("env") or {})}
-    return {**_BARE, **given[0], **given[1], "env": env}
+    return {**_CONTAINER_DEFAULTS, **given[0], **given[1], "env": env}

@@ -18,40 +18,42 @@ _SYLLABLE = re.compile(r"[^aeiouyAEIOUY\W]*[aeiouyAEIOUY]+|[^aeiouyAEIOUY\W]+|\d
 
 
 @dataclass(frozen=True, slots=True)
-class Voicing:
+class VoiceSettings:
     """The voice, speed, pitch and format of speech."""
 
     voice_id: str
     speed: float = 1.0
     volume: float = 1.0
     pitch: int = 0
-    form: str = "mp3"
+    audio_format: str = "mp3"
     sample_rate: int = 32000
     bitrate: int = 128000
     channels: int = 1
 
 
-def speak(text: str, voicing: Voicing) -> tuple[bytes, int]:
+def synthesize_speech(text: str, voicing: VoiceSettings) -> tuple[bytes, int]:
     """Return the audio of a text, and its length in milliseconds."""
-    spoken = _espeak.say(text, _variant(voicing.voice_id), voicing.speed, voicing.pitch)
+    spoken = _espeak.run_espeak(
+        text, _choose_variant(voicing.voice_id), voicing.speed, voicing.pitch
+    )
     if spoken is None:
-        pcm, rate = _murmur(text, voicing), voicing.sample_rate
+        pcm, rate = _synthesize_murmur(text, voicing), voicing.sample_rate
     else:
         pcm, rate = spoken
-    if voicing.form != "mp3" and rate != voicing.sample_rate:
+    if voicing.audio_format != "mp3" and rate != voicing.sample_rate:
         pcm, rate = _resample(pcm, rate, voicing.sample_rate), voicing.sample_rate
     length_ms = round(len(pcm) / 2 / rate * 1000)
     if voicing.channels == 2:
-        pcm = _double(pcm)
-    if voicing.form == "mp3":
-        return _mp3(pcm, rate, voicing), length_ms
-    return (_wav(pcm, voicing) if voicing.form == "wav" else pcm), length_ms
+        pcm = _duplicate_channel(pcm)
+    if voicing.audio_format == "mp3":
+        return _encode_mp3(pcm, rate, voicing), length_ms
+    return (_encode_wav(pcm, voicing) if voicing.audio_format == "wav" else pcm), length_ms
 
 
-def _murmur(text: str, voicing: Voicing) -> bytes:
+def _synthesize_murmur(text: str, voicing: VoiceSettings) -> bytes:
     rate = voicing.sample_rate
     per_char = 1 / (CHARS_PER_SECOND * voicing.speed)
-    base = _base_pitch(voicing.voice_id) * 2 ** (voicing.pitch / 12)
+    base = _compute_base_pitch(voicing.voice_id) * 2 ** (voicing.pitch / 12)
     gain = min(1.0, 0.42 * voicing.volume)
     parts: list[bytes] = []
     for word in text.split():
@@ -60,7 +62,7 @@ def _murmur(text: str, voicing: Voicing) -> bytes:
         for syllable in syllables:
             step = _SCALE[crc32(syllable.lower().encode()) % len(_SCALE)]
             long = max(0.05, round(share / 0.02) * 0.02)  # few lengths, so that tones are reused
-            parts.append(_tone(base * 2 ** (step / 12), long, rate, gain))
+            parts.append(_synthesize_tone(base * 2 ** (step / 12), long, rate, gain))
         pause = per_char + _PAUSES.get(word[-1], 0.0) / voicing.speed
         parts.append(bytes(2 * round(pause * rate)))
     parts.append(bytes(2 * round(0.15 * rate)))
@@ -71,19 +73,19 @@ def _sounds_male(voice_id: str) -> bool:
     return re.search(r"(?<!wo)man(?![a-z])", voice_id, re.I) is not None
 
 
-def _variant(voice_id: str) -> str:
+def _choose_variant(voice_id: str) -> str:
     """Choose one of espeak's own voices for a voice id."""
     kind, number = ("m", 6) if _sounds_male(voice_id) else ("f", 4)
     return f"{kind}{1 + crc32(voice_id.encode()) % number}"
 
 
-def _base_pitch(voice_id: str) -> float:
+def _compute_base_pitch(voice_id: str) -> float:
     lowest = 105.0 if _sounds_male(voice_id) else 165.0
     return lowest * 2 ** ((crc32(voice_id.encode()) % 97) / 97 * 0.6)
 
 
 @lru_cache(maxsize=1024)
-def _tone(pitch: float, seconds: float, rate: int, gain: float) -> bytes:
+def _synthesize_tone(pitch: float, seconds: float, rate: int, gain: float) -> bytes:
     """Synthesize one syllable: three soft, slightly falling harmonics, faded in and out."""
     number = round(seconds * rate)
     fade = max(1, min(number // 3, round(0.025 * rate)))
@@ -103,7 +105,7 @@ def _resample(pcm: bytes, rate: int, wanted: int) -> bytes:
     return array("h", [source[n * rate // wanted] for n in range(number)]).tobytes()
 
 
-def _double(pcm: bytes) -> bytes:
+def _duplicate_channel(pcm: bytes) -> bytes:
     mono = array("h", pcm)
     both = array("h", bytes(len(pcm) * 2))
     both[0::2] = mono
@@ -111,7 +113,7 @@ def _double(pcm: bytes) -> bytes:
     return both.tobytes()
 
 
-def _mp3(pcm: bytes, rate: int, voicing: Voicing) -> bytes:
+def _encode_mp3(pcm: bytes, rate: int, voicing: VoiceSettings) -> bytes:
     import lameenc  # imported only where it is needed
 
     encoder = lameenc.Encoder()
@@ -124,7 +126,7 @@ def _mp3(pcm: bytes, rate: int, voicing: Voicing) -> bytes:
     return bytes(encoder.encode(pcm)) + bytes(encoder.flush())
 
 
-def _wav(pcm: bytes, voicing: Voicing) -> bytes:
+def _encode_wav(pcm: bytes, voicing: VoiceSettings) -> bytes:
     buffer = io.BytesIO()
     with wave.open(buffer, "wb") as file:
         file.setnchannels(voicing.channels)

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from starlette.requests import Request
 
-from toolkit.sandbox.faults import Call, Faults
+from toolkit.sandbox.faults import Faults, VendorCall
 
 T = TypeVar("T")
 
@@ -23,49 +23,49 @@ class SandboxState:
         self.latency_ms = latency_ms
         self.faults = Faults(seed) if faults is None else faults
         self.clock: Callable[[], float] = time.monotonic
-        self._seen: Counter[str] = Counter()
-        self._shelves: dict[type, object] = {}
+        self._digest_counts: Counter[str] = Counter()
+        self._records: dict[type, object] = {}
 
-    def digest(self, *parts: object) -> str:
+    def compute_digest(self, *parts: object) -> str:
         """Compute a hexadecimal digest of the seed and `parts` alone."""
         text = "\x1f".join(str(part) for part in (self.seed, *parts))
         return hashlib.sha256(text.encode()).hexdigest()
 
-    def fresh(self, *parts: object) -> str:
+    def compute_fresh_digest(self, *parts: object) -> str:
         """Compute a digest that differs each time the same parts come again."""
-        key = self.digest(*parts)
-        self._seen[key] += 1
-        return self.digest(key, self._seen[key])
+        key = self.compute_digest(*parts)
+        self._digest_counts[key] += 1
+        return self.compute_digest(key, self._digest_counts[key])
 
-    def shelf(self, kind: type[T]) -> T:
+    def get_records(self, kind: type[T]) -> T:
         """Return a vendor's own records: one instance of `kind`, created at the first call."""
-        found = self._shelves.get(kind)
+        found = self._records.get(kind)
         if not isinstance(found, kind):
             found = kind()
-            self._shelves[kind] = found
+            self._records[kind] = found
         return found
 
     @property
-    def calls(self) -> list[Call]:
+    def calls(self) -> list[VendorCall]:
         """The log of all requests that reached a vendor."""
         return self.faults.calls
 
 
-def bill(request: Request) -> None:
+def mark_billed(request: Request) -> None:
     """Mark the call as one that the vendor would charge for."""
     call = request.scope.get("sandbox_call")
-    if isinstance(call, Call):
+    if isinstance(call, VendorCall):
         call.billed = True
 
 
-def price_factor(request: Request) -> float:
+def get_price_factor(request: Request) -> float:
     """Return the factor for the prices that an answer states."""
     factor: float = request.scope.get("sandbox_price_factor", 1.0)
     return factor
 
 
-def request_digest(request: Request) -> str:
+def get_request_digest(request: Request) -> str:
     """Return the digest of the current request, from which every id in its reply is made."""
     call = request.scope["sandbox_call"]
-    assert isinstance(call, Call)  # noqa: S101 - the front door always puts it there
+    assert isinstance(call, VendorCall)  # noqa: S101 - the front door always puts it there
     return call.digest

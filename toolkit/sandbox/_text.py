@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-_STOP_TEXT = """
+_STOPWORD_TEXT = """
 a about above after again all also although always am among an and another any are around as at
 away back be became because been before being below between both but by can cannot could did do
 does doing done down during each either else enough even ever every few first for from further
@@ -17,7 +17,7 @@ they thing things this those though through thus to today together too toward un
 upon us use used uses using very via was way we well were what when where whether which while
 who whole whom whose why will with within without would yet you your
 """
-STOPWORDS = frozenset(_STOP_TEXT.split())
+STOPWORDS = frozenset(_STOPWORD_TEXT.split())
 
 _ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|etc|vs|cf|approx|no|fig|st|dr|mr|mrs|ms)\.$", re.I)
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]”’]*\s+(?=[\"'(\[“‘]?[A-Z0-9])")
@@ -36,22 +36,22 @@ _SUBORDINATE = re.compile(
 _DANGLING = STOPWORDS - {"it", "us", "them", "now", "again", "today", "together", "well"}
 
 
-def words(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """Split a text into words, in lower case."""
     return [match.group().lower() for match in _WORD.finditer(text)]
 
 
-def count(text: str) -> int:
+def count_spaced_words(text: str) -> int:
     """Count words as a reader does: by the spaces between them."""
     return len(text.split())
 
 
-def content_words(text: str) -> list[str]:
+def extract_content_words(text: str) -> list[str]:
     """Extract the words that carry meaning."""
-    return [word for word in words(text) if word not in STOPWORDS and len(word) > 1]
+    return [word for word in split_words(text) if word not in STOPWORDS and len(word) > 1]
 
 
-def stem(word: str) -> str:
+def stem_word(word: str) -> str:
     """Return a crude common form, so that `tides` and `tidal` count as one."""
     for ending in ("ational", "ation", "ings", "ing", "ally", "als", "ies", "al", "ed", "es"):
         if word.endswith(ending) and len(word) - len(ending) >= 3:
@@ -59,9 +59,9 @@ def stem(word: str) -> str:
     return word[:-1] if word.endswith(("s", "e", "y")) and len(word) > 3 else word
 
 
-def stems(text: str) -> set[str]:
+def extract_stems(text: str) -> set[str]:
     """Extract the stems of the words that carry meaning."""
-    return {stem(word) for word in content_words(text)}
+    return {stem_word(word) for word in extract_content_words(text)}
 
 
 def split_sentences(text: str) -> list[str]:
@@ -79,65 +79,69 @@ def split_sentences(text: str) -> list[str]:
     return found
 
 
-def rank(sentences: Sequence[str], topic: str) -> list[int]:
+def rank_sentences(sentences: Sequence[str], topic: str) -> list[int]:
     """Rank sentences by frequent words, early place and words of the topic; return indices."""
-    frequency = Counter(stem(word) for text in sentences for word in content_words(text))
-    wanted = stems(topic)
+    frequency = Counter(
+        stem_word(word) for text in sentences for word in extract_content_words(text)
+    )
+    wanted = extract_stems(topic)
     scores: list[tuple[float, int]] = []
     for place, sentence in enumerate(sentences):
-        found = [stem(word) for word in content_words(sentence)]
+        found = [stem_word(word) for word in extract_content_words(sentence)]
         if not found:
             continue
         weight = sum(frequency[word] for word in found) / (len(found) + 4)
         position = 1.6 if place == 0 else 1.0 / (1 + place / 12)
         about = 1.0 + len(wanted & set(found)) / max(1, len(wanted))
-        length = count(sentence)
+        length = count_spaced_words(sentence)
         readable = 1.0 if 6 <= length <= 30 else 0.6
         scores.append((-weight * position * about * readable, place))
     return [place for _, place in sorted(scores)]
 
 
-def best(sentences: Sequence[str], number: int, topic: str) -> list[str]:
+def select_best(sentences: Sequence[str], number: int, topic: str) -> list[str]:
     """Select the best sentences, in the order in which they stand in the text."""
-    return [sentences[place] for place in sorted(rank(sentences, topic)[:number])]
+    return [sentences[place] for place in sorted(rank_sentences(sentences, topic)[:number])]
 
 
-def close(text: str) -> str:
+def close_sentence(text: str) -> str:
     """End a piece of text with a full stop, unless it ends as a sentence does."""
     text = text.rstrip(" ,;:–—-(")
     return text if text.endswith((".", "!", "?", "。", "！", "？", "؟", "।")) else text + "."
 
 
-def shorten(sentence: str, limit: int) -> str:
+def shorten_sentence(sentence: str, limit: int) -> str:
     """Shorten a sentence to at most `limit` words, where a clause ends if possible."""
-    if count(sentence) <= limit:
-        return close(sentence)
-    fitting = [cut for cut in clauses(sentence) if count(cut) <= limit]
+    if count_spaced_words(sentence) <= limit:
+        return close_sentence(sentence)
+    fitting = [cut for cut in split_clauses(sentence) if count_spaced_words(cut) <= limit]
     if fitting:
-        return close(fitting[-1])
+        return close_sentence(fitting[-1])
     kept = sentence.split()[:limit]
     while len(kept) > 3 and dangles(kept[-1]):
         kept.pop()
-    return close(" ".join(kept))
+    return close_sentence(" ".join(kept))
 
 
-def clauses(sentence: str) -> list[str]:
+def split_clauses(sentence: str) -> list[str]:
     """Return the beginnings of a sentence that could stand alone, shortest first."""
     if _SUBORDINATE.match(sentence):
         return []
     cuts = [sentence[: match.start()] for match in _CLAUSE.finditer(sentence)]
-    return [cut for cut in cuts if count(cut) >= 4 and not dangles(cut)]
+    return [cut for cut in cuts if count_spaced_words(cut) >= 4 and not dangles(cut)]
 
 
 def dangles(text: str) -> bool:
     """Tell whether a text ends with a word that needs another after it."""
-    last = words(text)[-1:] or ["and"]
+    last = split_words(text)[-1:] or ["and"]
     return last[0] in _DANGLING
 
 
-def keywords(text: str, number: int, first: Iterable[str] = ()) -> list[str]:
+def extract_keywords(text: str, number: int, first: Iterable[str] = ()) -> list[str]:
     """Return the most frequent meaningful words, those of `first` before all others."""
-    lead = list(dict.fromkeys(word for item in first for word in content_words(item)))
-    counts = Counter(word for word in content_words(text) if len(word) > 3 and not word.isdigit())
+    lead = list(dict.fromkeys(word for item in first for word in extract_content_words(item)))
+    counts = Counter(
+        word for word in extract_content_words(text) if len(word) > 3 and not word.isdigit()
+    )
     ordered = sorted(counts, key=lambda word: (-counts[word], word))
     return list(dict.fromkeys([*lead, *ordered]))[:number]

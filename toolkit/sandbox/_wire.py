@@ -13,7 +13,7 @@ class NotJsonError(ValueError):
     """The body is not a JSON object."""
 
 
-def kind_of(value: object) -> str:
+def get_json_type(value: object) -> str:
     """Return the JSON name of a value's type; a boolean is no integer."""
     if value is None:
         return "null"
@@ -28,9 +28,9 @@ def kind_of(value: object) -> str:
     return "array" if isinstance(value, list) else "object"
 
 
-def fits(value: object, kinds: str) -> bool:
+def has_json_type(value: object, kinds: str) -> bool:
     """Tell whether a value has one of the JSON types `kinds`, written `string|null`."""
-    kind = kind_of(value)
+    kind = get_json_type(value)
     allowed = kinds.split("|")
     return kind in allowed or (kind == "integer" and "number" in allowed)
 
@@ -39,7 +39,7 @@ def _refuse_constant(name: str) -> object:
     raise NotJsonError(name)
 
 
-async def read_object(request: Request) -> JsonObject:
+async def read_json_object(request: Request) -> JsonObject:
     """Read the body as a JSON object.
 
     Raises:
@@ -54,12 +54,14 @@ async def read_object(request: Request) -> JsonObject:
     return body
 
 
-def bearer(request: Request) -> str | None:
+def get_bearer_key(request: Request) -> str | None:
     """Return the key of `Authorization: Bearer …`, or None."""
     scheme, _, key = request.headers.get("authorization", "").partition(" ")
     return key.strip() if scheme.lower() == "bearer" and key.strip() else None
 
 
-def answer(body: object, status: int = 200, headers: dict[str, str] | None = None) -> JSONResponse:
+def make_response(
+    body: object, status: int = 200, headers: dict[str, str] | None = None
+) -> JSONResponse:
     """Make a JSON response."""
     return JSONResponse(body, status_code=status, headers=headers)

@@ -18,8 +18,8 @@ VENDOR_PATHS: dict[str, str] = {
 }
 """Where each wire is mounted; below it, paths are the vendor's own, `/v1` or `/v2` included."""
 
-EVERYONE = "*"
-MAIN = "-api"  # after a vendor's name: its main wire only, if it has several
+ALL_VENDORS = "*"
+MAIN_WIRE_SUFFIX = "-api"  # after a vendor's name: its main wire only, if it has several
 
 
 def list_names() -> list[str]:
@@ -28,7 +28,9 @@ def list_names() -> list[str]:
     >>> [name for name in list_names() if name.startswith("runpod")]
     ['runpod', 'runpod-jobs', 'runpod-pods', 'runpod-images', 'runpod-api']
     """
-    main = [f"{name}{MAIN}" for name in VENDOR_PATHS if len(_of_vendor(name)) > 1]
+    main = [
+        f"{name}{MAIN_WIRE_SUFFIX}" for name in VENDOR_PATHS if len(_find_vendor_wires(name)) > 1
+    ]
     return [*VENDOR_PATHS, *main]
 
 
@@ -39,12 +41,12 @@ def find_wires(name: str) -> frozenset[str]:
     Raises:
         ValueError: for a name that no vendor and no wire has; it tells those there are.
     """
-    if name == EVERYONE:
+    if name == ALL_VENDORS:
         return frozenset(VENDOR_PATHS)
     known = list_names()
     if name in known:
-        main = name.removesuffix(MAIN)
-        return frozenset({main}) if main != name else _of_vendor(name)
+        main = name.removesuffix(MAIN_WIRE_SUFFIX)
+        return frozenset({main}) if main != name else _find_vendor_wires(name)
     close = get_close_matches(str(name).lower(), known, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     raise ValueError(
@@ -52,5 +54,5 @@ def find_wires(name: str) -> frozenset[str]:
     )
 
 
-def _of_vendor(name: str) -> frozenset[str]:
+def _find_vendor_wires(name: str) -> frozenset[str]:
     return frozenset(wire for wire in VENDOR_PATHS if wire == name or wire.startswith(f"{name}-"))

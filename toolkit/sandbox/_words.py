@@ -4,71 +4,87 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-JSON = "application/json"
-PROBLEM = "application/problem+json"
-Words = dict[str, Any]
+JSON_TYPE = "application/json"
+PROBLEM_TYPE = "application/problem+json"
+ErrorBody = dict[str, Any]
 
 
-def own_words(wire: str, status: int, request_id: str) -> tuple[bytes, dict[str, str], int]:
+def build_vendor_error(
+    wire: str, status: int, request_id: str
+) -> tuple[bytes, dict[str, str], int]:
     """Build an error as a vendor sends it: its body, headers and status.
 
     Where a vendor does not use the given status, it gets its own: MiniMax's errors come with HTTP
     200, and Bedrock has neither 401 nor 402 nor 529.
     """
-    told = _OWN_STATUSES.get(wire, {}).get(status, status)
+    told = _STATUS_OVERRIDES.get(wire, {}).get(status, status)
     words = _MESSAGES.get(status, "The server had an error while processing your request.")
     if wire == "minimax" and status in _MINIMAX_CODES:
         body = {"base_resp": {"status_code": _MINIMAX_CODES[status], "status_msg": words}}
-        return json.dumps(body).encode(), {"content-type": JSON}, 200
-    body, headers = _WORDINGS.get(wire, _openai)(status, words, request_id)
-    return json.dumps(body).encode(), {"content-type": JSON, **headers}, told
+        return json.dumps(body).encode(), {"content-type": JSON_TYPE}, 200
+    body, headers = _ERROR_BUILDERS.get(wire, _build_openai_error)(status, words, request_id)
+    return json.dumps(body).encode(), {"content-type": JSON_TYPE, **headers}, told
 
 
-def _openai(status: int, words: str, _request_id: str) -> tuple[Words, dict[str, str]]:
+def _build_openai_error(
+    status: int, words: str, _request_id: str
+) -> tuple[ErrorBody, dict[str, str]]:
     kind = _OPENAI_TYPES.get(status, "server_error")
     return {"error": {"message": words, "type": kind, "param": None, "code": None}}, {}
 
 
-def _anthropic(status: int, words: str, request_id: str) -> tuple[Words, dict[str, str]]:
+def _build_anthropic_error(
+    status: int, words: str, request_id: str
+) -> tuple[ErrorBody, dict[str, str]]:
     request_id = f"req_{request_id[:24]}"
     error = {"type": _ANTHROPIC_TYPES.get(status, "api_error"), "message": words}
     body = {"type": "error", "error": error, "request_id": request_id}
     return body, {"request-id": request_id}
 
 
-def _google(status: int, words: str, _request_id: str) -> tuple[Words, dict[str, str]]:
+def _build_google_error(
+    status: int, words: str, _request_id: str
+) -> tuple[ErrorBody, dict[str, str]]:
     kind = _GOOGLE_STATUSES.get(status, "INTERNAL")
     return {"error": {"code": status, "message": words, "status": kind}}, {}
 
 
-def _elevenlabs(status: int, words: str, _request_id: str) -> tuple[Words, dict[str, str]]:
-    return {"detail": {"status": _ELEVENLABS.get(status, "internal_error"), "message": words}}, {}
+def _build_elevenlabs_error(
+    status: int, words: str, _request_id: str
+) -> tuple[ErrorBody, dict[str, str]]:
+    return {
+        "detail": {"status": _ELEVENLABS_STATUSES.get(status, "internal_error"), "message": words}
+    }, {}
 
 
-def _aws(status: int, words: str, _request_id: str) -> tuple[Words, dict[str, str]]:
+def _build_aws_error(status: int, words: str, _request_id: str) -> tuple[ErrorBody, dict[str, str]]:
     name = _AWS_TYPES.get(status, "InternalServerException")
     return {"message": words}, {"x-amzn-errortype": name}
 
 
-def _runpod(status: int, words: str, _request_id: str) -> tuple[Words, dict[str, str]]:
+def _build_runpod_error(
+    status: int, words: str, _request_id: str
+) -> tuple[ErrorBody, dict[str, str]]:
     body = {"title": words.rstrip("."), "status": status, "detail": words}
-    return body, {"content-type": PROBLEM}
+    return body, {"content-type": PROBLEM_TYPE}
 
 
-def _runpod_jobs(_status: int, words: str, _request_id: str) -> tuple[Words, dict[str, str]]:
+def _build_runpod_jobs_error(
+    _status: int, words: str, _request_id: str
+) -> tuple[ErrorBody, dict[str, str]]:
     return {"error": words}, {}
 
 
-_WORDINGS: dict[str, Callable[[int, str, str], tuple[Words, dict[str, str]]]] = {
-    "anthropic": _anthropic,
-    "google": _google,
-    "elevenlabs": _elevenlabs,
-    "aws": _aws,
-    "runpod": _runpod,
-    "runpod-jobs": _runpod_jobs,
+_ERROR_BUILDERS: dict[str, Callable[[int, str, str], tuple[ErrorBody, dict[str, str]]]] = {
+    "anthropic": _build_anthropic_error,
+    "google": _build_google_error,
+    "elevenlabs": _build_elevenlabs_error,
+    "aws": _build_aws_error,
+    "runpod": _build_runpod_error,
+    "runpod-jobs": _build_runpod_jobs_error,
 }
 # Statuses that a vendor never sends, and those that it sends instead.
-_OWN_STATUSES = {"aws": {401: 403, 402: 400, 529: 503}}
+_STATUS_OVERRIDES = {"aws": {401: 403, 402: 400, 529: 503}}
 _MESSAGES = {
     401: "The API key is not valid.",
     402: "The account is out of credit.",
@@ -105,7 +121,11 @@ _GOOGLE_STATUSES = {
     503: "UNAVAILABLE",
     504: "DEADLINE_EXCEEDED",
 }
-_ELEVENLABS = {401: "invalid_api_key", 402: "quota_exceeded", 429: "too_many_concurrent_requests"}
+_ELEVENLABS_STATUSES = {
+    401: "invalid_api_key",
+    402: "quota_exceeded",
+    429: "too_many_concurrent_requests",
+}
 _AWS_TYPES = {
     400: "ValidationException",
     401: "UnrecognizedClientException",

@@ -2,32 +2,32 @@
 
 import re
 
-from toolkit.sandbox._ask import Ask
+from toolkit.sandbox._ask import ParsedPrompt
 from toolkit.sandbox._foreign import (
-    exactly_in,
-    join_in,
-    sentences_in,
-    take,
-    title_in,
-    within_in,
+    join_sentences,
+    select_sentences,
+    take_sentences,
+    write_exact_length,
+    write_title,
+    write_within_length,
 )
 from toolkit.sandbox._language import ENGLISH
-from toolkit.sandbox._library import look_up
+from toolkit.sandbox._library import look_up_topic
 from toolkit.sandbox._text import (
-    best,
-    clauses,
-    close,
-    content_words,
-    count,
-    keywords,
-    rank,
-    shorten,
+    close_sentence,
+    count_spaced_words,
+    extract_content_words,
+    extract_keywords,
+    extract_stems,
+    rank_sentences,
+    select_best,
+    shorten_sentence,
+    split_clauses,
     split_sentences,
-    stems,
 )
 
 # Endings by their number of words, which make a text exactly as long as asked for.
-_INVITING = {
+_INVITING_ENDINGS = {
     2: "Read on.",
     3: "Take a look.",
     4: "Here is the story.",
@@ -38,7 +38,7 @@ _INVITING = {
     9: "Discover the whole story, one step at a time.",
     10: "Read on to find out more about the whole story.",
 }
-_NEUTRAL = {
+_NEUTRAL_ENDINGS = {
     2: "Details matter.",
     3: "The details matter.",
     4: "The story goes on.",
@@ -51,58 +51,69 @@ _NEUTRAL = {
 }
 
 
-def write(ask: Ask) -> str:
+def write_text(ask: ParsedPrompt) -> str:
     """Write the text that a prompt asks for."""
-    sentences = material(ask)
+    sentences = collect_sentences(ask)
     if ask.language != ENGLISH:
-        return _write_in(ask, ask.language, sentences)
+        return _write_in_language(ask, ask.language, sentences)
     if ask.headline and not (ask.bullets or ask.paragraphs or (ask.words or 0) > 15):
-        return headline(ask, sentences)
+        return write_headline(ask, sentences)
     if ask.bullets:
-        return bullets(ask, sentences, ask.bullets)
+        return write_bullets(ask, sentences, ask.bullets)
     if ask.words and ask.at_most:
-        return within(ask, sentences, ask.words)
+        return write_within(ask, sentences, ask.words)
     if ask.words:
-        return exactly(ask, sentences, ask.words)
+        return write_exactly(ask, sentences, ask.words)
     if ask.one_line or ask.sentences == 1:
-        return on_topic(ask, shorten(lead(ask, sentences), 28))
+        return ensure_topic(ask, shorten_sentence(choose_lead(ask, sentences), 28))
     if ask.sentences:
-        return on_topic(ask, " ".join(close(s) for s in best(sentences, ask.sentences, ask.topic)))
+        return ensure_topic(
+            ask,
+            " ".join(close_sentence(s) for s in select_best(sentences, ask.sentences, ask.topic)),
+        )
     if ask.paragraphs and ask.paragraphs > 1:
-        return paragraphs(ask, sentences, ask.paragraphs)
+        return write_paragraphs(ask, sentences, ask.paragraphs)
     number = 2 if ask.teaser else 4
-    return on_topic(ask, " ".join(close(s) for s in best(sentences, number, ask.topic)))
+    return ensure_topic(
+        ask, " ".join(close_sentence(s) for s in select_best(sentences, number, ask.topic))
+    )
 
 
-def material(ask: Ask) -> list[str]:
+def collect_sentences(ask: ParsedPrompt) -> list[str]:
     """Collect the sentences to write from: those given, else the library's, else generic ones."""
     if ask.language != ENGLISH:
-        return sentences_in(ask.language, ask.topic, ask.source)
-    handed = [s for s in split_sentences(ask.source) if count(s) >= 4]
-    named = not stems(ask.topic) or any(stems(ask.topic) & stems(s) for s in handed)
+        return select_sentences(ask.language, ask.topic, ask.source)
+    handed = [s for s in split_sentences(ask.source) if count_spaced_words(s) >= 4]
+    named = not extract_stems(ask.topic) or any(
+        extract_stems(ask.topic) & extract_stems(s) for s in handed
+    )
     if len(handed) >= 2 and named:
         return handed
-    known = look_up(ask.topic)  # a text that never names the topic cannot answer for it
-    return (handed if named else []) + (split_sentences(known) if known else _plain_talk(ask.topic))
+    known = look_up_topic(ask.topic)  # a text that never names the topic cannot answer for it
+    return (handed if named else []) + (
+        split_sentences(known) if known else _write_generic_sentences(ask.topic)
+    )
 
 
-def _write_in(ask: Ask, code: str, sentences: list[str]) -> str:
+def _write_in_language(ask: ParsedPrompt, code: str, sentences: list[str]) -> str:
     """Write the text that a prompt asks for in another language than English."""
     if ask.headline and not (ask.bullets or ask.paragraphs or (ask.words or 0) > 15):
-        return title_in(code, ask.topic)
+        return write_title(code, ask.topic)
     if ask.bullets:
-        return "\n".join(f"- {one}" for one in take(sentences, ask.bullets))
+        return "\n".join(f"- {one}" for one in take_sentences(sentences, ask.bullets))
     if ask.words:
-        return (within_in if ask.at_most else exactly_in)(code, sentences, ask.words)
+        return (write_within_length if ask.at_most else write_exact_length)(
+            code, sentences, ask.words
+        )
     if ask.paragraphs and ask.paragraphs > 1:
-        parts = take(sentences, 3 * ask.paragraphs)
-        return "\n\n".join(join_in(code, parts[i : i + 3]) for i in range(0, len(parts), 3))
+        parts = take_sentences(sentences, 3 * ask.paragraphs)
+        return "\n\n".join(join_sentences(code, parts[i : i + 3]) for i in range(0, len(parts), 3))
     number = ask.sentences or (1 if ask.one_line else 2 if ask.teaser else 4)
-    return join_in(code, take(sentences, number))
+    return join_sentences(code, take_sentences(sentences, number))
 
 
-def _plain_talk(topic: str) -> list[str]:
-    name = capital(topic)
+def _write_generic_sentences(topic: str) -> list[str]:
+    name = capitalize_first(topic)
     return [
         f"{name} is worth a closer look.",
         f"A good account of {topic} says what it is, whom it serves and why it matters now.",
@@ -115,83 +126,86 @@ def _plain_talk(topic: str) -> list[str]:
     ]
 
 
-def capital(text: str) -> str:
+def capitalize_first(text: str) -> str:
     """Return a text with a capital first letter."""
     return text[:1].upper() + text[1:]
 
 
-def lead(ask: Ask, sentences: list[str]) -> str:
+def choose_lead(ask: ParsedPrompt, sentences: list[str]) -> str:
     """Choose the one sentence that says most about the topic."""
     if ask.language != ENGLISH:
         return sentences[0]
-    order = rank(sentences, ask.topic)
-    return sentences[order[0]] if order else close(capital(ask.topic))
+    order = rank_sentences(sentences, ask.topic)
+    return sentences[order[0]] if order else close_sentence(capitalize_first(ask.topic))
 
 
-def on_topic(ask: Ask, text: str) -> str:
+def ensure_topic(ask: ParsedPrompt, text: str) -> str:
     """Return the text, with its topic put before it if it does not mention it."""
-    if stems(ask.topic) & stems(text) or not content_words(ask.topic):
+    if extract_stems(ask.topic) & extract_stems(text) or not extract_content_words(ask.topic):
         return text
-    return f"{capital(ask.topic)}: {text}"
+    return f"{capitalize_first(ask.topic)}: {text}"
 
 
-def headline(ask: Ask, sentences: list[str]) -> str:
+def write_headline(ask: ParsedPrompt, sentences: list[str]) -> str:
     """Write a title: the topic, and a short promise."""
     if ask.language != ENGLISH:
-        return title_in(ask.language, ask.topic)
-    name = capital(ask.topic)
-    text = lead(ask, sentences)
-    limit = max(3, (ask.words or 12) - count(name))
+        return write_title(ask.language, ask.topic)
+    name = capitalize_first(ask.topic)
+    text = choose_lead(ask, sentences)
+    limit = max(3, (ask.words or 12) - count_spaced_words(name))
     body = re.sub(
         rf"^(?:an?|the)?\s*{re.escape(ask.topic.removesuffix('s'))}\w*\s*", "", text, flags=re.I
     )
     bare = re.sub(r"^(?:is|are|was|were|means)\s+(?:an?\s+|the\s+)?", "", body, flags=re.I)
-    phrase = shorten(bare, limit).rstrip(".!?")
-    if not content_words(phrase):
+    phrase = shorten_sentence(bare, limit).rstrip(".!?")
+    if not extract_content_words(phrase):
         return name
     # A verb that follows the topic needs no colon.
     return f"{name} {phrase}" if body != text and bare == body else f"{name}: {phrase}"
 
 
-def bullets(ask: Ask, sentences: list[str], number: int) -> str:
+def write_bullets(ask: ParsedPrompt, sentences: list[str], number: int) -> str:
     """Write a list of points, one per line."""
     limit = max(5, ask.words // number) if ask.words else 24
-    chosen = best(sentences, number, ask.topic)
-    spare = iter(_plain_talk(ask.topic))
+    chosen = select_best(sentences, number, ask.topic)
+    spare = iter(_write_generic_sentences(ask.topic))
     while len(chosen) < number:
-        chosen.append(next(spare, close(f"More on {ask.topic}")))
-    return "\n".join(f"- {shorten(sentence, limit)}" for sentence in chosen)
+        chosen.append(next(spare, close_sentence(f"More on {ask.topic}")))
+    return "\n".join(f"- {shorten_sentence(sentence, limit)}" for sentence in chosen)
 
 
-def paragraphs(ask: Ask, sentences: list[str], number: int) -> str:
+def write_paragraphs(ask: ParsedPrompt, sentences: list[str], number: int) -> str:
     """Write several paragraphs that follow the order of the source."""
-    chosen = best(sentences, number * 3, ask.topic)
+    chosen = select_best(sentences, number * 3, ask.topic)
     size = max(1, -(-len(chosen) // number))
-    parts = [" ".join(close(s) for s in chosen[i : i + size]) for i in range(0, len(chosen), size)]
-    return on_topic(ask, "\n\n".join(parts))
+    parts = [
+        " ".join(close_sentence(s) for s in chosen[i : i + size])
+        for i in range(0, len(chosen), size)
+    ]
+    return ensure_topic(ask, "\n\n".join(parts))
 
 
-def within(ask: Ask, sentences: list[str], limit: int) -> str:
+def write_within(ask: ParsedPrompt, sentences: list[str], limit: int) -> str:
     """Write the best whole sentences that fit in `limit` words, in their own order."""
     chosen: list[int] = []
     left = limit
-    for place in rank(sentences, ask.topic)[:6]:
-        if count(sentences[place]) <= left:
+    for place in rank_sentences(sentences, ask.topic)[:6]:
+        if count_spaced_words(sentences[place]) <= left:
             chosen.append(place)
-            left -= count(sentences[place])
+            left -= count_spaced_words(sentences[place])
     if not chosen:
-        return shorten(lead(ask, sentences), limit)
-    return " ".join(close(sentences[place]) for place in sorted(chosen))
+        return shorten_sentence(choose_lead(ask, sentences), limit)
+    return " ".join(close_sentence(sentences[place]) for place in sorted(chosen))
 
 
-def exactly(ask: Ask, sentences: list[str], number: int) -> str:
+def write_exactly(ask: ParsedPrompt, sentences: list[str], number: int) -> str:
     """Write a text of exactly `number` words, in whole sentences wherever possible."""
-    endings = _INVITING if ask.teaser else _NEUTRAL
+    endings = _INVITING_ENDINGS if ask.teaser else _NEUTRAL_ENDINGS
     chosen: dict[int, str] = {}
     left = number
-    for place in rank(sentences, ask.topic):
-        for cut in _cuts(sentences[place], left):
-            rest = left - count(cut)
+    for place in rank_sentences(sentences, ask.topic):
+        for cut in _list_cuts(sentences[place], left):
+            rest = left - count_spaced_words(cut)
             if rest == 0 or rest >= 2:
                 chosen[place] = cut
                 left = rest
@@ -199,37 +213,39 @@ def exactly(ask: Ask, sentences: list[str], number: int) -> str:
         if left <= max(endings) and (left == 0 or left in endings):
             break
     parts = [chosen[place] for place in sorted(chosen)]
-    spare = iter(_plain_talk(ask.topic) * (number // 40 + 1))
+    spare = iter(_write_generic_sentences(ask.topic) * (number // 40 + 1))
     while left > max(endings):
-        part = shorten(next(spare, close(ask.topic)), left - 2)
+        part = shorten_sentence(next(spare, close_sentence(ask.topic)), left - 2)
         parts.append(part)
-        left -= count(part)
+        left -= count_spaced_words(part)
     if left in endings:
         parts.append(endings[left])
     elif left or not parts:
-        parts = _trim(parts or [close(ask.topic)], number)
+        parts = _trim_parts(parts or [close_sentence(ask.topic)], number)
     return " ".join(parts)
 
 
-def _trim(parts: list[str], number: int) -> list[str]:
+def _trim_parts(parts: list[str], number: int) -> list[str]:
     kept = " ".join(parts).split()[:number]
-    return [close(" ".join(kept))]
+    return [close_sentence(" ".join(kept))]
 
 
-def _cuts(sentence: str, limit: int) -> list[str]:
+def _list_cuts(sentence: str, limit: int) -> list[str]:
     """List the sentence and its beginnings that fit and could stand alone, longest first."""
-    fitting = [form for form in [*clauses(sentence), sentence] if count(form) <= limit]
-    return [close(form) for form in reversed(fitting)]
+    fitting = [
+        form for form in [*split_clauses(sentence), sentence] if count_spaced_words(form) <= limit
+    ]
+    return [close_sentence(form) for form in reversed(fitting)]
 
 
-def summary(ask: Ask, number: int = 3) -> str:
+def write_summary(ask: ParsedPrompt, number: int = 3) -> str:
     """Write a short summary of the sentences to write from."""
     if ask.language != ENGLISH:
-        return join_in(ask.language, take(material(ask), number))
-    chosen = best(material(ask), number, ask.topic)
-    return on_topic(ask, " ".join(close(sentence) for sentence in chosen))
+        return join_sentences(ask.language, take_sentences(collect_sentences(ask), number))
+    chosen = select_best(collect_sentences(ask), number, ask.topic)
+    return ensure_topic(ask, " ".join(close_sentence(sentence) for sentence in chosen))
 
 
-def tags(ask: Ask, number: int) -> list[str]:
+def choose_tags(ask: ParsedPrompt, number: int) -> list[str]:
     """Choose keywords for the sentences to write from."""
-    return keywords(" ".join(material(ask)), number, [ask.topic])
+    return extract_keywords(" ".join(collect_sentences(ask)), number, [ask.topic])

@@ -9,21 +9,29 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from toolkit.sandbox import SANDBOX_KEYS
-from toolkit.sandbox._chat import Reply, Turn, named_event, pieces, respond, text_of, turns_of
-from toolkit.sandbox._state import SandboxState, bill, request_digest
+from toolkit.sandbox._chat import (
+    ChatTurn,
+    SimulatedReply,
+    extract_text,
+    format_named_event,
+    generate_reply,
+    iter_pieces,
+    parse_turns,
+)
+from toolkit.sandbox._state import SandboxState, get_request_digest, mark_billed
 from toolkit.sandbox._wire import (
     JsonObject,
     NotJsonError,
-    answer,
-    bearer,
-    fits,
-    kind_of,
-    read_object,
+    get_bearer_key,
+    get_json_type,
+    has_json_type,
+    make_response,
+    read_json_object,
 )
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 
-SUFFIX = "-sandbox"
+MODEL_SUFFIX = "-sandbox"
 CONTEXT_TOKENS = 200_000
 MODELS = ("claude-haiku-5-5", "claude-sonnet-5-5", "claude-opus-5-5", "claude-haiku-4-5")
 VERSIONS = ("2023-06-01", "2026-10-21")
@@ -44,70 +52,72 @@ FIELDS = {
     "tool_choice": "object|null",
     "service_tier": "string|null",
 }
-_TYPES = {400: "invalid_request_error", 401: "authentication_error", 404: "not_found_error"}
+_ERROR_TYPES = {400: "invalid_request_error", 401: "authentication_error", 404: "not_found_error"}
 
 
 @dataclass(slots=True)
-class RefusalError(Exception):
+class AnthropicRefusalError(Exception):
     """An error in the vendor's format."""
 
     status: int
     message: str
 
-    def response(self, request_id: str) -> Response:
+    def to_response(self, request_id: str) -> Response:
         """Make the response that carries the error."""
-        error = {"type": _TYPES[self.status], "message": self.message}
+        error = {"type": _ERROR_TYPES[self.status], "message": self.message}
         body = {"type": "error", "error": error, "request_id": request_id}
-        return answer(body, self.status, {"request-id": request_id})
+        return make_response(body, self.status, {"request-id": request_id})
 
 
-def routes(state: SandboxState) -> list[BaseRoute]:
+def build_routes(state: SandboxState) -> list[BaseRoute]:
     """Build the routes of the vendor's paths."""
 
     def guarded(handler: Handler) -> Handler:
         async def endpoint(request: Request) -> Response:
-            request_id = f"req_{state.fresh('anthropic', request_digest(request))[:24]}"
+            request_id = (
+                f"req_{state.compute_fresh_digest('anthropic', get_request_digest(request))[:24]}"
+            )
             try:
-                _check_head(request)
+                _check_headers(request)
                 reply = await handler(request)
-            except RefusalError as refusal:
-                return refusal.response(request_id)
+            except AnthropicRefusalError as refusal:
+                return refusal.to_response(request_id)
             reply.headers["request-id"] = request_id
             return reply
 
         return endpoint
 
     return [
-        Route("/v1/models", guarded(_models), methods=["GET"]),
-        Route("/v1/models/{model}", guarded(_one), methods=["GET"]),
-        Route("/v1/messages", guarded(_messages), methods=["POST"]),
+        Route("/v1/models", guarded(_list_models), methods=["GET"]),
+        Route("/v1/models/{model}", guarded(_get_model), methods=["GET"]),
+        Route("/v1/messages", guarded(_create_message), methods=["POST"]),
     ]
 
 
-def _check_head(request: Request) -> None:
-    key = request.headers.get("x-api-key") or bearer(request)
+def _check_headers(request: Request) -> None:
+    key = request.headers.get("x-api-key") or get_bearer_key(request)
     if key is None:
-        raise RefusalError(401, "x-api-key header is required")
+        raise AnthropicRefusalError(401, "x-api-key header is required")
     if key != SANDBOX_KEYS["ANTHROPIC_API_KEY"]:
-        raise RefusalError(401, "invalid x-api-key")
+        raise AnthropicRefusalError(401, "invalid x-api-key")
     version = request.headers.get("anthropic-version")
     if version is None:
-        raise RefusalError(400, "anthropic-version: header is required")
+        raise AnthropicRefusalError(400, "anthropic-version: header is required")
     if version not in VERSIONS:
-        raise RefusalError(400, f"anthropic-version: {version!r} is not a valid version")
+        raise AnthropicRefusalError(400, f"anthropic-version: {version!r} is not a valid version")
 
 
-async def _models(_request: Request) -> Response:
-    listed = [_model(name) for name in MODELS]
+async def _list_models(_request: Request) -> Response:
+    listed = [_describe_model(name) for name in MODELS]
     page = {"first_id": MODELS[0], "last_id": MODELS[-1], "has_more": False}
-    return answer({"data": listed, **page})
+    return make_response({"data": listed, **page})
 
 
-async def _one(request: Request) -> Response:
-    return answer(_model(_known(str(request.path_params["model"]))))
+async def _get_model(request: Request) -> Response:
+    return make_response(_describe_model(_resolve_model(str(request.path_params["model"]))))
 
 
-def _model(name: str) -> JsonObject:
+def _describe_model(name: str) -> JsonObject:
     return {
         "type": "model",
         "id": name,
@@ -117,41 +127,41 @@ def _model(name: str) -> JsonObject:
     }
 
 
-def _known(name: str) -> str:
-    bare = name.removesuffix(SUFFIX)
+def _resolve_model(name: str) -> str:
+    bare = name.removesuffix(MODEL_SUFFIX)
     if bare not in MODELS:
-        raise RefusalError(404, f"model: {name}")
+        raise AnthropicRefusalError(404, f"model: {name}")
     return bare
 
 
-async def _messages(request: Request) -> Response:
+async def _create_message(request: Request) -> Response:
     try:
-        body = await read_object(request)
+        body = await read_json_object(request)
     except NotJsonError:
-        raise RefusalError(400, "The request body is not valid JSON") from None
+        raise AnthropicRefusalError(400, "The request body is not valid JSON") from None
     _check_fields(body)
-    model = _known(body["model"])
+    model = _resolve_model(body["model"])
     _check_sampling(request, body)
     _check_turns(body["messages"])
-    schema = _wanted_schema(body)
-    turns = turns_of(body["messages"])
+    schema = _parse_schema(body)
+    turns = parse_turns(body["messages"])
     if body.get("system"):
-        turns.insert(0, Turn("system", text_of(body["system"])))
-    reply = respond(turns, schema=schema, max_tokens=body["max_tokens"])
+        turns.insert(0, ChatTurn("system", extract_text(body["system"])))
+    reply = generate_reply(turns, schema=schema, max_tokens=body["max_tokens"])
     if reply.prompt_tokens > CONTEXT_TOKENS:
-        raise RefusalError(
+        raise AnthropicRefusalError(
             400, f"prompt is too long: {reply.prompt_tokens} tokens > {CONTEXT_TOKENS} maximum"
         )
-    bill(request)
-    head = _head(request_digest(request), model)
+    mark_billed(request)
+    head = _build_head(get_request_digest(request), model)
     if body.get("stream"):
-        return StreamingResponse(_stream(head, reply), media_type="text/event-stream")
-    return answer(
+        return StreamingResponse(_stream_events(head, reply), media_type="text/event-stream")
+    return make_response(
         {
             **head,
             "content": [{"type": "text", "text": reply.text, "citations": None}],
-            "stop_reason": _stop(reply),
-            "usage": _usage(reply.prompt_tokens, reply.completion_tokens),
+            "stop_reason": _choose_stop_reason(reply),
+            "usage": _build_usage(reply.prompt_tokens, reply.completion_tokens),
         }
     )
 
@@ -159,18 +169,18 @@ async def _messages(request: Request) -> Response:
 def _check_fields(body: JsonObject) -> None:
     for name in body:
         if name not in FIELDS:
-            raise RefusalError(400, f"{name}: Extra inputs are not permitted")
+            raise AnthropicRefusalError(400, f"{name}: Extra inputs are not permitted")
     for name in ("model", "max_tokens", "messages"):
         if body.get(name) is None:
-            raise RefusalError(400, f"{name}: Field required")
+            raise AnthropicRefusalError(400, f"{name}: Field required")
     for name, value in body.items():
-        if not fits(value, FIELDS[name]):
+        if not has_json_type(value, FIELDS[name]):
             wanted = FIELDS[name].replace("|null", "").replace("|", " or ")
-            raise RefusalError(
-                400, f"{name}: Input should be a valid {wanted}, not {kind_of(value)}"
+            raise AnthropicRefusalError(
+                400, f"{name}: Input should be a valid {wanted}, not {get_json_type(value)}"
             )
     if body["max_tokens"] < 1:
-        raise RefusalError(400, "max_tokens: Input should be greater than or equal to 1")
+        raise AnthropicRefusalError(400, "max_tokens: Input should be greater than or equal to 1")
 
 
 def _check_sampling(request: Request, body: JsonObject) -> None:
@@ -179,43 +189,47 @@ def _check_sampling(request: Request, body: JsonObject) -> None:
         if body.get(name) is None:
             continue
         if request.headers["anthropic-version"] == VERSIONS[-1]:
-            raise RefusalError(400, f"{name}: this parameter is not supported")
+            raise AnthropicRefusalError(400, f"{name}: this parameter is not supported")
         if name != "top_k" and not 0 <= body[name] <= 1:
-            raise RefusalError(400, f"{name}: Input should be between 0 and 1")
+            raise AnthropicRefusalError(400, f"{name}: Input should be between 0 and 1")
 
 
 def _check_turns(messages: list[object]) -> None:
     if not messages:
-        raise RefusalError(400, "messages: at least one message is required")
+        raise AnthropicRefusalError(400, "messages: at least one message is required")
     for place, one in enumerate(messages):
         where = f"messages.{place}"
         if not isinstance(one, dict) or one.get("role") not in ("user", "assistant"):
-            raise RefusalError(400, f'{where}.role: Input should be "user" or "assistant"')
-        if not fits(one.get("content"), "string|array") or not one["content"]:
-            raise RefusalError(400, f"{where}.content: must be a non-empty string or array")
+            raise AnthropicRefusalError(400, f'{where}.role: Input should be "user" or "assistant"')
+        if not has_json_type(one.get("content"), "string|array") or not one["content"]:
+            raise AnthropicRefusalError(
+                400, f"{where}.content: must be a non-empty string or array"
+            )
         if isinstance(one["content"], list):
             _check_blocks(f"{where}.content", one["content"])
 
 
 def _check_blocks(where: str, blocks: list[object]) -> None:
     for place, block in enumerate(blocks):
-        if not isinstance(block, dict) or not fits(block.get("type"), "string"):
-            raise RefusalError(400, f"{where}.{place}.type: Field required")
-        if block["type"] == "text" and not (fits(block.get("text"), "string") and block["text"]):
-            raise RefusalError(400, f"{where}.{place}.text.text: must be non-empty")
+        if not isinstance(block, dict) or not has_json_type(block.get("type"), "string"):
+            raise AnthropicRefusalError(400, f"{where}.{place}.type: Field required")
+        if block["type"] == "text" and not (
+            has_json_type(block.get("text"), "string") and block["text"]
+        ):
+            raise AnthropicRefusalError(400, f"{where}.{place}.text.text: must be non-empty")
 
 
-def _wanted_schema(body: JsonObject) -> JsonObject | None:
+def _parse_schema(body: JsonObject) -> JsonObject | None:
     wanted = (body.get("output_config") or {}).get("format")
     if wanted is None:
         return None
     if not isinstance(wanted, dict) or wanted.get("type") != "json_schema":
-        raise RefusalError(400, "output_config.format.type: Input should be 'json_schema'")
+        raise AnthropicRefusalError(400, "output_config.format.type: Input should be 'json_schema'")
     schema = wanted.get("schema")
     if not isinstance(schema, dict):
-        raise RefusalError(400, "output_config.format.schema: Field required")
+        raise AnthropicRefusalError(400, "output_config.format.schema: Field required")
     if schema.get("type") == "object" and schema.get("additionalProperties") is not False:
-        raise RefusalError(
+        raise AnthropicRefusalError(
             400,
             "output_config.format.schema: For 'object' type, 'additionalProperties' must be"
             " explicitly set to false",
@@ -223,12 +237,12 @@ def _wanted_schema(body: JsonObject) -> JsonObject | None:
     return schema
 
 
-def _head(digest: str, model: str) -> JsonObject:
+def _build_head(digest: str, model: str) -> JsonObject:
     return {
         "id": f"msg_{digest[:24]}",
         "type": "message",
         "role": "assistant",
-        "model": model + SUFFIX,
+        "model": model + MODEL_SUFFIX,
         "content": [],
         "stop_reason": None,
         "stop_sequence": None,
@@ -236,11 +250,11 @@ def _head(digest: str, model: str) -> JsonObject:
     }
 
 
-def _stop(reply: Reply) -> str:
+def _choose_stop_reason(reply: SimulatedReply) -> str:
     return "max_tokens" if reply.finish == "length" else "end_turn"
 
 
-def _usage(given: int, made: int) -> JsonObject:
+def _build_usage(given: int, made: int) -> JsonObject:
     return {
         "input_tokens": given,
         "cache_creation_input_tokens": 0,
@@ -250,16 +264,16 @@ def _usage(given: int, made: int) -> JsonObject:
     }
 
 
-async def _stream(head: JsonObject, reply: Reply) -> AsyncIterator[str]:
-    started = {**head, "usage": _usage(reply.prompt_tokens, 1)}
-    yield named_event("message_start", {"message": started})
+async def _stream_events(head: JsonObject, reply: SimulatedReply) -> AsyncIterator[str]:
+    started = {**head, "usage": _build_usage(reply.prompt_tokens, 1)}
+    yield format_named_event("message_start", {"message": started})
     block = {"type": "text", "text": "", "citations": None}
-    yield named_event("content_block_start", {"index": 0, "content_block": block})
-    for piece in pieces(reply.text):
+    yield format_named_event("content_block_start", {"index": 0, "content_block": block})
+    for piece in iter_pieces(reply.text):
         delta = {"type": "text_delta", "text": piece}
-        yield named_event("content_block_delta", {"index": 0, "delta": delta})
-    yield named_event("content_block_stop", {"index": 0})
-    ended = {"stop_reason": _stop(reply), "stop_sequence": None}
+        yield format_named_event("content_block_delta", {"index": 0, "delta": delta})
+    yield format_named_event("content_block_stop", {"index": 0})
+    ended = {"stop_reason": _choose_stop_reason(reply), "stop_sequence": None}
     usage = {"output_tokens": reply.completion_tokens}
-    yield named_event("message_delta", {"delta": ended, "usage": usage})
-    yield named_event("message_stop", {})
+    yield format_named_event("message_delta", {"delta": ended, "usage": usage})
+    yield format_named_event("message_stop", {})

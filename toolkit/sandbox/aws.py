@@ -13,9 +13,16 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from toolkit.sandbox import SANDBOX_KEYS
-from toolkit.sandbox._chat import Turn, respond
-from toolkit.sandbox._state import SandboxState, bill, request_digest
-from toolkit.sandbox._wire import JsonObject, NotJsonError, answer, bearer, fits, read_object
+from toolkit.sandbox._chat import ChatTurn, generate_reply
+from toolkit.sandbox._state import SandboxState, get_request_digest, mark_billed
+from toolkit.sandbox._wire import (
+    JsonObject,
+    NotJsonError,
+    get_bearer_key,
+    has_json_type,
+    make_response,
+    read_json_object,
+)
 
 ACCESS_KEY = "SANDBOXACCESSKEY"
 SIGNING_KEY = "sandbox-aws-secret"
@@ -31,8 +38,10 @@ PROFILES = {
     "amazon.nova-micro-v1:0": ("us", "eu", "apac"),
     "anthropic.claude-haiku-5-5": ("us", "eu", "global"),
 }
-BARE = {"amazon.nova-micro-v1:0": ("us-east-1",)}  # regions in which no profile is needed
-PARTS = {"us": "us", "eu": "eu", "ap": "apac"}
+BARE_MODEL_REGIONS = {
+    "amazon.nova-micro-v1:0": ("us-east-1",)
+}  # regions in which no profile is needed
+REGION_GROUPS = {"us": "us", "eu": "eu", "ap": "apac"}
 FIELDS = {
     "messages": "array",
     "system": "array|null",
@@ -45,7 +54,7 @@ FIELDS = {
     "requestMetadata": "object|null",
     "performanceConfig": "object|null",
 }
-CONFIG = {
+CONFIG_FIELDS = {
     "maxTokens": "integer|null",
     "temperature": "number|null",
     "topP": "number|null",
@@ -55,30 +64,30 @@ _ALGORITHM = "AWS4-HMAC-SHA256"
 
 
 @dataclass(slots=True)
-class RefusalError(Exception):
+class AwsRefusalError(Exception):
     """An error in the vendor's format: its name stands in a header."""
 
     status: int
     name: str
     message: str
 
-    def response(self, request_id: str) -> Response:
+    def to_response(self, request_id: str) -> Response:
         """Make the response that carries the error."""
         headers = {"x-amzn-errortype": self.name, "x-amzn-requestid": request_id}
-        return answer({"message": self.message}, self.status, headers)
+        return make_response({"message": self.message}, self.status, headers)
 
 
-def routes(state: SandboxState) -> list[BaseRoute]:
+def build_routes(state: SandboxState) -> list[BaseRoute]:
     """Build the route of the vendor's path."""
 
     async def converse(request: Request) -> Response:
-        digest = state.fresh("aws", request_digest(request))
+        digest = state.compute_fresh_digest("aws", get_request_digest(request))
         request_id = str(UUID(digest[:32]))
         try:
             await _check_caller(request)
             reply = await _converse(request)
-        except RefusalError as refusal:
-            return refusal.response(request_id)
+        except AwsRefusalError as refusal:
+            return refusal.to_response(request_id)
         reply.headers["x-amzn-requestid"] = request_id
         return reply
 
@@ -86,30 +95,32 @@ def routes(state: SandboxState) -> list[BaseRoute]:
 
 
 async def _check_caller(request: Request) -> None:
-    key = bearer(request)
+    key = get_bearer_key(request)
     if key is not None:
         if key != SANDBOX_KEYS["AWS_BEARER_TOKEN_BEDROCK"]:
-            raise RefusalError(403, "AccessDeniedException", "Authentication failed: bad API key.")
+            raise AwsRefusalError(
+                403, "AccessDeniedException", "Authentication failed: bad API key."
+            )
         return
     given = request.headers.get("authorization", "")
     if not given.startswith(_ALGORITHM):
-        raise RefusalError(403, "AccessDeniedException", "Missing Authentication Token")
+        raise AwsRefusalError(403, "AccessDeniedException", "Missing Authentication Token")
     parts = dict(
         part.strip().partition("=")[::2] for part in given[len(_ALGORITHM) :].strip().split(",")
     )
     access_key, _, scope = parts.get("Credential", "").partition("/")
     if access_key != ACCESS_KEY:
-        raise RefusalError(
+        raise AwsRefusalError(
             403, "UnrecognizedClientException", "The security token in the request is invalid."
         )
     signed = parts.get("SignedHeaders", "").split(";")
-    wanted = _signature(request, await request.body(), scope, signed)
+    wanted = _compute_signature(request, await request.body(), scope, signed)
     if not hmac.compare_digest(wanted, parts.get("Signature", "")):
         message = "The request signature we calculated does not match the one you provided."
-        raise RefusalError(403, "InvalidSignatureException", message)
+        raise AwsRefusalError(403, "InvalidSignatureException", message)
 
 
-def _signature(request: Request, body: bytes, scope: str, signed: list[str]) -> str:
+def _compute_signature(request: Request, body: bytes, scope: str, signed: list[str]) -> str:
     """Compute the Signature Version 4 of a request as it arrived."""
     # The path that was signed is encoded twice: once for the wire, and once more.
     raw = bytes(request.scope.get("raw_path") or request.url.path.encode()).decode("ascii")
@@ -134,27 +145,27 @@ def _signature(request: Request, body: bytes, scope: str, signed: list[str]) -> 
 
 async def _converse(request: Request) -> Response:
     model = str(request.path_params["model"])
-    bare = _known(model, _region(request))
+    bare = _resolve_model(model, _parse_region(request))
     try:
-        body = await read_object(request)
+        body = await read_json_object(request)
     except NotJsonError:
-        raise RefusalError(400, "SerializationException", "The body is not JSON.") from None
-    _check(body, FIELDS, "")
+        raise AwsRefusalError(400, "SerializationException", "The body is not JSON.") from None
+    _check_fields(body, FIELDS, "")
     config = body.get("inferenceConfig") or {}
-    _check(config, CONFIG, "inferenceConfig.")
+    _check_fields(config, CONFIG_FIELDS, "inferenceConfig.")
     if config.get("temperature") is not None and "claude" in bare:
         message = "temperature is not supported by this model."
-        raise RefusalError(400, "ValidationException", message)
-    turns = [_turn(one, place) for place, one in enumerate(body.get("messages") or ())]
+        raise AwsRefusalError(400, "ValidationException", message)
+    turns = [_parse_turn(one, place) for place, one in enumerate(body.get("messages") or ())]
     if not turns:
-        raise RefusalError(400, "ValidationException", "messages: at least one is required.")
+        raise AwsRefusalError(400, "ValidationException", "messages: at least one is required.")
     for one in body.get("system") or ():
-        turns.insert(0, Turn("system", str(one.get("text", ""))))
-    schema = _wanted_schema(body)
-    reply = respond(turns, schema=schema, max_tokens=config.get("maxTokens"))
-    bill(request)
+        turns.insert(0, ChatTurn("system", str(one.get("text", ""))))
+    schema = _parse_schema(body)
+    reply = generate_reply(turns, schema=schema, max_tokens=config.get("maxTokens"))
+    mark_billed(request)
     said = {"role": "assistant", "content": [{"text": reply.text}]}
-    return answer(
+    return make_response(
         {
             "output": {"message": said},
             "stopReason": "max_tokens" if reply.finish == "length" else "end_turn",
@@ -168,11 +179,11 @@ async def _converse(request: Request) -> Response:
     )
 
 
-def _known(model: str, region: str | None) -> str:
+def _resolve_model(model: str, region: str | None) -> str:
     """Return the model of an id, if it can be called by that id in a region (None: any)."""
     part, _, bare = model.partition(".")
-    if model in PROFILES and region not in BARE.get(model, ()):
-        raise RefusalError(
+    if model in PROFILES and region not in BARE_MODEL_REGIONS.get(model, ()):
+        raise AwsRefusalError(
             400,
             "ValidationException",
             f"Invocation of model ID {model} with on-demand throughput isn\u2019t supported. Retry"
@@ -180,35 +191,35 @@ def _known(model: str, region: str | None) -> str:
         )
     if model in MODELS:
         return model
-    here = region is None or part in ("global", PARTS.get(region.partition("-")[0]))
+    here = region is None or part in ("global", REGION_GROUPS.get(region.partition("-")[0]))
     if part in PROFILES.get(bare, ()) and here:
         return bare
-    raise RefusalError(400, "ValidationException", "The provided model identifier is invalid.")
+    raise AwsRefusalError(400, "ValidationException", "The provided model identifier is invalid.")
 
 
-def _region(request: Request) -> str | None:
+def _parse_region(request: Request) -> str | None:
     """Return the region that a request was signed for; an API key's host names none."""
     given = request.headers.get("authorization", "")
     scope = given.partition("Credential=")[2].partition(",")[0].split("/")
     return scope[2] if len(scope) > 2 else None
 
 
-def _check(body: JsonObject, known: Mapping[str, str], where: str) -> None:
+def _check_fields(body: JsonObject, known: Mapping[str, str], where: str) -> None:
     for name, value in body.items():
-        if name not in known or not fits(value, known[name]):
-            raise RefusalError(400, "ValidationException", f"{where}{name} is not valid.")
+        if name not in known or not has_json_type(value, known[name]):
+            raise AwsRefusalError(400, "ValidationException", f"{where}{name} is not valid.")
 
 
-def _turn(one: object, place: int) -> Turn:
+def _parse_turn(one: object, place: int) -> ChatTurn:
     if not isinstance(one, dict) or one.get("role") not in ("user", "assistant"):
-        raise RefusalError(400, "ValidationException", f"messages.{place}.role is not valid.")
+        raise AwsRefusalError(400, "ValidationException", f"messages.{place}.role is not valid.")
     blocks = one.get("content")
     if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
-        raise RefusalError(400, "ValidationException", f"messages.{place}.content is not valid.")
-    return Turn(one["role"], "\n".join(str(block.get("text", "")) for block in blocks))
+        raise AwsRefusalError(400, "ValidationException", f"messages.{place}.content is not valid.")
+    return ChatTurn(one["role"], "\n".join(str(block.get("text", "")) for block in blocks))
 
 
-def _wanted_schema(body: JsonObject) -> JsonObject | None:
+def _parse_schema(body: JsonObject) -> JsonObject | None:
     wanted = (body.get("outputConfig") or {}).get("textFormat")
     if wanted is None:
         return None
@@ -216,5 +227,5 @@ def _wanted_schema(body: JsonObject) -> JsonObject | None:
         schema = json.loads(wanted["structure"]["jsonSchema"]["schema"])
     except (KeyError, TypeError, ValueError):
         message = "outputConfig.textFormat.structure.jsonSchema.schema is no JSON schema."
-        raise RefusalError(400, "ValidationException", message) from None
+        raise AwsRefusalError(400, "ValidationException", message) from None
     return schema if isinstance(schema, dict) else None

@@ -13,10 +13,16 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from toolkit.sandbox import SANDBOX_KEYS
-from toolkit.sandbox._audio import measure
-from toolkit.sandbox._speech import Voicing, speak
-from toolkit.sandbox._state import SandboxState, bill, request_digest
-from toolkit.sandbox._wire import JsonObject, NotJsonError, answer, fits, read_object
+from toolkit.sandbox._audio import measure_recording
+from toolkit.sandbox._speech import VoiceSettings, synthesize_speech
+from toolkit.sandbox._state import SandboxState, get_request_digest, mark_billed
+from toolkit.sandbox._wire import (
+    JsonObject,
+    NotJsonError,
+    has_json_type,
+    make_response,
+    read_json_object,
+)
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 
@@ -39,7 +45,7 @@ FIELDS = {
     "next_text": "string|null",
     "apply_text_normalization": "string|null",
 }
-SETTINGS = {
+SETTING_RANGES = {
     "stability": (0.0, 1.0),
     "similarity_boost": (0.0, 1.0),
     "style": (0.0, 1.0),
@@ -48,7 +54,7 @@ SETTINGS = {
 
 
 @dataclass(slots=True)
-class RefusalError(Exception):
+class ElevenLabsRefusalError(Exception):
     """An error in the vendor's format: an object in `detail`, or a list for a wrong field."""
 
     status: int
@@ -56,62 +62,66 @@ class RefusalError(Exception):
     message: str
     where: tuple[str, ...] = ()
 
-    def response(self) -> Response:
+    def to_response(self) -> Response:
         """Make the response that carries the error."""
         if self.where:
             detail: object = [{"loc": list(self.where), "msg": self.message, "type": self.code}]
         else:
             detail = {"status": self.code, "message": self.message}
-        return answer({"detail": detail}, self.status)
+        return make_response({"detail": detail}, self.status)
 
 
 @dataclass(slots=True)
-class _Store:
+class _ElevenLabsRecords:
     """The voices that this account made."""
 
     clones: dict[str, str] = field(default_factory=dict)
 
 
-class _Wire:
+class _ElevenLabsWire:
     def __init__(self, state: SandboxState) -> None:
         self._state = state
-        self._clones = state.shelf(_Store).clones
+        self._clones = state.get_records(_ElevenLabsRecords).clones
 
-    async def speech(self, request: Request) -> Response:
+    async def create_speech(self, request: Request) -> Response:
         voice = str(request.path_params["voice"])
-        body = await _read(request)
+        body = await _read_body(request)
         model = body.get("model_id") or "eleven_multilingual_v2"
         if model not in MODELS:
-            raise RefusalError(400, "model_not_found", f"A model with ID {model} does not exist.")
+            raise ElevenLabsRefusalError(
+                400, "model_not_found", f"A model with ID {model} does not exist."
+            )
         if voice not in VOICES and voice not in self._clones:
-            raise RefusalError(
+            raise ElevenLabsRefusalError(
                 404, "voice_not_found", f"A voice for the voice_id {voice} was not found."
             )
         text = body["text"]
         if not text.strip():
-            raise RefusalError(400, "invalid_text", "The text is empty.")
+            raise ElevenLabsRefusalError(400, "invalid_text", "The text is empty.")
         if len(text) > MODELS[model]:
             message = f"A single request can have {MODELS[model]} characters at most."
-            raise RefusalError(400, "max_character_limit_exceeded", message)
+            raise ElevenLabsRefusalError(400, "max_character_limit_exceeded", message)
         form = request.query_params.get("output_format", "mp3_44100_128")
         if form not in FORMATS:
-            raise RefusalError(422, "enum", "Unknown format", ("query", "output_format"))
-        speed = _settings(body.get("voice_settings") or {}).get("speed", 1.0)
-        voicing = Voicing(
+            raise ElevenLabsRefusalError(422, "enum", "Unknown format", ("query", "output_format"))
+        speed = _parse_settings(body.get("voice_settings") or {}).get("speed", 1.0)
+        voicing = VoiceSettings(
             voice,
             speed=speed,
             volume=1.0,
             pitch=0,
-            form="mp3",
+            audio_format="mp3",
             sample_rate=44100,
             bitrate=FORMATS[form],
             channels=1,
         )
-        audio, _ = await run_in_threadpool(speak, text, voicing)
-        bill(request)
+        audio, _ = await run_in_threadpool(synthesize_speech, text, voicing)
+        mark_billed(request)
         headers = {
             "character-cost": str(len(text)),
-            "request-id": self._state.fresh("elevenlabs", request_digest(request))[:20],
+            "request-id": self._state.compute_fresh_digest(
+                "elevenlabs", get_request_digest(request)
+            )[:20],
         }
         return Response(audio, media_type="audio/mpeg", headers=headers)
 
@@ -120,30 +130,36 @@ class _Wire:
             async with request.form() as form:
                 name, labels = form.get("name"), form.get("labels")
                 files = [one for one in form.getlist("files") if isinstance(one, UploadFile)]
-                recordings = [measure(await one.read()) for one in files]
+                recordings = [measure_recording(await one.read()) for one in files]
         except HTTPException:
-            raise RefusalError(422, "missing", "Field required", ("body", "files")) from None
+            raise ElevenLabsRefusalError(
+                422, "missing", "Field required", ("body", "files")
+            ) from None
         if not isinstance(name, str) or not name:
-            raise RefusalError(422, "missing", "Field required", ("body", "name"))
+            raise ElevenLabsRefusalError(422, "missing", "Field required", ("body", "name"))
         if labels is not None and not _is_object(labels):
-            raise RefusalError(
+            raise ElevenLabsRefusalError(
                 422, "value_error", "labels must be a JSON object", ("body", "labels")
             )
         if not recordings:
-            raise RefusalError(422, "missing", "Field required", ("body", "files"))
+            raise ElevenLabsRefusalError(422, "missing", "Field required", ("body", "files"))
         if any(recording is None for recording in recordings):
-            raise RefusalError(400, "invalid_content", "A file is no audio that can be read.")
-        digest = self._state.fresh("elevenlabs-voice", request_digest(request))
+            raise ElevenLabsRefusalError(
+                400, "invalid_content", "A file is no audio that can be read."
+            )
+        digest = self._state.compute_fresh_digest("elevenlabs-voice", get_request_digest(request))
         voice = digest[:20]
         self._clones[voice] = name
-        bill(request)
-        return answer({"voice_id": voice, "requires_verification": False})
+        mark_billed(request)
+        return make_response({"voice_id": voice, "requires_verification": False})
 
-    async def voices(self, _request: Request) -> Response:
+    async def list_voices(self, _request: Request) -> Response:
         known = {**VOICES, **self._clones}
-        return answer({"voices": [self._voice(voice, name) for voice, name in known.items()]})
+        return make_response(
+            {"voices": [self._describe_voice(voice, name) for voice, name in known.items()]}
+        )
 
-    def _voice(self, voice: str, name: str) -> JsonObject:
+    def _describe_voice(self, voice: str, name: str) -> JsonObject:
         category = "cloned" if voice in self._clones else "premade"
         return {
             "voice_id": voice,
@@ -157,12 +173,12 @@ class _Wire:
     async def delete_voice(self, request: Request) -> Response:
         voice = str(request.path_params["voice"])
         if voice not in self._clones:
-            raise RefusalError(400, "voice_does_not_exist", "This voice is not yours.")
+            raise ElevenLabsRefusalError(400, "voice_does_not_exist", "This voice is not yours.")
         del self._clones[voice]
-        return answer({"status": "ok"})
+        return make_response({"status": "ok"})
 
-    async def models(self, _request: Request) -> Response:
-        return answer(
+    async def list_models(self, _request: Request) -> Response:
+        return make_response(
             [
                 {
                     "model_id": name,
@@ -183,54 +199,56 @@ def _is_object(text: object) -> bool:
         return False
 
 
-def routes(state: SandboxState) -> list[BaseRoute]:
+def build_routes(state: SandboxState) -> list[BaseRoute]:
     """Build the routes of the vendor's paths."""
-    wire = _Wire(state)
+    wire = _ElevenLabsWire(state)
 
     def guarded(handler: Handler) -> Handler:
         async def endpoint(request: Request) -> Response:
             try:
                 _check_key(request)
                 return await handler(request)
-            except RefusalError as refusal:
-                return refusal.response()
+            except ElevenLabsRefusalError as refusal:
+                return refusal.to_response()
 
         return endpoint
 
     return [
-        Route("/v1/text-to-speech/{voice}", guarded(wire.speech), methods=["POST"]),
+        Route("/v1/text-to-speech/{voice}", guarded(wire.create_speech), methods=["POST"]),
         Route("/v1/voices/add", guarded(wire.add_voice), methods=["POST"]),
-        Route("/v1/voices", guarded(wire.voices), methods=["GET"]),
+        Route("/v1/voices", guarded(wire.list_voices), methods=["GET"]),
         Route("/v1/voices/{voice}", guarded(wire.delete_voice), methods=["DELETE"]),
-        Route("/v1/models", guarded(wire.models), methods=["GET"]),
+        Route("/v1/models", guarded(wire.list_models), methods=["GET"]),
     ]
 
 
 def _check_key(request: Request) -> None:
     key = request.headers.get("xi-api-key")
     if key is None:
-        raise RefusalError(401, "needs_authorization", "Neither key nor token was sent.")
+        raise ElevenLabsRefusalError(401, "needs_authorization", "Neither key nor token was sent.")
     if key != SANDBOX_KEYS["ELEVENLABS_API_KEY"]:
-        raise RefusalError(401, "invalid_api_key", "Invalid API key")
+        raise ElevenLabsRefusalError(401, "invalid_api_key", "Invalid API key")
 
 
-async def _read(request: Request) -> JsonObject:
+async def _read_body(request: Request) -> JsonObject:
     try:
-        body = await read_object(request)
+        body = await read_json_object(request)
     except NotJsonError:
-        raise RefusalError(422, "json_invalid", "JSON decode error", ("body",)) from None
+        raise ElevenLabsRefusalError(422, "json_invalid", "JSON decode error", ("body",)) from None
     if body.get("text") is None:
-        raise RefusalError(422, "missing", "Field required", ("body", "text"))
+        raise ElevenLabsRefusalError(422, "missing", "Field required", ("body", "text"))
     for name, value in body.items():
-        if name in FIELDS and not fits(value, FIELDS[name]):
-            raise RefusalError(422, "type_error", "Input has a wrong type", ("body", name))
+        if name in FIELDS and not has_json_type(value, FIELDS[name]):
+            raise ElevenLabsRefusalError(
+                422, "type_error", "Input has a wrong type", ("body", name)
+            )
     return body
 
 
-def _settings(given: JsonObject) -> dict[str, float]:
-    for name, (low, high) in SETTINGS.items():
+def _parse_settings(given: JsonObject) -> dict[str, float]:
+    for name, (low, high) in SETTING_RANGES.items():
         value = given.get(name)
-        if value is not None and not (fits(value, "number") and low <= value <= high):
+        if value is not None and not (has_json_type(value, "number") and low <= value <= high):
             message = f"Invalid setting for {name}: {low} to {high}."
-            raise RefusalError(400, "invalid_voice_settings", message)
-    return {name: float(given[name]) for name in SETTINGS if given.get(name) is not None}
+            raise ElevenLabsRefusalError(400, "invalid_voice_settings", message)
+    return {name: float(given[name]) for name in SETTING_RANGES if given.get(name) is not None}

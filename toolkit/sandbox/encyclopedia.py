@@ -9,10 +9,10 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from toolkit.sandbox._library import Article, plain, search, titles
-from toolkit.sandbox._state import SandboxState, request_digest
-from toolkit.sandbox._text import content_words, stem, stems
-from toolkit.sandbox._wire import JsonObject, answer
+from toolkit.sandbox._library import Article, index_titles, normalize_title, search_articles
+from toolkit.sandbox._state import SandboxState, get_request_digest
+from toolkit.sandbox._text import extract_content_words, extract_stems, stem_word
+from toolkit.sandbox._wire import JsonObject, make_response
 
 # Default agents of libraries do not name the tool or its maker, as the policy asks.
 _GENERIC_AGENT = re.compile(
@@ -22,17 +22,17 @@ _GENERIC_AGENT = re.compile(
 )
 
 
-def routes(state: SandboxState) -> list[BaseRoute]:
+def build_routes(state: SandboxState) -> list[BaseRoute]:
     """Build the routes of the encyclopedia's paths."""
     del state  # reading needs no state
     return [
-        Route("/w/rest.php/v1/search/page", _search, methods=["GET"]),
-        Route("/api/rest_v1/page/summary/{title:path}", _summary, methods=["GET"]),
-        Route("/w/api.php", _action, methods=["GET"]),
+        Route("/w/rest.php/v1/search/page", _search_pages, methods=["GET"]),
+        Route("/api/rest_v1/page/summary/{title:path}", _get_summary, methods=["GET"]),
+        Route("/w/api.php", _run_action, methods=["GET"]),
     ]
 
 
-def _refused(request: Request) -> Response | None:
+def _check_user_agent(request: Request) -> Response | None:
     agent = request.headers.get("user-agent", "").strip()
     if agent and not _GENERIC_AGENT.match(agent):
         return None
@@ -40,26 +40,26 @@ def _refused(request: Request) -> Response | None:
     return PlainTextResponse(text, status_code=403)
 
 
-def _page_url(article: Article) -> str:
+def _build_page_url(article: Article) -> str:
     return f"https://sandbox.invalid/wiki/{quote(article.key)}"
 
 
-def _excerpt(article: Article, query: str) -> str:
-    wanted = stems(query)
+def _build_excerpt(article: Article, query: str) -> str:
+    wanted = extract_stems(query)
     sentences = re.split(r"(?<=[.!?])\s+", article.extract.replace("\n", " "))
-    chosen = max(sentences, key=lambda s: len(wanted & stems(s)))[:240]
+    chosen = max(sentences, key=lambda s: len(wanted & extract_stems(s)))[:240]
 
     def mark(match: re.Match[str]) -> str:
         word = html.escape(match.group())
-        known = content_words(match.group()) and stem(match.group().lower()) in wanted
+        known = extract_content_words(match.group()) and stem_word(match.group().lower()) in wanted
         return f'<span class="searchmatch">{word}</span>' if known else word
 
     parts = re.split(r"(\w+)", chosen)
     return "".join(re.sub(r"^\w+$", mark, p) if p.isalnum() else html.escape(p) for p in parts)
 
 
-async def _search(request: Request) -> Response:
-    refused = _refused(request)
+async def _search_pages(request: Request) -> Response:
+    refused = _check_user_agent(request)
     if refused:
         return refused
     query = request.query_params.get("q", "").strip()
@@ -68,18 +68,20 @@ async def _search(request: Request) -> Response:
         wrong = "q" if not query else "limit"
         body = {"httpCode": 400, "httpReason": "Bad Request", "failureCode": "missingparam"}
         body["messageTranslations"] = {"en": f"The parameter '{wrong}' is missing or out of range"}
-        return answer(body, 400)
-    return answer({"pages": [_hit(found, query) for found in search(query, int(limit))]})
+        return make_response(body, 400)
+    return make_response(
+        {"pages": [_build_hit(found, query) for found in search_articles(query, int(limit))]}
+    )
 
 
-def _hit(article: Article, query: str) -> JsonObject:
-    named = titles().get(plain(query))
+def _build_hit(article: Article, query: str) -> JsonObject:
+    named = index_titles().get(normalize_title(query))
     redirected = named is not None and named[1] and named[0] is article
     return {
         "id": article.page_id,
         "key": article.key,
         "title": article.title,
-        "excerpt": _excerpt(article, query),
+        "excerpt": _build_excerpt(article, query),
         "matched_title": query if redirected else None,
         "anchor": None,
         "description": article.description,
@@ -87,12 +89,12 @@ def _hit(article: Article, query: str) -> JsonObject:
     }
 
 
-async def _summary(request: Request) -> Response:
-    refused = _refused(request)
+async def _get_summary(request: Request) -> Response:
+    refused = _check_user_agent(request)
     if refused:
         return refused
     raw = str(request.path_params["title"])
-    found = titles().get(plain(raw))
+    found = index_titles().get(normalize_title(raw))
     if found is None:
         body = {
             "type": "https://mediawiki.org/wiki/HyperSwitch/errors/not_found",
@@ -101,16 +103,16 @@ async def _summary(request: Request) -> Response:
             "detail": "Page or revision not found.",
             "uri": f"/page/summary/{quote(raw)}",
         }
-        return answer(body, 404, {"content-type": "application/problem+json"})
+        return make_response(body, 404, {"content-type": "application/problem+json"})
     article, redirects = found
     if redirects or raw.replace(" ", "_") != article.key:
         # The vendor's redirect is relative to the title, which also suits a mounted path.
         return RedirectResponse(quote(article.key), status_code=302)
-    return answer(_described(article, request_digest(request)))
+    return make_response(_build_summary(article, get_request_digest(request)))
 
 
-def _described(article: Article, digest: str) -> JsonObject:
-    address = _page_url(article)
+def _build_summary(article: Article, digest: str) -> JsonObject:
+    address = _build_page_url(article)
     page = {"page": address, "revisions": f"{address}?action=history"}
     return {
         "type": "disambiguation" if article.disambiguation else "standard",
@@ -132,34 +134,36 @@ def _described(article: Article, digest: str) -> JsonObject:
     }
 
 
-async def _action(request: Request) -> Response:
-    refused = _refused(request)
+async def _run_action(request: Request) -> Response:
+    refused = _check_user_agent(request)
     if refused:
         return refused
     query = request.query_params
     if query.get("format", "json") != "json":
-        return _fault("badvalue", f"Unrecognized value for parameter format: {query['format']}.")
+        return _make_error(
+            "badvalue", f"Unrecognized value for parameter format: {query['format']}."
+        )
     if query.get("action") != "query":
-        return _fault("badvalue", f"Unrecognized value for action: {query.get('action', '')}.")
+        return _make_error("badvalue", f"Unrecognized value for action: {query.get('action', '')}.")
     if query.get("list") == "search":
-        return _list_search(query)
+        return _search_list(query)
     if "extracts" in query.get("prop", "").split("|") and query.get("titles"):
-        return _extracts(query)
-    return answer({"batchcomplete": ""})
+        return _build_extracts(query)
+    return make_response({"batchcomplete": ""})
 
 
-def _fault(code: str, info: str) -> Response:
+def _make_error(code: str, info: str) -> Response:
     body = {"error": {"code": code, "info": info}, "servedby": "sandbox"}
-    return answer(body, headers={"MediaWiki-API-Error": code})
+    return make_response(body, headers={"MediaWiki-API-Error": code})
 
 
-def _list_search(query: Mapping[str, str]) -> Response:
+def _search_list(query: Mapping[str, str]) -> Response:
     wanted, limit = query.get("srsearch", "").strip(), query.get("srlimit", "10")
     if not wanted:
-        return _fault("missingparam", 'The "srsearch" parameter must be set.')
+        return _make_error("missingparam", 'The "srsearch" parameter must be set.')
     if not limit.isdigit() or not 1 <= int(limit) <= 500:
-        return _fault("badinteger", 'Invalid value for integer parameter "srlimit".')
-    everything = search(wanted, 500)
+        return _make_error("badinteger", 'Invalid value for integer parameter "srlimit".')
+    everything = search_articles(wanted, 500)
     hits = [
         {
             "ns": 0,
@@ -167,16 +171,16 @@ def _list_search(query: Mapping[str, str]) -> Response:
             "pageid": article.page_id,
             "size": len(article.extract.encode()),
             "wordcount": len(article.extract.split()),
-            "snippet": _excerpt(article, wanted),
+            "snippet": _build_excerpt(article, wanted),
             "timestamp": "2026-11-20T00:00:00Z",
         }
         for article in everything[: int(limit)]
     ]
     found = {"searchinfo": {"totalhits": len(everything)}, "search": hits}
-    return answer({"batchcomplete": "", "query": found})
+    return make_response({"batchcomplete": "", "query": found})
 
 
-def _extracts(query: Mapping[str, str]) -> Response:
+def _build_extracts(query: Mapping[str, str]) -> Response:
     modern = query.get("formatversion") == "2"
     pages: dict[str, JsonObject] = {}
     normalized, redirects = [], []
@@ -185,7 +189,7 @@ def _extracts(query: Mapping[str, str]) -> Response:
         title = title[:1].upper() + title[1:]
         if title != raw:
             normalized.append({"from": raw, "to": title})
-        article, redirected = titles().get(plain(title), (None, False))
+        article, redirected = index_titles().get(normalize_title(title), (None, False))
         if article is None or (not redirected and article.title != title):
             missing = True if modern else ""
             pages[str(-1 - place)] = {"ns": 0, "title": title, "missing": missing}
@@ -206,4 +210,4 @@ def _extracts(query: Mapping[str, str]) -> Response:
         found["normalized"] = normalized
     if redirects:
         found["redirects"] = redirects
-    return answer({"batchcomplete": True if modern else "", "query": found})
+    return make_response({"batchcomplete": True if modern else "", "query": found})

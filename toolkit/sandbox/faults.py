@@ -19,7 +19,7 @@ Mangle = Literal["truncate", "garbage", "drip", "hang", "drop"]
 
 
 @dataclass(slots=True)
-class Call:
+class VendorCall:
     """A request that reached a vendor; `status` stays 0 while it has no answer."""
 
     n: int
@@ -86,7 +86,7 @@ class Fault:
         if self.rate_per_s is not None and self.rate_per_s <= 0:
             raise ValueError("rate_per_s is above 0")
 
-    def named(self) -> str:
+    def summarize(self) -> str:
         """Return the fault's name for the call log."""
         if self.refuse_key:
             return "refuse_key"
@@ -98,7 +98,7 @@ class Fault:
 
 
 @dataclass(slots=True)
-class Weather:
+class CallEffects:
     """The effects of faults on one call: its delay, and what answers it or mangles the answer."""
 
     delay_ms: float = 0.0
@@ -108,7 +108,7 @@ class Weather:
 
 
 @dataclass(slots=True)
-class _Bucket:
+class _TokenBucket:
     tokens: float
     at_s: float
 
@@ -130,13 +130,13 @@ class Faults:
     """
 
     def __init__(self, seed: int = 0, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self.calls: list[Call] = []
+        self.calls: list[VendorCall] = []
         self._clock = clock
-        self._opened = clock()
+        self._opened_at_s = clock()
         self._seed = seed
         self._script: list[tuple[Fault, Random]] = []
-        self._buckets: dict[int, _Bucket] = {}
-        self._made = 0
+        self._buckets: dict[int, _TokenBucket] = {}
+        self._added_count = 0
         self._lock = threading.Lock()  # a notebook's thread writes, the cloud's thread reads
 
     @classmethod
@@ -165,8 +165,8 @@ class Faults:
     def add(self, fault: Fault) -> Fault:
         """Add a fault after the others; a call is answered by the first that answers it."""
         with self._lock:
-            self._made += 1
-            self._script.append((fault, Random(f"{self._seed}/{self._made}")))  # noqa: S311
+            self._added_count += 1
+            self._script.append((fault, Random(f"{self._seed}/{self._added_count}")))  # noqa: S311
         return fault
 
     def fail(self, vendor: str, *, status: int, **more: Any) -> None:
@@ -226,23 +226,23 @@ class Faults:
         """Return the log of calls as a table, a row for each call."""
         import pandas as pd
 
-        columns = [each.name for each in fields(Call)]
+        columns = [each.name for each in fields(VendorCall)]
         return pd.DataFrame([asdict(call) for call in list(self.calls)], columns=columns)
 
-    def ordered(self) -> list[Fault]:
+    def list_faults(self) -> list[Fault]:
         """Return the faults that are active, or will be."""
         return [fault for fault, _ in self._script]
 
-    def opened_for(self) -> float:
+    def get_elapsed_s(self) -> float:
         """Return the seconds since the cloud was opened."""
-        return self._clock() - self._opened
+        return self._clock() - self._opened_at_s
 
-    def met_by(self, vendor: str, path: str) -> Weather:
+    def draw_effects(self, vendor: str, path: str) -> CallEffects:
         """Determine the effects of the faults on a call, and count down limited faults."""
-        weather = Weather()
+        weather = CallEffects()
         with self._lock:
             for fault, random in list(self._script):
-                if not self._holds(fault, vendor, path) or random.random() >= fault.share:
+                if not self._applies_to(fault, vendor, path) or random.random() >= fault.share:
                     continue
                 if fault.times is not None:
                     fault.times -= 1
@@ -253,23 +253,23 @@ class Faults:
                 if fault.price_factor is not None:
                     weather.price_factor *= fault.price_factor
                 if fault.rate_per_s is not None:
-                    weather.retry_after_s = self._throttle(fault)
+                    weather.retry_after_s = self._take_token(fault)
                     if weather.retry_after_s is None:
                         continue
-                if _answers(fault):
+                if _replaces_answer(fault):
                     weather.fault = fault
                     break
         return weather
 
-    def _holds(self, fault: Fault, vendor: str, path: str) -> bool:
-        now_s = self.opened_for()
+    def _applies_to(self, fault: Fault, vendor: str, path: str) -> bool:
+        now_s = self.get_elapsed_s()
         in_time = fault.from_s <= now_s and (fault.until_s is None or now_s < fault.until_s)
         return in_time and vendor in find_wires(fault.vendor) and fault.path_contains in path
 
-    def _throttle(self, fault: Fault) -> float | None:
+    def _take_token(self, fault: Fault) -> float | None:
         """Take a token, or return the seconds until there is one."""
         rate, now_s = fault.rate_per_s or 1.0, self._clock()
-        bucket = self._buckets.setdefault(id(fault), _Bucket(float(fault.burst), now_s))
+        bucket = self._buckets.setdefault(id(fault), _TokenBucket(float(fault.burst), now_s))
         bucket.tokens = min(float(fault.burst), bucket.tokens + (now_s - bucket.at_s) * rate)
         bucket.at_s = now_s
         if bucket.tokens >= 1:
@@ -278,13 +278,13 @@ class Faults:
         return (1 - bucket.tokens) / rate
 
 
-def _answers(fault: Fault) -> bool:
+def _replaces_answer(fault: Fault) -> bool:
     """Tell whether a fault replaces or mangles the vendor's answer; others only delay it."""
     said = fault.status is not None or fault.body is not None or fault.mangle is not None
     return said or fault.refuse_key or fault.rate_per_s is not None
 
 
-def retry_headers(wait_s: float) -> dict[str, str]:
+def build_retry_headers(wait_s: float) -> dict[str, str]:
     """Build the headers that say when to retry: in seconds, and in milliseconds."""
     return {
         "retry-after": str(math.ceil(wait_s)),

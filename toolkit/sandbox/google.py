@@ -10,13 +10,25 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from toolkit.sandbox import SANDBOX_KEYS
-from toolkit.sandbox._chat import Reply, Turn, event, pieces, respond
-from toolkit.sandbox._state import SandboxState, bill, request_digest
-from toolkit.sandbox._wire import JsonObject, NotJsonError, answer, fits, read_object
+from toolkit.sandbox._chat import (
+    ChatTurn,
+    SimulatedReply,
+    format_event,
+    generate_reply,
+    iter_pieces,
+)
+from toolkit.sandbox._state import SandboxState, get_request_digest, mark_billed
+from toolkit.sandbox._wire import (
+    JsonObject,
+    NotJsonError,
+    has_json_type,
+    make_response,
+    read_json_object,
+)
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 
-SUFFIX = "-sandbox"
+MODEL_SUFFIX = "-sandbox"
 MODELS = (
     "gemini-3.8-flash",
     "gemini-3.5-flash-lite",
@@ -34,7 +46,7 @@ FIELDS = {
     "cachedContent": "string|null",
     "labels": "object|null",
 }
-CONFIG = {
+CONFIG_FIELDS = {
     "temperature": "number|null",
     "topP": "number|null",
     "topK": "number|null",
@@ -47,11 +59,11 @@ CONFIG = {
     "seed": "integer|null",
     "thinkingConfig": "object|null",
 }
-_STATUSES = {400: "INVALID_ARGUMENT", 403: "PERMISSION_DENIED", 404: "NOT_FOUND"}
+_ERROR_STATUSES = {400: "INVALID_ARGUMENT", 403: "PERMISSION_DENIED", 404: "NOT_FOUND"}
 
 
 @dataclass(slots=True)
-class RefusalError(Exception):
+class GoogleRefusalError(Exception):
     """An error in the vendor's format."""
 
     status: int
@@ -59,7 +71,7 @@ class RefusalError(Exception):
     reason: str = ""
     details: list[JsonObject] = field(default_factory=list)
 
-    def response(self) -> Response:
+    def to_response(self) -> Response:
         """Make the response that carries the error."""
         details = [*self.details]
         if self.reason:
@@ -69,45 +81,45 @@ class RefusalError(Exception):
         error: JsonObject = {
             "code": self.status,
             "message": self.message,
-            "status": _STATUSES[self.status],
+            "status": _ERROR_STATUSES[self.status],
         }
-        return answer(
+        return make_response(
             {"error": {**error, **({"details": details} if details else {})}}, self.status
         )
 
 
-def routes(state: SandboxState) -> list[BaseRoute]:
+def build_routes(state: SandboxState) -> list[BaseRoute]:
     """Build the routes of the vendor's paths, in both versions."""
     del state  # ids come from the request's digest, which holds the seed
     handlers = {
-        "generateContent": _generate,
-        "streamGenerateContent": _stream,
-        "countTokens": _count,
+        "generateContent": _generate_content,
+        "streamGenerateContent": _stream_content,
+        "countTokens": _count_content_tokens,
     }
 
     async def act(request: Request) -> Response:
         name, _, action = str(request.path_params["action"]).partition(":")
         handler = handlers.get(action)
         if handler is None:
-            raise RefusalError(404, f"Method {action!r} is not found.")
-        return await handler(request, _known(name, str(request.path_params["version"])))
+            raise GoogleRefusalError(404, f"Method {action!r} is not found.")
+        return await handler(request, _resolve_model(name, str(request.path_params["version"])))
 
     return [
-        Route("/{version:str}/models", _guarded(_models), methods=["GET"]),
-        Route("/{version:str}/models/{model}", _guarded(_one), methods=["GET"]),
-        Route("/{version:str}/models/{action}", _guarded(act), methods=["POST"]),
+        Route("/{version:str}/models", _wrap_handler(_list_models), methods=["GET"]),
+        Route("/{version:str}/models/{model}", _wrap_handler(_get_model), methods=["GET"]),
+        Route("/{version:str}/models/{action}", _wrap_handler(act), methods=["POST"]),
     ]
 
 
-def _guarded(handler: Handler) -> Handler:
+def _wrap_handler(handler: Handler) -> Handler:
     async def endpoint(request: Request) -> Response:
         try:
             if request.path_params["version"] not in ("v1", "v1beta"):
-                raise RefusalError(404, "Not found.")
+                raise GoogleRefusalError(404, "Not found.")
             _check_key(request)
             return await handler(request)
-        except RefusalError as refusal:
-            return refusal.response()
+        except GoogleRefusalError as refusal:
+            return refusal.to_response()
 
     return endpoint
 
@@ -115,23 +127,23 @@ def _guarded(handler: Handler) -> Handler:
 def _check_key(request: Request) -> None:
     key = request.headers.get("x-goog-api-key") or request.query_params.get("key")
     if not key:
-        raise RefusalError(403, "Method doesn't allow unregistered callers.")
+        raise GoogleRefusalError(403, "Method doesn't allow unregistered callers.")
     if key != SANDBOX_KEYS["GEMINI_API_KEY"]:
         # A bad key is an invalid argument to this vendor, and not 401.
         message = "API key not valid. Please pass a valid API key."
-        raise RefusalError(400, message, "API_KEY_INVALID")
+        raise GoogleRefusalError(400, message, "API_KEY_INVALID")
 
 
-async def _models(_request: Request) -> Response:
-    return answer({"models": [_model(name) for name in MODELS]})
+async def _list_models(_request: Request) -> Response:
+    return make_response({"models": [_describe_model(name) for name in MODELS]})
 
 
-async def _one(request: Request) -> Response:
-    name = _known(str(request.path_params["model"]), str(request.path_params["version"]))
-    return answer(_model(name))
+async def _get_model(request: Request) -> Response:
+    name = _resolve_model(str(request.path_params["model"]), str(request.path_params["version"]))
+    return make_response(_describe_model(name))
 
 
-def _model(name: str) -> JsonObject:
+def _describe_model(name: str) -> JsonObject:
     return {
         "name": f"models/{name}",
         "version": "sandbox",
@@ -142,63 +154,69 @@ def _model(name: str) -> JsonObject:
     }
 
 
-def _known(name: str, version: str) -> str:
+def _resolve_model(name: str, version: str) -> str:
     bare = ALIASES.get(name, name) if version == "v1beta" else name
     if bare not in MODELS:
-        raise RefusalError(
+        raise GoogleRefusalError(
             404, f"models/{name} is not found for API version {version}, or is not supported."
         )
     return bare
 
 
-async def _asked(request: Request) -> tuple[JsonObject, list[Turn], JsonObject | None, bool]:
+async def _parse_request(
+    request: Request,
+) -> tuple[JsonObject, list[ChatTurn], JsonObject | None, bool]:
     """Parse the body: its turns, the schema asked for, and whether any JSON is asked for."""
     try:
-        body = await read_object(request)
+        body = await read_json_object(request)
     except NotJsonError:
-        raise RefusalError(400, "Invalid JSON payload received.") from None
-    _check(body, FIELDS, "")
+        raise GoogleRefusalError(400, "Invalid JSON payload received.") from None
+    _check_fields(body, FIELDS, "")
     if not body.get("contents"):
-        raise RefusalError(400, "* GenerateContentRequest.contents: contents is not specified")
+        raise GoogleRefusalError(
+            400, "* GenerateContentRequest.contents: contents is not specified"
+        )
     config = body.get("generationConfig") or {}
-    _check(config, CONFIG, "generation_config")
-    turns = [_turn(content, place) for place, content in enumerate(body["contents"])]
+    _check_fields(config, CONFIG_FIELDS, "generation_config")
+    turns = [_parse_content(content, place) for place, content in enumerate(body["contents"])]
     if body.get("systemInstruction"):
-        turns.insert(0, Turn("system", _text(body["systemInstruction"])))
+        turns.insert(0, ChatTurn("system", _join_parts(body["systemInstruction"])))
     schema = config.get("responseJsonSchema") or config.get("responseSchema")
     wants_json = config.get("responseMimeType") == "application/json"
     if schema is not None and not wants_json:
-        raise RefusalError(400, "response_schema needs response_mime_type application/json")
-    return body, turns, _lowered(schema), wants_json
+        raise GoogleRefusalError(400, "response_schema needs response_mime_type application/json")
+    return body, turns, _lower_types(schema), wants_json
 
 
-def _check(body: JsonObject, known: dict[str, str], where: str) -> None:
+def _check_fields(body: JsonObject, known: dict[str, str], where: str) -> None:
     for name, value in body.items():
         if name not in known:
             place = f" at '{where}'" if where else ""
-            raise RefusalError(
+            raise GoogleRefusalError(
                 400,
                 f'Invalid JSON payload received. Unknown name "{name}"{place}: Cannot find field.',
             )
-        if not fits(value, known[name]):
-            raise RefusalError(400, f"Invalid value at '{where or 'request'}.{name}'.")
+        if not has_json_type(value, known[name]):
+            raise GoogleRefusalError(400, f"Invalid value at '{where or 'request'}.{name}'.")
 
 
-def _turn(content: object, place: int) -> Turn:
+def _parse_content(content: object, place: int) -> ChatTurn:
     if not isinstance(content, dict) or not isinstance(content.get("parts"), list):
-        raise RefusalError(400, f"* contents[{place}].parts: contents.parts must not be empty.")
+        raise GoogleRefusalError(
+            400, f"* contents[{place}].parts: contents.parts must not be empty."
+        )
     role = content.get("role") or "user"
     if role not in ("user", "model"):
-        raise RefusalError(400, "Please use a valid role: user, model.")
-    return Turn("assistant" if role == "model" else "user", _text(content))
+        raise GoogleRefusalError(400, "Please use a valid role: user, model.")
+    return ChatTurn("assistant" if role == "model" else "user", _join_parts(content))
 
 
-def _text(content: JsonObject) -> str:
+def _join_parts(content: JsonObject) -> str:
     parts = [part for part in content.get("parts") or () if isinstance(part, dict)]
     return "\n".join(str(part.get("text", "")) for part in parts)
 
 
-def _lowered(schema: JsonObject | None) -> JsonObject | None:
+def _lower_types(schema: JsonObject | None) -> JsonObject | None:
     """Convert types in capitals (`OBJECT`), as the SDK writes them, to JSON Schema's."""
     if schema is None:
         return None
@@ -214,27 +232,27 @@ def _lowered(schema: JsonObject | None) -> JsonObject | None:
     return made if isinstance(made, dict) else None
 
 
-async def _answered(request: Request) -> Reply:
-    body, turns, schema, wants_json = await _asked(request)
+async def _generate_answer(request: Request) -> SimulatedReply:
+    body, turns, schema, wants_json = await _parse_request(request)
     config = body.get("generationConfig") or {}
     limit = config.get("maxOutputTokens")
-    reply = respond(turns, schema=schema, want_json=wants_json, max_tokens=limit)
-    bill(request)
+    reply = generate_reply(turns, schema=schema, want_json=wants_json, max_tokens=limit)
+    mark_billed(request)
     return reply
 
 
-async def _generate(request: Request, model: str) -> Response:
-    reply = await _answered(request)
+async def _generate_content(request: Request, model: str) -> Response:
+    reply = await _generate_answer(request)
     finish = "MAX_TOKENS" if reply.finish == "length" else "STOP"
-    return answer(_chunk(request, model, reply, reply.text, finish))
+    return make_response(_build_chunk(request, model, reply, reply.text, finish))
 
 
-async def _stream(request: Request, model: str) -> Response:
-    reply = await _answered(request)
+async def _stream_content(request: Request, model: str) -> Response:
+    reply = await _generate_answer(request)
     finish = "MAX_TOKENS" if reply.finish == "length" else "STOP"
-    steps = list(pieces(reply.text)) or [""]
+    steps = list(iter_pieces(reply.text)) or [""]
     chunks = [
-        _chunk(request, model, reply, step, finish if place == len(steps) else None)
+        _build_chunk(request, model, reply, step, finish if place == len(steps) else None)
         for place, step in enumerate(steps, start=1)
     ]
     if request.query_params.get("alt") != "sse":
@@ -242,17 +260,19 @@ async def _stream(request: Request, model: str) -> Response:
 
     async def events() -> AsyncIterator[str]:
         for chunk in chunks:
-            yield event(chunk)
+            yield format_event(chunk)
 
     return StreamingResponse(events(), media_type="text/event-stream")
 
 
-async def _count(request: Request, _model_name: str) -> Response:
-    _, turns, _, _ = await _asked(request)
-    return answer({"totalTokens": respond(turns).prompt_tokens})
+async def _count_content_tokens(request: Request, _model_name: str) -> Response:
+    _, turns, _, _ = await _parse_request(request)
+    return make_response({"totalTokens": generate_reply(turns).prompt_tokens})
 
 
-def _chunk(request: Request, model: str, reply: Reply, text: str, finish: str | None) -> JsonObject:
+def _build_chunk(
+    request: Request, model: str, reply: SimulatedReply, text: str, finish: str | None
+) -> JsonObject:
     candidate: JsonObject = {"content": {"role": "model", "parts": [{"text": text}]}, "index": 0}
     if finish is not None:
         candidate["finishReason"] = finish
@@ -263,6 +283,6 @@ def _chunk(request: Request, model: str, reply: Reply, text: str, finish: str | 
             "candidatesTokenCount": reply.completion_tokens,
             "totalTokenCount": reply.prompt_tokens + reply.completion_tokens,
         },
-        "modelVersion": model + SUFFIX,
-        "responseId": request_digest(request)[:22],
+        "modelVersion": model + MODEL_SUFFIX,
+        "responseId": get_request_digest(request)[:22],
     }

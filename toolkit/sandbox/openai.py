@@ -10,19 +10,25 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from toolkit.sandbox import SANDBOX_KEYS
-from toolkit.sandbox._chat import Reply, event, pieces, respond, turns_of
-from toolkit.sandbox._state import EPOCH, SandboxState, bill, request_digest
+from toolkit.sandbox._chat import (
+    SimulatedReply,
+    format_event,
+    generate_reply,
+    iter_pieces,
+    parse_turns,
+)
+from toolkit.sandbox._state import EPOCH, SandboxState, get_request_digest, mark_billed
 from toolkit.sandbox._wire import (
     JsonObject,
     NotJsonError,
-    answer,
-    bearer,
-    fits,
-    kind_of,
-    read_object,
+    get_bearer_key,
+    get_json_type,
+    has_json_type,
+    make_response,
+    read_json_object,
 )
 
-SUFFIX = "-sandbox"
+MODEL_SUFFIX = "-sandbox"
 CONTEXT_TOKENS = 128_000
 # Model -> whether it is of the generation that refuses max_tokens and a chosen temperature.
 MODELS = {
@@ -71,7 +77,7 @@ _ROLES = ("system", "developer", "user", "assistant", "tool")
 
 
 @dataclass(slots=True)
-class RefusalError(Exception):
+class OpenAIRefusalError(Exception):
     """An error in the vendor's format."""
 
     status: int
@@ -80,7 +86,7 @@ class RefusalError(Exception):
     code: str | None = None
     kind: str = "invalid_request_error"
 
-    def response(self) -> Response:
+    def to_response(self) -> Response:
         """Make the response that carries the error."""
         error = {
             "message": self.message,
@@ -88,33 +94,33 @@ class RefusalError(Exception):
             "param": self.param,
             "code": self.code,
         }
-        return answer({"error": error}, self.status)
+        return make_response({"error": error}, self.status)
 
 
-def routes(state: SandboxState) -> list[BaseRoute]:
+def build_routes(state: SandboxState) -> list[BaseRoute]:
     """Build the routes of the vendor's paths."""
     del state  # ids come from the request's digest, which holds the seed
 
     async def models(request: Request) -> Response:
         try:
             _check_key(request)
-        except RefusalError as refusal:
-            return refusal.response()
-        return answer({"object": "list", "data": [_model(name) for name in MODELS]})
+        except OpenAIRefusalError as refusal:
+            return refusal.to_response()
+        return make_response({"object": "list", "data": [_describe_model(name) for name in MODELS]})
 
     async def model(request: Request) -> Response:
         try:
             _check_key(request)
-            return answer(_model(_known_model(request.path_params["model"])))
-        except RefusalError as refusal:
-            return refusal.response()
+            return make_response(_describe_model(_resolve_model(request.path_params["model"])))
+        except OpenAIRefusalError as refusal:
+            return refusal.to_response()
 
     async def chat(request: Request) -> Response:
         try:
             _check_key(request)
-            return await _chat(request)
-        except RefusalError as refusal:
-            return refusal.response()
+            return await _complete_chat(request)
+        except OpenAIRefusalError as refusal:
+            return refusal.to_response()
 
     return [
         Route("/v1/models", models, methods=["GET"]),
@@ -124,39 +130,43 @@ def routes(state: SandboxState) -> list[BaseRoute]:
 
 
 def _check_key(request: Request) -> None:
-    key = bearer(request)
+    key = get_bearer_key(request)
     if key is None:
-        raise RefusalError(401, "No API key was given; send it as `Authorization: Bearer <key>`.")
+        raise OpenAIRefusalError(
+            401, "No API key was given; send it as `Authorization: Bearer <key>`."
+        )
     if key != SANDBOX_KEYS["OPENAI_API_KEY"]:
-        raise RefusalError(401, "The API key given is not correct.", code="invalid_api_key")
+        raise OpenAIRefusalError(401, "The API key given is not correct.", code="invalid_api_key")
 
 
-def _model(name: str) -> JsonObject:
-    return {"id": name + SUFFIX, "object": "model", "created": EPOCH, "owned_by": "sandbox"}
+def _describe_model(name: str) -> JsonObject:
+    return {"id": name + MODEL_SUFFIX, "object": "model", "created": EPOCH, "owned_by": "sandbox"}
 
 
-def _known_model(name: str) -> str:
-    bare = name.removesuffix(SUFFIX)
+def _resolve_model(name: str) -> str:
+    bare = name.removesuffix(MODEL_SUFFIX)
     if bare not in MODELS:
         message = f"The model `{name}` does not exist or you do not have access to it."
-        raise RefusalError(404, message, code="model_not_found")
+        raise OpenAIRefusalError(404, message, code="model_not_found")
     return bare
 
 
-async def _chat(request: Request) -> Response:
+async def _complete_chat(request: Request) -> Response:
     try:
-        body = await read_object(request)
+        body = await read_json_object(request)
     except NotJsonError:
-        raise RefusalError(400, "The body of the request could not be parsed as JSON.") from None
+        raise OpenAIRefusalError(
+            400, "The body of the request could not be parsed as JSON."
+        ) from None
     _check_fields(body)
-    model = _known_model(body["model"])
+    model = _resolve_model(body["model"])
     _check_generation(model, body)
     _check_messages(body["messages"])
-    schema, want_json = _wanted_format(body)
+    schema, want_json = _parse_response_format(body)
     limit = body.get("max_completion_tokens") or body.get("max_tokens")
     effort = body.get("reasoning_effort")
-    reply = respond(
-        turns_of(body["messages"]),
+    reply = generate_reply(
+        parse_turns(body["messages"]),
         schema=schema,
         want_json=want_json,
         max_tokens=limit,
@@ -164,29 +174,31 @@ async def _chat(request: Request) -> Response:
     )
     if reply.prompt_tokens > CONTEXT_TOKENS:
         message = f"This model's context is {CONTEXT_TOKENS} tokens; the messages are longer."
-        raise RefusalError(400, message, "messages", "context_length_exceeded")
-    bill(request)
-    head = _head(request_digest(request), model)
+        raise OpenAIRefusalError(400, message, "messages", "context_length_exceeded")
+    mark_billed(request)
+    head = _build_head(get_request_digest(request), model)
     if body.get("stream"):
         with_usage = bool((body.get("stream_options") or {}).get("include_usage"))
-        return StreamingResponse(_stream(head, reply, with_usage), media_type="text/event-stream")
-    return answer(_completion(head, reply, body.get("n") or 1))
+        return StreamingResponse(
+            _stream_chunks(head, reply, with_usage), media_type="text/event-stream"
+        )
+    return make_response(_build_completion(head, reply, body.get("n") or 1))
 
 
 def _check_fields(body: JsonObject) -> None:
     for name in body:
         if name not in FIELDS:
             message = f"Unrecognized request argument supplied: {name}"
-            raise RefusalError(400, message, name, "unknown_parameter")
+            raise OpenAIRefusalError(400, message, name, "unknown_parameter")
     for name in ("model", "messages"):
         if body.get(name) is None:
             message = f"Missing required parameter: '{name}'."
-            raise RefusalError(400, message, name, "missing_required_parameter")
+            raise OpenAIRefusalError(400, message, name, "missing_required_parameter")
     for name, value in body.items():
-        if not fits(value, FIELDS[name]):
+        if not has_json_type(value, FIELDS[name]):
             wanted = FIELDS[name].replace("|", " or ")
-            message = f"Invalid type for '{name}': expected {wanted}, got {kind_of(value)}."
-            raise RefusalError(400, message, name, "invalid_type")
+            message = f"Invalid type for '{name}': expected {wanted}, got {get_json_type(value)}."
+            raise OpenAIRefusalError(400, message, name, "invalid_type")
     _check_ranges(body)
 
 
@@ -197,12 +209,12 @@ def _check_ranges(body: JsonObject) -> None:
         if value is not None and not low <= value <= high:
             message = f"Invalid '{name}': expected a value between {low} and {high}, got {value}."
             code = "decimal_above_max_value" if value > high else "decimal_below_min_value"
-            raise RefusalError(400, message, name, code)
+            raise OpenAIRefusalError(400, message, name, code)
     for name in ("max_tokens", "max_completion_tokens"):
         value = body.get(name)
         if value is not None and value < 1:
             message = f"Invalid '{name}': expected at least 1, got {value}."
-            raise RefusalError(400, message, name, "integer_below_min_value")
+            raise OpenAIRefusalError(400, message, name, "integer_below_min_value")
 
 
 def _check_generation(model: str, body: JsonObject) -> None:
@@ -213,33 +225,33 @@ def _check_generation(model: str, body: JsonObject) -> None:
             "Unsupported parameter: 'max_tokens' is not supported with this model. "
             "Use 'max_completion_tokens' instead."
         )
-        raise RefusalError(400, message, "max_tokens", "unsupported_parameter")
+        raise OpenAIRefusalError(400, message, "max_tokens", "unsupported_parameter")
     if body.get("temperature") not in (None, 1):
         message = "Unsupported value: 'temperature' supports only the default (1) with this model."
-        raise RefusalError(400, message, "temperature", "unsupported_value")
+        raise OpenAIRefusalError(400, message, "temperature", "unsupported_value")
 
 
 def _check_messages(messages: list[Any]) -> None:
     if not messages:
         message = "Invalid 'messages': expected an array with at least 1 element, got none."
-        raise RefusalError(400, message, "messages", "empty_array")
+        raise OpenAIRefusalError(400, message, "messages", "empty_array")
     for place, one in enumerate(messages):
         where = f"messages[{place}]"
         if not isinstance(one, dict):
-            message = f"Invalid type for '{where}': expected object, got {kind_of(one)}."
-            raise RefusalError(400, message, where, "invalid_type")
+            message = f"Invalid type for '{where}': expected object, got {get_json_type(one)}."
+            raise OpenAIRefusalError(400, message, where, "invalid_type")
         if one.get("role") not in _ROLES:
             message = f"Invalid value for '{where}.role': supported are {', '.join(_ROLES)}."
-            raise RefusalError(400, message, f"{where}.role", "invalid_value")
-        if not fits(one.get("content"), "string|array|null"):
+            raise OpenAIRefusalError(400, message, f"{where}.role", "invalid_value")
+        if not has_json_type(one.get("content"), "string|array|null"):
             message = f"Invalid type for '{where}.content': expected string or array."
-            raise RefusalError(400, message, f"{where}.content", "invalid_type")
+            raise OpenAIRefusalError(400, message, f"{where}.content", "invalid_type")
         if one.get("content") is None and one["role"] != "assistant":
             message = f"Missing required parameter: '{where}.content'."
-            raise RefusalError(400, message, f"{where}.content", "missing_required_parameter")
+            raise OpenAIRefusalError(400, message, f"{where}.content", "missing_required_parameter")
 
 
-def _wanted_format(body: JsonObject) -> tuple[JsonObject | None, bool]:
+def _parse_response_format(body: JsonObject) -> tuple[JsonObject | None, bool]:
     """Parse the JSON schema asked for, and whether any JSON is asked for."""
     wanted = body.get("response_format") or {"type": "text"}
     kind = wanted.get("type")
@@ -248,21 +260,21 @@ def _wanted_format(body: JsonObject) -> tuple[JsonObject | None, bool]:
     if kind == "json_object":
         if "json" not in json.dumps(body["messages"]).lower():
             message = "'messages' must contain the word 'json' to use 'json_object'."
-            raise RefusalError(400, message, "messages")
+            raise OpenAIRefusalError(400, message, "messages")
         return None, True
     if kind != "json_schema":
         message = f"Invalid value for 'response_format.type': {kind!r}."
-        raise RefusalError(400, message, "response_format.type", "invalid_value")
+        raise OpenAIRefusalError(400, message, "response_format.type", "invalid_value")
     spec = wanted.get("json_schema")
     if not isinstance(spec, dict) or not isinstance(spec.get("name"), str):
         message = "Missing required parameter: 'response_format.json_schema.name'."
         where = "response_format.json_schema.name"
-        raise RefusalError(400, message, where, "missing_required_parameter")
+        raise OpenAIRefusalError(400, message, where, "missing_required_parameter")
     schema = spec.get("schema")
     if not isinstance(schema, dict):
         message = "Missing required parameter: 'response_format.json_schema.schema'."
         where = "response_format.json_schema.schema"
-        raise RefusalError(400, message, where, "missing_required_parameter")
+        raise OpenAIRefusalError(400, message, where, "missing_required_parameter")
     if spec.get("strict"):
         _check_strict(schema, spec["name"], "")
     return schema, True
@@ -281,7 +293,7 @@ def _check_strict(schema: Any, name: str, path: str) -> None:
             fault = "'required' is required to be supplied and to name every key of properties"
         if fault:
             message = f"Invalid schema for response_format '{name}': in context=({path}), {fault}."
-            raise RefusalError(400, message, "response_format", "invalid_json_schema")
+            raise OpenAIRefusalError(400, message, "response_format", "invalid_json_schema")
     for key in ("properties", "$defs"):
         for child, inner in (schema.get(key) or {}).items():
             _check_strict(inner, name, f"{path}{key}.{child}")
@@ -291,18 +303,18 @@ def _check_strict(schema: Any, name: str, path: str) -> None:
     _check_strict(schema.get("items"), name, f"{path}items")
 
 
-def _head(digest: str, model: str) -> JsonObject:
+def _build_head(digest: str, model: str) -> JsonObject:
     return {
         "id": f"chatcmpl-{digest[:29]}",
         "object": "chat.completion",
         "created": EPOCH + int(digest[:4], 16),
-        "model": model + SUFFIX,
+        "model": model + MODEL_SUFFIX,
         "service_tier": "default",
         "system_fingerprint": f"fp_{digest[29:39]}",
     }
 
 
-def _usage(reply: Reply, n: int) -> JsonObject:
+def _build_usage(reply: SimulatedReply, n: int) -> JsonObject:
     completion = reply.completion_tokens * n
     return {
         "prompt_tokens": reply.prompt_tokens,
@@ -318,7 +330,7 @@ def _usage(reply: Reply, n: int) -> JsonObject:
     }
 
 
-def _completion(head: JsonObject, reply: Reply, n: int) -> JsonObject:
+def _build_completion(head: JsonObject, reply: SimulatedReply, n: int) -> JsonObject:
     message: JsonObject = {
         "role": "assistant",
         "content": reply.text,
@@ -329,20 +341,24 @@ def _completion(head: JsonObject, reply: Reply, n: int) -> JsonObject:
         {"index": i, "message": message, "logprobs": None, "finish_reason": reply.finish}
         for i in range(n)
     ]
-    return {**head, "choices": choices, "usage": _usage(reply, n)}
+    return {**head, "choices": choices, "usage": _build_usage(reply, n)}
 
 
-async def _stream(head: JsonObject, reply: Reply, with_usage: bool) -> AsyncIterator[str]:
+async def _stream_chunks(
+    head: JsonObject, reply: SimulatedReply, with_usage: bool
+) -> AsyncIterator[str]:
     head = {**head, "object": "chat.completion.chunk"}
 
     def chunk(delta: JsonObject, finish: str | None) -> str:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
-        return event({**head, "choices": [choice], **({"usage": None} if with_usage else {})})
+        return format_event(
+            {**head, "choices": [choice], **({"usage": None} if with_usage else {})}
+        )
 
     yield chunk({"role": "assistant", "content": "", "refusal": None}, None)
-    for piece in pieces(reply.text):
+    for piece in iter_pieces(reply.text):
         yield chunk({"content": piece}, None)
     yield chunk({}, reply.finish)
     if with_usage:
-        yield event({**head, "choices": [], "usage": _usage(reply, 1)})
-    yield event("[DONE]")
+        yield format_event({**head, "choices": [], "usage": _build_usage(reply, 1)})
+    yield format_event("[DONE]")

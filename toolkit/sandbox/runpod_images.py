@@ -8,14 +8,14 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from toolkit.sandbox import VENDOR_PATHS
-from toolkit.sandbox._pictures import draw
+from toolkit.sandbox._pictures import draw_picture
 from toolkit.sandbox._state import SandboxState
 
-KEPT_S = 7 * 24 * 3600.0
+PICTURE_RETENTION_S = 7 * 24 * 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Drawing:
+class LinkedPicture:
     """A picture behind a link: it is drawn when it is fetched, the same each time."""
 
     prompt: str
@@ -27,29 +27,29 @@ class Drawing:
 
 
 @dataclass(slots=True)
-class Gallery:
+class PictureGallery:
     """The pictures behind links, by the name in the link."""
 
-    drawings: dict[str, Drawing] = field(default_factory=dict)
+    pictures: dict[str, LinkedPicture] = field(default_factory=dict)
 
 
-def link_to(request: Request, name: str) -> str:
+def build_picture_url(request: Request, name: str) -> str:
     """Build the URL of a picture on the host that a request to another wire was sent to."""
     root = str(request.url).partition("/runpod")[0]
     return f"{root}{VENDOR_PATHS['runpod-images']}/{name}/output.png"
 
 
-def routes(state: SandboxState) -> list[BaseRoute]:
+def build_routes(state: SandboxState) -> list[BaseRoute]:
     """Build the route of every picture, which needs no key."""
-    gallery = state.shelf(Gallery)
+    gallery = state.get_records(PictureGallery)
 
     async def show(request: Request) -> Response:
-        found = gallery.drawings.get(request.path_params["name"])
-        if found is None or state.clock() - found.made_at > KEPT_S:
+        found = gallery.pictures.get(request.path_params["name"])
+        if found is None or state.clock() - found.made_at > PICTURE_RETENTION_S:
             return Response("Not Found", 404, media_type="text/plain")
         size = {"width": found.width, "height": found.height}
         picture = await run_in_threadpool(
-            draw, found.prompt, **size, steps=found.steps, seed=found.seed
+            draw_picture, found.prompt, **size, steps=found.steps, seed=found.seed
         )
         return Response(picture, media_type="image/png")
 

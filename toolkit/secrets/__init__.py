@@ -5,9 +5,9 @@ invalidates it when a vendor refuses it, so that a rotated key works at once.
 """
 
 from toolkit.secrets.aws import SecretsManagerResolver
-from toolkit.secrets.cassettes import PlaceholderResolver, TellingResolver
+from toolkit.secrets.cassettes import PlaceholderResolver, ReportingResolver
 from toolkit.secrets.resolvers import (
-    OWN_PREFIX,
+    SETTINGS_PREFIX,
     ChainResolver,
     EnvironmentResolver,
     MappingResolver,
@@ -15,12 +15,12 @@ from toolkit.secrets.resolvers import (
 )
 
 __all__ = [
-    "OWN_PREFIX",
+    "SETTINGS_PREFIX",
     "ChainResolver",
     "EnvironmentResolver",
     "MappingResolver",
     "PlaceholderResolver",
+    "ReportingResolver",
     "SecretResolver",
     "SecretsManagerResolver",
-    "TellingResolver",
 ]

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any, Protocol
 
 from toolkit.contract.errors import ErrorCode, WorkError
-from toolkit.secrets.resolvers import unresolved
+from toolkit.secrets.resolvers import make_unresolved_error
 
 
 class SecretsClient(Protocol):
@@ -19,7 +19,7 @@ class SecretsClient(Protocol):
         ...
 
 
-def boto3_client(region: str | None) -> SecretsClient:
+def create_boto3_client(region: str | None) -> SecretsClient:
     """Create a client with the credentials that boto3 finds; no region means the machine's.
 
     Raises:
@@ -51,16 +51,16 @@ class SecretsManagerResolver:
     def __init__(
         self,
         allowed: Collection[str] | None,
-        client: Callable[[str | None], SecretsClient] = boto3_client,
+        client: Callable[[str | None], SecretsClient] = create_boto3_client,
         *,
         keep_s: float = 60.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._allowed = None if allowed is None else frozenset(allowed)
-        self._client = client
-        self._keep_s = keep_s
+        self._create_client = client
+        self._ttl_s = keep_s
         self._clock = clock
-        self._kept: dict[str, tuple[float, str]] = {}
+        self._cache: dict[str, tuple[float, str]] = {}
 
     async def resolve(
         self,
@@ -74,46 +74,48 @@ class SecretsManagerResolver:
             WorkError: `SECRET_UNRESOLVED`, also when AWS refuses or is out of reach.
         """
         if connection_type != "aws_secrets_manager":
-            raise unresolved()
+            raise make_unresolved_error()
         if self._allowed is not None and secret_ref not in self._allowed:
-            raise unresolved()
-        until, value = self._kept.get(secret_ref, (0.0, ""))
+            raise make_unresolved_error()
+        until, value = self._cache.get(secret_ref, (0.0, ""))
         if value and self._clock() < until:
             return value
         # boto3 waits for the network in the thread that calls it.
-        value = await asyncio.to_thread(self._read, secret_ref)
+        value = await asyncio.to_thread(self._fetch_secret, secret_ref)
         if not value:
-            raise unresolved()
-        self._kept[secret_ref] = self._clock() + self._keep_s, value
+            raise make_unresolved_error()
+        self._cache[secret_ref] = self._clock() + self._ttl_s, value
         return value
 
-    def forget(self, connection_type: str, secret_ref: str) -> None:
+    def invalidate(self, connection_type: str, secret_ref: str) -> None:
         """Drop the cached secret."""
         if connection_type == "aws_secrets_manager":
-            self._kept.pop(secret_ref, None)
+            self._cache.pop(secret_ref, None)
 
-    def _read(self, secret_ref: str) -> str:
+    def _fetch_secret(self, secret_ref: str) -> str:
         try:
-            found = self._client(_region(secret_ref)).get_secret_value(SecretId=secret_ref)
+            found = self._create_client(_parse_region(secret_ref)).get_secret_value(
+                SecretId=secret_ref
+            )
             text = found.get("SecretString")
             if text is None:
                 text = bytes(found["SecretBinary"]).decode("utf-8")
-            return _single(str(text).strip())
+            return _unwrap_single(str(text).strip())
         except WorkError:
             raise
         except Exception:  # botocore makes its exceptions at run time; none may tell more
-            raise unresolved() from None
+            raise make_unresolved_error() from None
 
     def __repr__(self) -> str:
         return "SecretsManagerResolver()"
 
 
-def _region(secret_ref: str) -> str | None:
+def _parse_region(secret_ref: str) -> str | None:
     """Parse the region of an ARN: `arn:aws:secretsmanager:{region}:…`."""
     return secret_ref.split(":")[3] if secret_ref.startswith("arn:") else None
 
 
-def _single(text: str) -> str:
+def _unwrap_single(text: str) -> str:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

@@ -26,11 +26,11 @@ class PlaceholderResolver:
         """Return the placeholder."""
         return self._placeholder
 
-    def forget(self, connection_type: str, secret_ref: str) -> None:
+    def invalidate(self, connection_type: str, secret_ref: str) -> None:
         """Do nothing, as nothing is cached."""
 
 
-class TellingResolver:
+class ReportingResolver:
     """A resolver that reports every secret of another, so that it can be kept out of a file.
 
     Args:
@@ -43,7 +43,7 @@ class TellingResolver:
         self, resolver: SecretResolver, tell: Callable[[str], None], placeholder: str | None = None
     ) -> None:
         self._resolver = resolver
-        self._tell = tell
+        self._report = tell
         self._placeholder = placeholder
 
     async def resolve(
@@ -60,9 +60,9 @@ class TellingResolver:
             if self._placeholder is None:
                 raise
             return self._placeholder
-        self._tell(secret)
+        self._report(secret)
         return secret
 
-    def forget(self, connection_type: str, secret_ref: str) -> None:
+    def invalidate(self, connection_type: str, secret_ref: str) -> None:
         """Drop what the other resolver has cached."""
-        self._resolver.forget(connection_type, secret_ref)
+        self._resolver.invalidate(connection_type, secret_ref)

@@ -7,7 +7,7 @@ from typing import Protocol
 from toolkit.contract.errors import ErrorCode, WorkError
 
 # Variables of the toolkit's own settings are no provider's key.
-OWN_PREFIX = "TOOLKIT_"
+SETTINGS_PREFIX = "TOOLKIT_"
 
 
 class SecretResolver(Protocol):
@@ -29,12 +29,12 @@ class SecretResolver(Protocol):
         """
         ...
 
-    def forget(self, connection_type: str, secret_ref: str) -> None:
+    def invalidate(self, connection_type: str, secret_ref: str) -> None:
         """Drop a cached secret: a vendor has refused it, so it may be rotated."""
         ...
 
 
-def unresolved() -> WorkError:
+def make_unresolved_error() -> WorkError:
     """Make the error for a pointer that leads nowhere, the same for every one."""
     return WorkError(
         ErrorCode.SECRET_UNRESOLVED,
@@ -65,15 +65,15 @@ class EnvironmentResolver:
         Raises:
             WorkError: `SECRET_UNRESOLVED`.
         """
-        if connection_type != "environment" or secret_ref.upper().startswith(OWN_PREFIX):
-            raise unresolved()
+        if connection_type != "environment" or secret_ref.upper().startswith(SETTINGS_PREFIX):
+            raise make_unresolved_error()
         value = self._environ.get(secret_ref, "").strip()
         open_to_all = self._allowed is None or secret_ref in self._allowed
         if not value or not (open_to_all or secret_ref in granted):
-            raise unresolved()
+            raise make_unresolved_error()
         return value
 
-    def forget(self, connection_type: str, secret_ref: str) -> None:
+    def invalidate(self, connection_type: str, secret_ref: str) -> None:
         """Do nothing, as nothing is cached."""
 
     def __repr__(self) -> str:
@@ -107,7 +107,7 @@ class ChainResolver:
         Raises:
             WorkError: `SECRET_UNRESOLVED`, the last resolver's.
         """
-        failure = unresolved()
+        failure = make_unresolved_error()
         for resolver in self._resolvers:
             try:
                 return await resolver.resolve(connection_type, secret_ref, granted)
@@ -115,10 +115,10 @@ class ChainResolver:
                 failure = error
         raise failure
 
-    def forget(self, connection_type: str, secret_ref: str) -> None:
+    def invalidate(self, connection_type: str, secret_ref: str) -> None:
         """Drop what each resolver has cached."""
         for resolver in self._resolvers:
-            resolver.forget(connection_type, secret_ref)
+            resolver.invalidate(connection_type, secret_ref)
 
     def __repr__(self) -> str:
         return f"ChainResolver({', '.join(map(repr, self._resolvers))})"

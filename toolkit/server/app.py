@@ -13,18 +13,18 @@ from starlette.routing import Route
 
 from toolkit.engine import Engine
 from toolkit.server import areas
-from toolkit.server.bounds import Bounds
+from toolkit.server.bounds import LimitsMiddleware
 from toolkit.server.errors import install_errors
-from toolkit.server.idempotency import Idempotency
-from toolkit.server.middleware import Draining, RequestIds
-from toolkit.server.openapi import document_of
-from toolkit.server.origins import Origins
-from toolkit.server.telemetry import Observed, RequestObserver
-from toolkit.server.transfers import Downloads, Uploads
+from toolkit.server.idempotency import IdempotencyMiddleware
+from toolkit.server.middleware import DrainingMiddleware, RequestIdMiddleware
+from toolkit.server.openapi import build_document
+from toolkit.server.origins import ExactOriginMiddleware
+from toolkit.server.telemetry import RequestObserver, TelemetryMiddleware
+from toolkit.server.transfers import DownloadReader, UploadMiddleware
 
 
 @cache
-def area_routes() -> tuple[Route, ...]:
+def collect_routes() -> tuple[Route, ...]:
     """Collect the routes of all resources, which every app of a process shares.
 
     They find their engine by the request. FastAPI would make each of them once more for every app
@@ -39,18 +39,18 @@ def area_routes() -> tuple[Route, ...]:
 
 
 @cache
-def document() -> dict[str, Any]:
+def build_openapi() -> dict[str, Any]:
     """Build the OpenAPI document of every app; it is kept in `openapi.json` beside this."""
-    return document_of(area_routes())
+    return build_document(collect_routes())
 
 
 @cache
-def _kept_document() -> bytes:
+def _read_document() -> bytes:
     return (files(__package__) / "openapi.json").read_bytes()
 
 
-async def _answer_document(_request: Request) -> Response:
-    return Response(_kept_document(), media_type="application/json")
+async def _serve_document(_request: Request) -> Response:
+    return Response(_read_document(), media_type="application/json")
 
 
 def create_app(engine: Engine, observer: RequestObserver | None = None) -> FastAPI:
@@ -67,18 +67,18 @@ def create_app(engine: Engine, observer: RequestObserver | None = None) -> FastA
         redirect_slashes=False,
         # FastAPI would build it again in each process, at the first request for it.
         openapi_url=None,
-        routes=[*area_routes(), Route("/openapi.json", _answer_document, methods=["GET"])],
+        routes=[*collect_routes(), Route("/openapi.json", _serve_document, methods=["GET"])],
     )
     app.state.engine = engine
-    app.state.downloads = Downloads(engine)
+    app.state.downloads = DownloadReader(engine)
     install_errors(app)
-    app.add_middleware(Idempotency, engine=engine)
-    app.add_middleware(Uploads, engine=engine)
-    app.add_middleware(Draining, engine=engine)
-    app.add_middleware(Bounds, engine=engine)
-    app.add_middleware(Origins, engine=engine)
+    app.add_middleware(IdempotencyMiddleware, engine=engine)
+    app.add_middleware(UploadMiddleware, engine=engine)
+    app.add_middleware(DrainingMiddleware, engine=engine)
+    app.add_middleware(LimitsMiddleware, engine=engine)
+    app.add_middleware(ExactOriginMiddleware, engine=engine)
     if observer is not None:
-        paths = [route.path for route in area_routes()]
-        app.add_middleware(Observed, observer=observer, paths=paths)
-    app.add_middleware(RequestIds)
+        paths = [route.path for route in collect_routes()]
+        app.add_middleware(TelemetryMiddleware, observer=observer, paths=paths)
+    app.add_middleware(RequestIdMiddleware)
     return app

@@ -14,18 +14,18 @@ from toolkit.engine.keys import Principal
 from toolkit.engine.pacing import note_activity
 
 
-def engine_of(request: Request) -> Engine:
+def get_engine(request: Request) -> Engine:
     """Return the engine that this app serves."""
     engine: Engine = request.app.state.engine
     return engine
 
 
-async def served_engine(request: Request) -> Engine:
+async def provide_engine(request: Request) -> Engine:
     """Provide the engine as a dependency: FastAPI would run a plain function in a thread."""
-    return engine_of(request)
+    return get_engine(request)
 
 
-def bearer_of(headers: Headers) -> str:
+def read_bearer(headers: Headers) -> str:
     """Return the key that a request carries.
 
     Raises:
@@ -37,7 +37,7 @@ def bearer_of(headers: Headers) -> str:
     return key.strip()
 
 
-async def caller_of(scope: Connection, engine: Engine) -> Principal:
+async def authenticate_request(scope: Connection, engine: Engine) -> Principal:
     """Authenticate the key that a request carries, once for each request, as it is counted.
 
     Raises:
@@ -46,7 +46,7 @@ async def caller_of(scope: Connection, engine: Engine) -> Principal:
     """
     state = scope.setdefault("state", {})
     if "caller" not in state:
-        state["caller"] = await engine.accounts.authenticate(bearer_of(Headers(scope=scope)))
+        state["caller"] = await engine.accounts.authenticate(read_bearer(Headers(scope=scope)))
         note_activity(state["caller"].account_id)
     found: Principal = state["caller"]
     return found
@@ -66,18 +66,18 @@ def check_scope(caller: Principal, scope: Scope) -> None:
         )
 
 
-def needs(scope: Scope) -> Callable[[Request], Awaitable[Principal]]:
+def require_scope(scope: Scope) -> Callable[[Request], Awaitable[Principal]]:
     """Return a dependency that requires a key with this scope."""
 
     async def principal(request: Request) -> Principal:
-        found = await caller_of(request.scope, engine_of(request))
+        found = await authenticate_request(request.scope, get_engine(request))
         check_scope(found, scope)
         return found
 
     return principal
 
 
-Reader = Annotated[Principal, Depends(needs("read"))]
-Writer = Annotated[Principal, Depends(needs("write"))]
-Admin = Annotated[Principal, Depends(needs("admin"))]
-TheEngine = Annotated[Engine, Depends(served_engine)]
+ReadCaller = Annotated[Principal, Depends(require_scope("read"))]
+WriteCaller = Annotated[Principal, Depends(require_scope("write"))]
+AdminCaller = Annotated[Principal, Depends(require_scope("admin"))]
+ServedEngine = Annotated[Engine, Depends(provide_engine)]

@@ -24,14 +24,14 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 # A string without an end is matched up to the end of the text: searched again from each of its
 # quotes, a body of quotes would take hours.
 _TOKEN = re.compile(r'"(?:[^"\\]++|\\.|\\\Z)*+(?:"|\Z)|[][{},]', re.S)
-LARGE_BYTES = 32 * 1024
+LARGE_BODY_BYTES = 32 * 1024
 MAX_DETAILS = 1_000
-CHECKED_AT_ONCE = 1_000
+CHECK_BATCH = 1_000
 M = TypeVar("M", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class BodyLimits:
     """Limits on the size of the parts of a body.
 
     Attributes:
@@ -47,7 +47,7 @@ class Sizes:
     values: int
 
     @classmethod
-    def of(cls, settings: Settings) -> "Sizes":
+    def of(cls, settings: Settings) -> "BodyLimits":
         """Return the limits that the operator set."""
         return cls(settings.max_text, settings.max_items, settings.max_members, settings.max_values)
 
@@ -85,10 +85,12 @@ async def read_model(request: Request, model: type[M]) -> M:
     raw = await read_bytes(request, engine.settings.body_limit_bytes)
     caller = getattr(request.state, "caller", None)
     account_id = None if caller is None else str(caller.account_id)
-    return await parse(raw, model, engine, account_id)
+    return await parse_body(raw, model, engine, account_id)
 
 
-async def parse(raw: bytes, model: type[M], engine: Engine, account_id: str | None = None) -> M:
+async def parse_body(
+    raw: bytes, model: type[M], engine: Engine, account_id: str | None = None
+) -> M:
     """Parse strict JSON as a model, in slices where it is large.
 
     Args:
@@ -101,11 +103,11 @@ async def parse(raw: bytes, model: type[M], engine: Engine, account_id: str | No
         RequestError: `INVALID_REQUEST`.
     """
     async with Pacer(account_id) as pacer:
-        await check_json(raw, Sizes.of(engine.settings), pacer)
-        if len(raw) > LARGE_BYTES:
+        await check_json(raw, BodyLimits.of(engine.settings), pacer)
+        if len(raw) > LARGE_BODY_BYTES:
             await pacer.end_slice()
         try:
-            with _collecting_later():
+            with _pause_collector():
                 return model.model_validate_json(raw, strict=True)
         except ValidationError as error:
             refused = error
@@ -123,7 +125,7 @@ async def parse(raw: bytes, model: type[M], engine: Engine, account_id: str | No
 
 
 @contextmanager
-def _collecting_later() -> Iterator[None]:
+def _pause_collector() -> Iterator[None]:
     """Pause the garbage collector, which would visit many small new objects repeatedly."""
     collects = gc.isenabled()
     gc.disable()
@@ -134,7 +136,7 @@ def _collecting_later() -> Iterator[None]:
             gc.enable()
 
 
-async def check_json(raw: bytes, sizes: Sizes, pacer: Pacer) -> dict[str, object]:
+async def check_json(raw: bytes, sizes: BodyLimits, pacer: Pacer) -> dict[str, object]:
     """Parse an object, refusing what JSON parsers let through and other programs choke on.
 
     Raises:
@@ -148,20 +150,20 @@ async def check_json(raw: bytes, sizes: Sizes, pacer: Pacer) -> dict[str, object
         _refuse("it is not UTF-8")
     await _check_structure(text, sizes.values, pacer)
     try:
-        with _collecting_later():
+        with _pause_collector():
             value = json.loads(
                 text,
                 parse_constant=lambda name: _refuse(f"{name} is no JSON number"),
-                parse_float=_float,
-                parse_int=_integer,
-                object_pairs_hook=_members,
+                parse_float=_parse_float,
+                parse_int=_parse_integer,
+                object_pairs_hook=_build_members,
             )
     except ValueError:
         _refuse("it is not JSON")
     if not isinstance(value, dict):
         _refuse("it is not an object")
     await pacer.pause()
-    await _check(value, sizes, pacer)
+    await _check_values(value, sizes, pacer)
     return value
 
 
@@ -181,43 +183,43 @@ async def _check_structure(text: str, max_values: int, pacer: Pacer) -> None:
                 values += 1
         if values > max_values:
             _refuse(f"it has more than {max_values} values")
-        if not n % CHECKED_AT_ONCE:
+        if not n % CHECK_BATCH:
             await pacer.pause()
     await pacer.pause()
 
 
-def _float(digits: str) -> float:
+def _parse_float(digits: str) -> float:
     value = float(digits)
     if value in (float("inf"), float("-inf")):
         _refuse("a number is out of range")
     return value
 
 
-def _integer(digits: str) -> int:
+def _parse_integer(digits: str) -> int:
     if len(digits) > 20 or abs(value := int(digits)) > MAX_INTEGER:
         _refuse("a number is out of range")
     return value
 
 
-def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _build_members(pairs: list[tuple[str, object]]) -> dict[str, object]:
     members = dict(pairs)
     if len(members) != len(pairs):
         _refuse("a member is named twice")
     return members
 
 
-async def _check(value: object, sizes: Sizes, pacer: Pacer) -> None:
+async def _check_values(value: object, sizes: BodyLimits, pacer: Pacer) -> None:
     """Refuse parts that are too large or hold what is no text."""
     left = [value]
     for n in count():
         if not left:
             return
-        _check_one(left.pop(), sizes, left)
-        if not n % CHECKED_AT_ONCE:
+        _check_value(left.pop(), sizes, left)
+        if not n % CHECK_BATCH:
             await pacer.pause()
 
 
-def _check_one(value: object, sizes: Sizes, inner: list[object]) -> None:
+def _check_value(value: object, sizes: BodyLimits, inner: list[object]) -> None:
     """Check a value but for those in it, which are added to `inner`."""
     match value:
         case str():

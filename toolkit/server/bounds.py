@@ -7,12 +7,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError
 from toolkit.engine import Engine
-from toolkit.server.errors import error_response
+from toolkit.server.errors import render_error
 
-BYTES_PER_S = 16 * 1024
+MIN_BYTES_PER_S = 16 * 1024
 
 
-class Bounds:
+class LimitsMiddleware:
     """ASGI middleware that refuses targets and headers that are too large, and cuts slow bodies."""
 
     def __init__(self, app: ASGIApp, engine: Engine) -> None:
@@ -25,14 +25,14 @@ class Bounds:
             await self._app(scope, receive, send)
             return
         try:
-            self._check(scope)
+            self._check_head(scope)
         except ToolkitError as error:
-            await error_response(error, scope["state"]["request_id"])(scope, receive, send)
+            await render_error(error, scope["state"]["request_id"])(scope, receive, send)
             return
         if scope["method"] in ("GET", "HEAD"):
             await self._app(scope, receive, send)
             return
-        body = _Timed(receive, self._settings.body_timeout_s)
+        body = _TimedBody(receive, self._settings.body_timeout_s)
 
         async def last(message: Message) -> None:
             if message["type"] == "http.response.start" and body.late:
@@ -41,7 +41,7 @@ class Bounds:
 
         await self._app(scope, body, last)
 
-    def _check(self, scope: Scope) -> None:
+    def _check_head(self, scope: Scope) -> None:
         """Refuse what is too large.
 
         Raises:
@@ -50,17 +50,19 @@ class Bounds:
         settings, headers = self._settings, scope["headers"]
         hosts = sum(name == b"host" for name, _ in headers)
         if hosts > 1 or (not hosts and scope["http_version"] != "1.0"):
-            raise _refused("Send one Host header.")
+            raise _make_error("Send one Host header.")
         target = scope.get("raw_path") or scope["path"].encode()
         if len(target) + len(scope["query_string"]) > settings.target_limit_bytes:
-            raise _refused(f"Send a path and query of at most {settings.target_limit_bytes} bytes.")
+            raise _make_error(
+                f"Send a path and query of at most {settings.target_limit_bytes} bytes."
+            )
         if len(headers) > settings.max_headers:
-            raise _refused(f"Send at most {settings.max_headers} headers.")
+            raise _make_error(f"Send at most {settings.max_headers} headers.")
         if sum(len(name) + len(value) for name, value in headers) > settings.head_limit_bytes:
-            raise _refused(f"Send at most {settings.head_limit_bytes} bytes of headers.")
+            raise _make_error(f"Send at most {settings.head_limit_bytes} bytes of headers.")
 
 
-class _Timed:
+class _TimedBody:
     """A body with a deadline, which is put off by a second for each so many bytes received.
 
     Attributes:
@@ -86,11 +88,11 @@ class _Timed:
                 message = await self._receive()
         except TimeoutError:
             self.late = True
-            raise _refused("The body did not come in time: send it faster.") from None
+            raise _make_error("The body did not come in time: send it faster.") from None
         self._complete = not message.get("more_body", False)
-        self._until += len(message.get("body", b"")) / BYTES_PER_S
+        self._until += len(message.get("body", b"")) / MIN_BYTES_PER_S
         return message
 
 
-def _refused(message: str) -> RequestError:
+def _make_error(message: str) -> RequestError:
     return RequestError(ErrorCode.INVALID_REQUEST, message)

@@ -3,17 +3,17 @@
 import asyncio
 from typing import Any, cast
 
-from toolkit.server.lines import PROTOCOL
+from toolkit.server.lines import HTTP_PROTOCOL
 from toolkit.settings import Settings
 
 # One read of a server may hold the end of a head and much of a body.
-READ_AT_ONCE = 256 * 1024
+MAX_READ_BYTES = 256 * 1024
 
 
-def patient(settings: Settings) -> type[asyncio.Protocol]:
+def make_idle_timeout_protocol(settings: Settings) -> type[asyncio.Protocol]:
     """Make a subclass of uvicorn's protocol that limits the wait for a request and its head."""
 
-    class Patient(PROTOCOL):  # type: ignore[valid-type, misc]  # chosen at run time
+    class Patient(HTTP_PROTOCOL):  # type: ignore[valid-type, misc]  # chosen at run time
         """One connection."""
 
         def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -28,7 +28,7 @@ def patient(settings: Settings) -> type[asyncio.Protocol]:
                 self._last, self._head_bytes = self.cycle, 0
             if self._idle() and not (self.cycle and self.cycle.more_body):
                 self._head_bytes += len(data)
-            if self._head_bytes > settings.head_limit_bytes + READ_AT_ONCE:
+            if self._head_bytes > settings.head_limit_bytes + MAX_READ_BYTES:
                 self.transport.close()
                 return
             super().data_received(data)

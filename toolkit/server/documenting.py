@@ -8,15 +8,15 @@ from typing import Any
 
 from toolkit.contract.base import ErrorEnvelope
 from toolkit.contract.errors import ErrorCode
-from toolkit.contract.ids import Prefix, pattern_of
+from toolkit.contract.ids import Prefix, build_id_pattern
 from toolkit.server.examples import EXAMPLE_REQUEST_ID, EXAMPLES
-from toolkit.server.idempotency import excepted
-from toolkit.server.paging import id_at
+from toolkit.server.idempotency import is_exempt
+from toolkit.server.paging import find_id_prefix
 
-REF = "#/components/schemas/{model}"
+SCHEMA_REF = "#/components/schemas/{model}"
 SUCCESS = "success"
-OPEN_PATHS = {("/v1/account", "post"), ("/v1/health", "get")}
-NO_STORE = {"/v1/health"}  # answers whatever the store does
+PUBLIC_OPERATIONS = {("/v1/account", "post"), ("/v1/health", "get")}
+STORELESS_PATHS = {"/v1/health"}  # answers whatever the store does
 CAPABILITY_ID = r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+(@[0-9]+)?$"
 # One line for each resource; a document has those of the resources that are served.
 TAGS = {
@@ -42,18 +42,22 @@ TAGS = {
 }
 
 
-def _header(text: str, pattern: str | None = None, *, always: bool = True) -> dict[str, Any]:
+def _build_header(text: str, pattern: str | None = None, *, always: bool = True) -> dict[str, Any]:
     schema: dict[str, Any] = {"type": "string"}
     if pattern is not None:
         schema["pattern"] = pattern
     return {"description": text, "required": always, "schema": schema}
 
 
-REQUEST_ID = _header("finds the request in the log", pattern_of(Prefix.REQUEST))
-RETRY_AFTER = _header("seconds to wait before trying again", "^[0-9]+$")
-WWW_AUTHENTICATE = _header("how to authenticate", "^Bearer$")
-REPLAYED = _header("there where the answer is that of an earlier request", "^true$", always=False)
-APPLIED = _header("how long the answer was held at most", "^wait=[0-9]+$", always=False)
+REQUEST_ID = _build_header("finds the request in the log", build_id_pattern(Prefix.REQUEST))
+RETRY_AFTER = _build_header("seconds to wait before trying again", "^[0-9]+$")
+WWW_AUTHENTICATE = _build_header("how to authenticate", "^Bearer$")
+REPLAYED_HEADER = _build_header(
+    "there where the answer is that of an earlier request", "^true$", always=False
+)
+APPLIED_HEADER = _build_header(
+    "how long the answer was held at most", "^wait=[0-9]+$", always=False
+)
 
 # Proxies strip spaces at either end of a header.
 IDEMPOTENCY_KEY = {
@@ -81,10 +85,10 @@ LAST_EVENT_ID = {
     "schema": {"type": "string", "pattern": "^[0-9]{1,15}$"},
 }
 
-SHARED = (IDEMPOTENCY_KEY, PREFER, LAST_EVENT_ID)
+SHARED_PARAMETERS = (IDEMPOTENCY_KEY, PREFER, LAST_EVENT_ID)
 
 
-def finish(document: dict[str, Any]) -> dict[str, Any]:
+def complete_document(document: dict[str, Any]) -> dict[str, Any]:
     """Complete the document with all that follows from methods and paths."""
     components = document.setdefault("components", {})
     schemas = components.setdefault("schemas", {})
@@ -95,22 +99,22 @@ def finish(document: dict[str, Any]) -> dict[str, Any]:
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             used.update(operation.get("tags", ()))
-            _hoist(operation, schemas)
+            _hoist_body_schema(operation, schemas)
             operation["responses"].pop("422", None)  # FastAPI's own, which never comes
-            _parameters(path, operation)
-            _errors(path, method, operation)
-            _headers(method, path, operation)
-            _answers(operation)
-    error = ErrorEnvelope.model_json_schema(mode="serialization", ref_template=REF)
+            _describe_parameters(path, operation)
+            _add_errors(path, method, operation)
+            _describe_headers(method, path, operation)
+            _add_examples(operation)
+    error = ErrorEnvelope.model_json_schema(mode="serialization", ref_template=SCHEMA_REF)
     schemas |= {**error.pop("$defs"), "ErrorEnvelope": error}
-    _share(document)
+    _share_components(document)
     document["tags"] = [tag for tag in document.get("tags", ()) if tag["name"] in used]
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
     return document
 
 
-def _hoist(operation: dict[str, Any], schemas: dict[str, Any]) -> None:
+def _hoist_body_schema(operation: dict[str, Any], schemas: dict[str, Any]) -> None:
     """Put the schema of a body among the components, with its example beside where it is used."""
     body = operation.get("requestBody", {}).get("content", {}).get("application/json")
     if body is None:
@@ -119,17 +123,17 @@ def _hoist(operation: dict[str, Any], schemas: dict[str, Any]) -> None:
     schemas.update(schema.pop("$defs", {}))
     name = schema["title"]
     schemas[name] = schema
-    body["schema"] = {"$ref": REF.format(model=name)}
+    body["schema"] = {"$ref": SCHEMA_REF.format(model=name)}
     if name in EXAMPLES:
         body["example"] = EXAMPLES[name]
 
 
-def _parameters(path: str, operation: dict[str, Any]) -> None:
+def _describe_parameters(path: str, operation: dict[str, Any]) -> None:
     """Describe the ids that a path takes."""
     for parameter in operation.get("parameters", ()):
         if parameter["in"] == "path":
-            prefix = id_at(path)
-            pattern = pattern_of(prefix) if prefix is not None else None
+            prefix = find_id_prefix(path)
+            pattern = build_id_pattern(prefix) if prefix is not None else None
             if path.startswith("/v1/capabilities/"):
                 pattern = CAPABILITY_ID
             parameter["schema"] = {"type": "string", **({"pattern": pattern} if pattern else {})}
@@ -138,25 +142,27 @@ def _parameters(path: str, operation: dict[str, Any]) -> None:
         operation.setdefault("parameters", []).append(LAST_EVENT_ID)
 
 
-def _errors(path: str, method: str, operation: dict[str, Any]) -> None:
+def _add_errors(path: str, method: str, operation: dict[str, Any]) -> None:
     """Add the errors that follow from the path and method."""
-    if (path, method) not in OPEN_PATHS:
+    if (path, method) not in PUBLIC_OPERATIONS:
         operation["security"] = [{"key": []}]
-        can(operation["responses"], ErrorCode.UNAUTHENTICATED, ErrorCode.FORBIDDEN)
+        add_error_responses(operation["responses"], ErrorCode.UNAUTHENTICATED, ErrorCode.FORBIDDEN)
     else:
         operation["security"] = []
     if "{" in path:
-        can(operation["responses"], ErrorCode.NOT_FOUND)
-    if path not in NO_STORE:
-        can(operation["responses"], ErrorCode.UNAVAILABLE)
-    if method == "post" and not excepted(path):
+        add_error_responses(operation["responses"], ErrorCode.NOT_FOUND)
+    if path not in STORELESS_PATHS:
+        add_error_responses(operation["responses"], ErrorCode.UNAVAILABLE)
+    if method == "post" and not is_exempt(path):
         operation.setdefault("parameters", []).append(IDEMPOTENCY_KEY)
-        can(operation["responses"], ErrorCode.IDEMPOTENCY_CONFLICT, ErrorCode.PAYLOAD_TOO_LARGE)
+        add_error_responses(
+            operation["responses"], ErrorCode.IDEMPOTENCY_CONFLICT, ErrorCode.PAYLOAD_TOO_LARGE
+        )
     if operation.pop("x-holds", False):
         operation["parameters"].append(PREFER)
 
 
-def can(responses: dict[str, Any], *codes: ErrorCode) -> None:
+def add_error_responses(responses: dict[str, Any], *codes: ErrorCode) -> None:
     """Add errors to the answers of an operation, by their status."""
     for code in codes:
         known = responses.setdefault(str(code.http_status), {"description": ""})
@@ -164,7 +170,7 @@ def can(responses: dict[str, Any], *codes: ErrorCode) -> None:
         known["description"] = ", ".join(dict.fromkeys(names))
 
 
-def _headers(method: str, path: str, operation: dict[str, Any]) -> None:
+def _describe_headers(method: str, path: str, operation: dict[str, Any]) -> None:
     """Describe the headers of each answer."""
     for status, response in operation["responses"].items():
         headers = response["headers"] = {**response.get("headers", {}), "X-Request-Id": REQUEST_ID}
@@ -172,37 +178,40 @@ def _headers(method: str, path: str, operation: dict[str, Any]) -> None:
             headers["WWW-Authenticate"] = WWW_AUTHENTICATE
         if status in ("429", "503"):
             headers["Retry-After"] = RETRY_AFTER
-        if status.startswith("2") and method == "post" and not excepted(path):
-            headers["Idempotency-Replayed"] = REPLAYED
+        if status.startswith("2") and method == "post" and not is_exempt(path):
+            headers["Idempotency-Replayed"] = REPLAYED_HEADER
         if status.startswith("2") and PREFER in operation.get("parameters", ()):
-            headers["Preference-Applied"] = APPLIED
+            headers["Preference-Applied"] = APPLIED_HEADER
 
 
-def _answers(operation: dict[str, Any]) -> None:
+def _add_examples(operation: dict[str, Any]) -> None:
     """Add an example to each answer, and the possible codes to each error."""
     for status, response in operation["responses"].items():
         if int(status) >= 400:
             first = response["description"].partition(", ")[0]
-            response["content"] = {"application/json": _error(ErrorCode[first])}
+            response["content"] = {"application/json": _describe_error(ErrorCode[first])}
             continue
         content = response.get("content", {}).get("application/json")
         if content is not None and "$ref" in content.get("schema", ()):
-            example = _example(content["schema"]["$ref"].rpartition("/")[2])
+            example = _find_example(content["schema"]["$ref"].rpartition("/")[2])
             if example is not None:
                 content["example"] = example
 
 
-def _error(code: ErrorCode) -> dict[str, Any]:
+def _describe_error(code: ErrorCode) -> dict[str, Any]:
     """Describe the content of an error, by an example.
 
     The schema is the same for all: generators of clients make a class of each. The description
     names the codes.
     """
     error = {"code": code.name, "message": code.hint, "request_id": EXAMPLE_REQUEST_ID}
-    return {"schema": {"$ref": REF.format(model="ErrorEnvelope")}, "example": {"error": error}}
+    return {
+        "schema": {"$ref": SCHEMA_REF.format(model="ErrorEnvelope")},
+        "example": {"error": error},
+    }
 
 
-def _share(document: dict[str, Any]) -> None:
+def _share_components(document: dict[str, Any]) -> None:
     """Move what many operations share into components: parameters, headers and errors."""
     components = document["components"]
     headers = components["headers"] = {}
@@ -211,7 +220,7 @@ def _share(document: dict[str, Any]) -> None:
     for operations in document["paths"].values():
         for operation in operations.values():
             for i, parameter in enumerate(given := operation.get("parameters", [])):
-                if parameter in SHARED:
+                if parameter in SHARED_PARAMETERS:
                     parameters[parameter["name"]] = parameter
                     given[i] = {"$ref": f"#/components/parameters/{parameter['name']}"}
             responses = operation["responses"]
@@ -228,7 +237,7 @@ def _share(document: dict[str, Any]) -> None:
                     responses[status] = {"$ref": f"#/components/responses/{name}"}
 
 
-def _example(wrapped: str) -> dict[str, Any] | None:
+def _find_example(wrapped: str) -> dict[str, Any] | None:
     """Find the example of an envelope, by the name of its schema: `Envelope_Run_`."""
     envelope, _, name = wrapped.removesuffix("_").partition("_")
     known = EXAMPLES.get(name)

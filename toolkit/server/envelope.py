@@ -7,14 +7,20 @@ from pydantic_core import to_json
 from starlette.responses import Response
 
 from toolkit.engine.pacing import Pacer
-from toolkit.server.paging import PageQuery, cursor_after
+from toolkit.server.paging import PageQuery, make_cursor
 
-BESIDE = ("id", "status")
+TOP_LEVEL_FIELDS = ("id", "status")
 
 
-def one(record: BaseModel, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+def render_resource(
+    record: BaseModel, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
     """Render the envelope of one resource: id and status beside it, its error where it failed."""
-    beside = {name: getattr(record, name) for name in BESIDE if name in type(record).model_fields}
+    beside = {
+        name: getattr(record, name)
+        for name in TOP_LEVEL_FIELDS
+        if name in type(record).model_fields
+    }
     error = getattr(record, "error", None)
     after = b"" if error is None else b',"error":%s' % to_json(error)
     before = to_json(beside)[1:-1] + b"," if beside else b""
@@ -24,7 +30,7 @@ def one(record: BaseModel, status: int = 200, headers: Mapping[str, str] | None 
     return Response(body, status, headers, media_type="application/json")
 
 
-async def page(records: Sequence[BaseModel], query: PageQuery | None = None) -> Response:
+async def render_page(records: Sequence[BaseModel], query: PageQuery | None = None) -> Response:
     """Render the envelope of a page; a full one has a cursor to the next."""
     more = query is not None and len(records) == query.limit
     items: list[bytes] = []
@@ -33,6 +39,6 @@ async def page(records: Sequence[BaseModel], query: PageQuery | None = None) -> 
             items.append(record.model_dump_json(by_alias=True).encode())
             await pacer.pause()
     last = getattr(records[-1], "id", None) if more else None
-    after = to_json({"count": len(items), "next_cursor": last and cursor_after(last)})
+    after = to_json({"count": len(items), "next_cursor": last and make_cursor(last)})
     body = b'{"data":{"items":[%s],%s}' % (b",".join(items), after[1:])
     return Response(body, 200, media_type="application/json")

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 RETRY_AFTER_S = 5.0
 
 
-def error_response(
+def render_error(
     error: ToolkitError,
     request_id: str,
     *,
@@ -46,36 +46,38 @@ def error_response(
 
 def install_errors(app: FastAPI) -> None:
     """Register handlers that render every exception by its code's status and sentence."""
-    app.add_exception_handler(ToolkitError, _ours)
-    app.add_exception_handler(HTTPException, _routing)
-    app.add_exception_handler(ClientDisconnect, _abandoned)
-    app.add_exception_handler(RequestValidationError, _unexpected)
-    app.add_exception_handler(Exception, _unexpected)
+    app.add_exception_handler(ToolkitError, _handle_toolkit_error)
+    app.add_exception_handler(HTTPException, _handle_routing_error)
+    app.add_exception_handler(ClientDisconnect, _handle_disconnect)
+    app.add_exception_handler(RequestValidationError, _handle_unexpected)
+    app.add_exception_handler(Exception, _handle_unexpected)
 
 
-def _id_of(request: Request) -> str:
+def _get_request_id(request: Request) -> str:
     return str(request.state.request_id)
 
 
-async def _ours(request: Request, error: Exception) -> Response:
+async def _handle_toolkit_error(request: Request, error: Exception) -> Response:
     if not isinstance(error, ToolkitError):
         raise error
-    return error_response(error, _id_of(request))
+    return render_error(error, _get_request_id(request))
 
 
-async def _routing(request: Request, error: Exception) -> Response:
+async def _handle_routing_error(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     codes = {404: ErrorCode.NOT_FOUND, 405: ErrorCode.METHOD_NOT_ALLOWED}
     if status not in codes:
-        return await _unexpected(request, error)
+        return await _handle_unexpected(request, error)
     message = "There is no such path." if status == 404 else ""
     headers = dict(getattr(error, "headers", None) or {})
-    if methods := _methods(request) if status == 405 else ():
+    if methods := _list_methods(request) if status == 405 else ():
         headers["Allow"] = ", ".join(methods)
-    return error_response(RequestError(codes[status], message), _id_of(request), headers=headers)
+    return render_error(
+        RequestError(codes[status], message), _get_request_id(request), headers=headers
+    )
 
 
-def _methods(request: Request) -> list[str]:
+def _list_methods(request: Request) -> list[str]:
     """List every method that a path has a route for: the framework names the first route's only."""
     return [
         method
@@ -85,17 +87,17 @@ def _methods(request: Request) -> list[str]:
     ]
 
 
-async def _abandoned(request: Request, _error: Exception) -> Response:
+async def _handle_disconnect(request: Request, _error: Exception) -> Response:
     """Answer a caller who disconnected within a body, as logs and counts need an answer."""
     error = RequestError(ErrorCode.INVALID_REQUEST, "The body did not come to its end.")
-    return error_response(error, _id_of(request))
+    return render_error(error, _get_request_id(request))
 
 
-async def _unexpected(request: Request, error: Exception) -> Response:
+async def _handle_unexpected(request: Request, error: Exception) -> Response:
     """Answer a fault of our own: the log has it by request id, the answer tells nothing."""
-    request_id = _id_of(request)
+    request_id = _get_request_id(request)
     log.error("%s failed", request_id, exc_info=error)
-    response = error_response(
+    response = render_error(
         ServiceError(ErrorCode.INTERNAL, "Something failed here; report the request id."),
         request_id,
     )

@@ -15,17 +15,17 @@ from toolkit.contract.events import Event
 from toolkit.contract.ids import Prefix
 from toolkit.engine import Engine
 from toolkit.engine.keys import Principal
-from toolkit.server.envelope import page
-from toolkit.server.paging import LONGEST_POLL_S, events_query, of_kind
+from toolkit.server.envelope import render_page
+from toolkit.server.paging import MAX_POLL_S, check_id_kind, parse_events_query
 
-STREAM = "text/event-stream"
+STREAM_MEDIA_TYPE = "text/event-stream"
 # Characters that end no line of a stream, but do so for readers that follow Unicode.
 _LINE_ENDS = {code: f"\\u{code:04x}" for code in (0x85, 0x2028, 0x2029)}
 KEY_CHECK_S = 2.0  # a revoked key gets nothing for longer than this
-SILENCE_S = 15.0  # proxies close streams that are silent for long
+KEEPALIVE_S = 15.0  # proxies close streams that are silent for long
 
 
-async def events_of(
+async def serve_events(
     request: Request, engine: Engine, caller: Principal, resource_id: str, prefix: Prefix
 ) -> Response:
     """Answer with the events of one resource, in the form that was asked for.
@@ -34,22 +34,22 @@ async def events_of(
         RequestError: `NOT_FOUND`, `INVALID_REQUEST`.
     """
     account_id = caller.account_id
-    after, wait_s = events_query(request, LONGEST_POLL_S)
-    last_seen = _last_seen(request)
-    of_kind(resource_id, prefix)
-    if STREAM not in request.headers.get("accept", ""):
+    after, wait_s = parse_events_query(request, MAX_POLL_S)
+    last_seen = _read_last_event_id(request)
+    check_id_kind(resource_id, prefix)
+    if STREAM_MEDIA_TYPE not in request.headers.get("accept", ""):
         found = await engine.events.list(account_id, resource_id, after=after, wait_s=wait_s)
-        return await page(found)
+        return await render_page(found)
     after = max(after, last_seen)
     await engine.events.list(account_id, resource_id, after=after, wait_s=0)  # refused before sent
     return StreamingResponse(
-        _stream(engine, caller, resource_id, after),
-        media_type=STREAM,
+        _stream_events(engine, caller, resource_id, after),
+        media_type=STREAM_MEDIA_TYPE,
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )
 
 
-async def _stream(
+async def _stream_events(
     engine: Engine, caller: Principal, resource_id: str, after: int
 ) -> AsyncIterator[str]:
     """Yield server-sent events, up to the terminal one that nothing comes after.
@@ -60,25 +60,25 @@ async def _stream(
     while await engine.accounts.is_valid(caller):
         events = await engine.events.list(account_id, resource_id, after=after, wait_s=KEY_CHECK_S)
         for event in events:
-            yield _spelled(event)
+            yield _format_event(event)
             after = event.n
         if events and events[-1].terminal:
             return
-        if await engine.events.told(account_id, resource_id, after):
+        if await engine.events.is_exhausted(account_id, resource_id, after):
             return
         if events:
             silent_since = time.monotonic()
-        elif time.monotonic() - silent_since >= SILENCE_S:
+        elif time.monotonic() - silent_since >= KEEPALIVE_S:
             silent_since = time.monotonic()
             yield ": nothing new\n\n"
 
 
-def _spelled(event: Event) -> str:
+def _format_event(event: Event) -> str:
     data = event.model_dump_json().translate(_LINE_ENDS)
     return f"id: {event.n}\nevent: {event.type}\ndata: {data}\n\n"
 
 
-def _last_seen(request: Request) -> int:
+def _read_last_event_id(request: Request) -> int:
     """Read the number of the event after which a broken stream continues.
 
     Raises:

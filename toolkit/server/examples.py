@@ -48,8 +48,8 @@ from toolkit.contract.templates import Template, TemplateCreate
 from toolkit.contract.usage import UsageLine
 from toolkit.contract.workflows import Node, NodeCreate, Workflow, WorkflowCreate, WorkflowFork
 
-_THEN = datetime(2026, 11, 20, 8, 30, tzinfo=UTC)
-_LATER = datetime(2026, 11, 20, 8, 30, 2, tzinfo=UTC)
+_CREATED_AT = datetime(2026, 11, 20, 8, 30, tzinfo=UTC)
+_COMPLETED_AT = datetime(2026, 11, 20, 8, 30, 2, tzinfo=UTC)
 _TOPIC: dict[str, object] = {"topic": "Tidal power"}
 _TITLE: dict[str, object] = {"title": "Tidal power"}
 _OBJECTIVE = "A social card about tidal power"
@@ -58,30 +58,36 @@ _OBJECTIVE = "A social card about tidal power"
 _VARIABLE = "MINIMAX_API_KEY"
 
 
-def _id(prefix: Prefix) -> str:
+def _make_id(prefix: Prefix) -> str:
     return f"{prefix}_01m7xrhddbvq3n2zjx4fe01326"
 
 
-_CPU = Candidate(provider="cpu", reason="needs no connection", score=1.0, estimated_cost_usd=0.0)
-_ROUTING = Routing(policy="default", candidates=[_CPU])
+_CPU_CANDIDATE = Candidate(
+    provider="cpu", reason="needs no connection", score=1.0, estimated_cost_usd=0.0
+)
+_ROUTING = Routing(policy="default", candidates=[_CPU_CANDIDATE])
 _JOB = Job(
-    id=_id(Prefix.JOB),
+    id=_make_id(Prefix.JOB),
     capability="research.gather@1",
     input=_TOPIC,
     status="completed",
-    run_id=_id(Prefix.RUN),
+    run_id=_make_id(Prefix.RUN),
     output={"title": "Tidal power", "summary": "Power from the tides."},
-    artifact_id=_id(Prefix.ARTIFACT),
+    artifact_id=_make_id(Prefix.ARTIFACT),
     estimated_cost_usd=0.0,
     cost_usd=0.0,
     cost_source="metered",
     routing=_ROUTING,
-    attempts=[Attempt(n=1, status="completed", started_at=_THEN, ended_at=_LATER, cost_usd=0.0)],
+    attempts=[
+        Attempt(
+            n=1, status="completed", started_at=_CREATED_AT, ended_at=_COMPLETED_AT, cost_usd=0.0
+        )
+    ],
     latency_ms=2000,
     queue_ms=3,
-    created_at=_THEN,
-    started_at=_THEN,
-    completed_at=_LATER,
+    created_at=_CREATED_AT,
+    started_at=_CREATED_AT,
+    completed_at=_COMPLETED_AT,
 )
 _REVIEW = Review(
     decision="pass",
@@ -89,28 +95,32 @@ _REVIEW = Review(
     criteria=Criteria(objective_alignment=0.9, technical_success=1.0, output_completeness=1.0),
     issues=[],
 )
-_ACCOUNT = Account(id=_id(Prefix.ACCOUNT), email="ada@example.org", created_at=_THEN)
-_KEY = ApiKey(id=_id(Prefix.KEY), last4="3f9a", scopes=["read", "write"], created_at=_THEN)
+_ACCOUNT = Account(id=_make_id(Prefix.ACCOUNT), email="ada@example.org", created_at=_CREATED_AT)
+_KEY = ApiKey(
+    id=_make_id(Prefix.KEY), last4="3f9a", scopes=["read", "write"], created_at=_CREATED_AT
+)
 _ARTIFACT = Artifact(
-    id=_id(Prefix.ARTIFACT),
+    id=_make_id(Prefix.ARTIFACT),
     media_type="text/plain",
     size_bytes=9,
     sha256="8e0b1d4a7f0c" + "0" * 52,
-    filename=f"{_id(Prefix.ARTIFACT)}.txt",
-    created_at=_THEN,
+    filename=f"{_make_id(Prefix.ARTIFACT)}.txt",
+    created_at=_CREATED_AT,
 )
-_MAKER = LineageJob(
-    id=_id(Prefix.JOB),
+_LINEAGE_JOB = LineageJob(
+    id=_make_id(Prefix.JOB),
     capability="research.gather@1",
-    run_id=_id(Prefix.RUN),
-    artifact_id=_id(Prefix.ARTIFACT),
-    completed_at=_LATER,
+    run_id=_make_id(Prefix.RUN),
+    artifact_id=_make_id(Prefix.ARTIFACT),
+    completed_at=_COMPLETED_AT,
 )
 _MODELS: tuple[BaseModel, ...] = (
     AccountCreate(email="ada@example.org"),
     CallerAccount(
         **dict(_ACCOUNT),
-        key=CallerKey(id=_id(Prefix.KEY), name="nightly", last4="Xy4z", scopes=["read", "write"]),
+        key=CallerKey(
+            id=_make_id(Prefix.KEY), name="nightly", last4="Xy4z", scopes=["read", "write"]
+        ),
     ),
     AccountCreated(**dict(_ACCOUNT), api_key="sk_live_shown_only_once"),
     KeyCreate(scopes=["read", "write"], max_cost_usd_per_day=5.0),
@@ -118,15 +128,15 @@ _MODELS: tuple[BaseModel, ...] = (
     KeyCreated(**dict(_KEY), api_key="sk_live_shown_only_once"),
     ConnectionCreate(provider="minimax", connection_type="environment", secret_ref=_VARIABLE),
     Connection(
-        id=_id(Prefix.CONNECTION),
+        id=_make_id(Prefix.CONNECTION),
         provider="minimax",
         connection_type="environment",
         secret_ref=_VARIABLE,
-        created_at=_THEN,
+        created_at=_CREATED_AT,
     ),
-    ConnectionShare(accounts=[_id(Prefix.ACCOUNT)]),
+    ConnectionShare(accounts=[_make_id(Prefix.ACCOUNT)]),
     ConnectionTest(
-        connection_id=_id(Prefix.CONNECTION),
+        connection_id=_make_id(Prefix.CONNECTION),
         provider="minimax",
         resolved=True,
         accepted=True,
@@ -157,41 +167,41 @@ _MODELS: tuple[BaseModel, ...] = (
     Route(
         capability="research.gather@1",
         policy="default",
-        candidates=[_CPU],
+        candidates=[_CPU_CANDIDATE],
         provider="cpu",
         estimated_cost_usd=0.0,
     ),
     JobCreate(
         type="image",
-        compute_id=_id(Prefix.COMPUTE),
+        compute_id=_make_id(Prefix.COMPUTE),
         input={"prompt": "a lighthouse at dusk", "steps": 20},
     ),
     _JOB,
     Event(
         n=1,
-        resource_id=_id(Prefix.RUN),
+        resource_id=_make_id(Prefix.RUN),
         type="run.queued",
-        at=_THEN,
-        data={"id": _id(Prefix.RUN)},
+        at=_CREATED_AT,
+        data={"id": _make_id(Prefix.RUN)},
     ),
     ComputeCreate(name="easel", gpu_type="NVIDIA GeForce RTX 4090"),
     Compute(
-        id=_id(Prefix.COMPUTE),
+        id=_make_id(Prefix.COMPUTE),
         name="easel",
         status="ready",
         gpu_type="NVIDIA GeForce RTX 4090",
         cost_per_hour_usd=0.69,
-        created_at=_THEN,
+        created_at=_CREATED_AT,
     ),
     EndpointCreate(name="studio", workers_max=2),
     Endpoint(
-        id=_id(Prefix.ENDPOINT),
+        id=_make_id(Prefix.ENDPOINT),
         name="studio",
         status="ready",
         gpu_ids="ADA_24",
         workers_min=0,
         workers_max=2,
-        created_at=_THEN,
+        created_at=_CREATED_AT,
     ),
     _ARTIFACT,
     WorkflowCreate(
@@ -206,39 +216,39 @@ _MODELS: tuple[BaseModel, ...] = (
     ),
     WorkflowFork(from_node="card", overrides={"card": {"title": "Power from the tides"}}),
     Workflow(
-        id=_id(Prefix.WORKFLOW),
+        id=_make_id(Prefix.WORKFLOW),
         name="card",
         nodes=[
             Node(id="facts", capability="research.gather@1", input=_TOPIC),
             Node(id="card", capability="composition.layout@1", input=_TITLE, depends_on=["facts"]),
         ],
         max_retries=1,
-        created_at=_THEN,
+        created_at=_CREATED_AT,
     ),
     PlanCreate(objective=_OBJECTIVE, constraints=Constraints(max_cost_usd=0.5)),
     Plan(
-        id=_id(Prefix.PLAN),
+        id=_make_id(Prefix.PLAN),
         objective=_OBJECTIVE,
         nodes=[PlanNode(id="research", capability="research.gather", input=_TOPIC)],
         deliverables=["research"],
         estimated_cost_usd=CostRange(low=0.0, high=0.0),
         rationale="A card needs facts.",
-        created_at=_THEN,
+        created_at=_CREATED_AT,
     ),
     TaskCreate(objective=_OBJECTIVE, constraints=Constraints(optimize_for="balanced")),
     Task(
-        id=_id(Prefix.TASK),
+        id=_make_id(Prefix.TASK),
         objective=_OBJECTIVE,
         status="completed",
-        plan_id=_id(Prefix.PLAN),
-        workflow_id=_id(Prefix.WORKFLOW),
-        workflow_ids=[_id(Prefix.WORKFLOW)],
-        final_artifact_id=_id(Prefix.ARTIFACT),
+        plan_id=_make_id(Prefix.PLAN),
+        workflow_id=_make_id(Prefix.WORKFLOW),
+        workflow_ids=[_make_id(Prefix.WORKFLOW)],
+        final_artifact_id=_make_id(Prefix.ARTIFACT),
         review=_REVIEW,
         reviews=[_REVIEW],
         cost_usd=0.0,
-        created_at=_THEN,
-        completed_at=_LATER,
+        created_at=_CREATED_AT,
+        completed_at=_COMPLETED_AT,
     ),
     Provider(
         id="minimax",
@@ -253,20 +263,20 @@ _MODELS: tuple[BaseModel, ...] = (
     KeyRotate(overlap_s=3600),
     StorageCreate(name="models", size_gb=50),
     Storage(
-        id=_id(Prefix.STORAGE),
+        id=_make_id(Prefix.STORAGE),
         name="models",
         status="ready",
         size_gb=50,
         data_center="EU-RO-1",
-        created_at=_THEN,
+        created_at=_CREATED_AT,
     ),
     TemplateCreate(name="worker", image="example/worker:1"),
     Template(
-        id=_id(Prefix.TEMPLATE),
+        id=_make_id(Prefix.TEMPLATE),
         name="worker",
         status="ready",
         image="example/worker:1",
-        created_at=_THEN,
+        created_at=_CREATED_AT,
     ),
     Gpu(
         id="NVIDIA GeForce RTX 4090",
@@ -292,17 +302,17 @@ _MODELS: tuple[BaseModel, ...] = (
         capabilities=["research.gather", "llm.generate", "composition.layout"],
     ),
     Agent(
-        id=_id(Prefix.AGENT),
+        id=_make_id(Prefix.AGENT),
         name="card-maker",
         version="1",
         objective="A social card about {topic}",
         parameters=["topic"],
         constraints=Constraints(max_cost_usd=0.5),
         capabilities=["research.gather", "llm.generate", "composition.layout"],
-        created_at=_THEN,
+        created_at=_CREATED_AT,
     ),
     UsageLine(
-        day=_THEN.date(),
+        day=_CREATED_AT.date(),
         capability="llm.generate@1",
         provider="minimax",
         jobs=12,
@@ -319,16 +329,16 @@ _MODELS: tuple[BaseModel, ...] = (
         total_usd=0.0184,
     ),
     ReviewCreate(decision="retry", issues=["It is too long."], constraints={"max_tokens": 120}),
-    Lineage(id=_id(Prefix.ARTIFACT), jobs=[_MAKER], artifacts=[_ARTIFACT]),
+    Lineage(id=_make_id(Prefix.ARTIFACT), jobs=[_LINEAGE_JOB], artifacts=[_ARTIFACT]),
 )
 
 
-def _spelled(model: BaseModel) -> dict[str, Any]:
+def _dump_model(model: BaseModel) -> dict[str, Any]:
     """Dump a model as it is on the wire: bodies without what they leave to defaults."""
     brief = isinstance(model, Request)
     return model.model_dump(mode="json", by_alias=True, exclude_unset=brief)
 
 
 # By the name of the model, which is the name of its schema.
-EXAMPLES: dict[str, Any] = {type(model).__name__: _spelled(model) for model in _MODELS}
-EXAMPLE_REQUEST_ID = _id(Prefix.REQUEST)
+EXAMPLES: dict[str, Any] = {type(model).__name__: _dump_model(model) for model in _MODELS}
+EXAMPLE_REQUEST_ID = _make_id(Prefix.REQUEST)

@@ -9,38 +9,38 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from toolkit.contract.account import tells_a_key
+from toolkit.contract.account import answers_with_key
 from toolkit.contract.errors import Detail, ErrorCode, RequestError, ToolkitError
 from toolkit.contract.ids import Prefix
 from toolkit.engine import Engine
-from toolkit.engine.once import CLAIM, Answer, Claim
-from toolkit.engine.turns import Turns
-from toolkit.server.auth import caller_of, check_scope
-from toolkit.server.envelope import one
-from toolkit.server.errors import error_response
-from toolkit.store import Content, split
+from toolkit.engine.once import CURRENT_CLAIM, IdempotencyClaim, StoredResponse
+from toolkit.engine.turns import KeyedLock
+from toolkit.server.auth import authenticate_request, check_scope
+from toolkit.server.envelope import render_resource
+from toolkit.server.errors import render_error
+from toolkit.store import Content, iter_chunks
 
 HEADER = "idempotency-key"
 # A POST to these paths changes nothing, so a key that may only read may send it.
-READING = frozenset({"/v1/route"})
+READ_ONLY_PATHS = frozenset({"/v1/route"})
 _PRINTABLE = re.compile(r"[\x20-\x7e]{1,255}")
 _BOUNDARY = re.compile(r'boundary="?([^";,]+)')
 # These are accepted (202) and done later; all else is created (201) by the time of the answer.
-_ACCEPTED = frozenset({Prefix.RUN, Prefix.JOB, Prefix.WORKFLOW, Prefix.TASK, Prefix.PLAN})
+_ACCEPTED_PREFIXES = frozenset({Prefix.RUN, Prefix.JOB, Prefix.WORKFLOW, Prefix.TASK, Prefix.PLAN})
 
 
-def excepted(path: str) -> bool:
+def is_exempt(path: str) -> bool:
     """Tell whether a path's answers are not replayed: that would mean storing the keys in them."""
-    return tells_a_key(path.removeprefix("/v1"))
+    return answers_with_key(path.removeprefix("/v1"))
 
 
-class Idempotency:
+class IdempotencyMiddleware:
     """ASGI middleware that answers a key's request once, and then with the same answer."""
 
     def __init__(self, app: ASGIApp, engine: Engine) -> None:
         self._app = app
         self._engine = engine
-        self._turns = Turns()
+        self._locks = KeyedLock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -48,59 +48,63 @@ class Idempotency:
             await self._app(scope, receive, send)
             return
         try:
-            key = _key_of(Headers(scope=scope))
-            if key is None or excepted(scope["path"]):
+            key = _read_key(Headers(scope=scope))
+            if key is None or is_exempt(scope["path"]):
                 await self._app(scope, receive, send)
                 return
-            response = await self._answered(key, scope, receive)
+            response = await self._respond(key, scope, receive)
         except ToolkitError as error:
-            response = error_response(error, scope["state"]["request_id"])
+            response = render_error(error, scope["state"]["request_id"])
         await response(scope, receive, send)
 
-    async def _answered(self, key: str, scope: Scope, receive: Receive) -> Response:
+    async def _respond(self, key: str, scope: Scope, receive: Receive) -> Response:
         """Return the answer, be it the first one or the one that was given before.
 
         Raises:
             RequestError: `UNAUTHENTICATED`, `FORBIDDEN`, `PAYLOAD_TOO_LARGE`,
                 `IDEMPOTENCY_CONFLICT` for a key that asked for something else.
         """
-        caller = await caller_of(scope, self._engine)
+        caller = await authenticate_request(scope, self._engine)
         # Otherwise a stored answer would be shown to a key that could not have asked for it.
-        check_scope(caller, "read" if scope["path"] in READING else "write")
+        check_scope(caller, "read" if scope["path"] in READ_ONLY_PATHS else "write")
         body = scope["state"].get("body")
         if body is None:
-            body = await _body(receive, self._engine.settings.body_limit_bytes)
-        claim = Claim(
+            body = await _read_body(receive, self._engine.settings.body_limit_bytes)
+        claim = IdempotencyClaim(
             id=f"{caller.account_id}:{hashlib.sha256(key.encode()).hexdigest()}",
             account_id=caller.account_id,
-            fingerprint=await _fingerprint(scope, body),
-            answered=_spelled,
+            fingerprint=await _compute_fingerprint(scope, body),
+            render_response=_render_accepted,
         )
-        async with self._turns.of(claim.id):
-            known = await self._engine.once.find(claim)
+        async with self._locks.hold(claim.id):
+            known = await self._engine.idempotency.find(claim)
             if known is None:
-                response = await self._first(claim, scope, receive, body)
-                if not claim.lost:
+                response = await self._respond_first(claim, scope, receive, body)
+                if not claim.is_lost:
                     return response
-                known = await self._engine.once.find(claim)
-        return _again(claim, known)
+                known = await self._engine.idempotency.find(claim)
+        return _replay_response(claim, known)
 
-    async def _first(self, claim: Claim, scope: Scope, receive: Receive, body: Content) -> Response:
+    async def _respond_first(
+        self, claim: IdempotencyClaim, scope: Scope, receive: Receive, body: Content
+    ) -> Response:
         """Have the request answered, and store the answer unless it is a refusal."""
-        token = CLAIM.set(claim)
+        token = CURRENT_CLAIM.set(claim)
         try:
-            answer = _Captured()
-            again = _replayed(body) if isinstance(body, bytes) else receive
+            answer = _CapturedResponse()
+            again = _replay_body(body) if isinstance(body, bytes) else receive
             await self._app(scope, again, answer)
         finally:
-            CLAIM.reset(token)
-        response = answer.response()
-        if 200 <= response.status_code < 300 and not claim.lost:
-            await self._engine.once.keep(claim, response.status_code, bytes(response.body).decode())
+            CURRENT_CLAIM.reset(token)
+        response = answer.to_response()
+        if 200 <= response.status_code < 300 and not claim.is_lost:
+            await self._engine.idempotency.save(
+                claim, response.status_code, bytes(response.body).decode()
+            )
         return response
 
 
-class _Captured:
+class _CapturedResponse:
     """A response that is held back until it is complete."""
 
     def __init__(self) -> None:
@@ -114,14 +118,14 @@ class _Captured:
         else:
             self._body += message.get("body", b"")
 
-    def response(self) -> Response:
+    def to_response(self) -> Response:
         """Return the complete response."""
         response = Response(self._body, self._head["status"])
         response.raw_headers = list(self._head["headers"])
         return response
 
 
-def _key_of(headers: Headers) -> str | None:
+def _read_key(headers: Headers) -> str | None:
     """Read the key of a request; none where it has none.
 
     Raises:
@@ -139,7 +143,7 @@ def _key_of(headers: Headers) -> str | None:
     return given[0]
 
 
-async def _body(receive: Receive, limit: int) -> bytes:
+async def _read_body(receive: Receive, limit: int) -> bytes:
     """Read the body, refusing it before it is read whole when it is too large."""
     chunks, size, more = [], 0, True
     while more:
@@ -154,7 +158,7 @@ async def _body(receive: Receive, limit: int) -> bytes:
     return b"".join(chunks)
 
 
-def _replayed(body: bytes) -> Receive:
+def _replay_body(body: bytes) -> Receive:
     """Return a `receive` that gives the body again, and then waits as for a disconnect."""
     sent = False
 
@@ -168,7 +172,7 @@ def _replayed(body: bytes) -> Receive:
     return receive
 
 
-async def _fingerprint(scope: Scope, body: Content) -> str:
+async def _compute_fingerprint(scope: Scope, body: Content) -> str:
     """Hash what a request asks for; a form's boundary is left out, as it is drawn anew."""
     kind, left_out = Headers(scope=scope).get("content-type", ""), b""
     boundary = _BOUNDARY.search(kind)
@@ -176,14 +180,14 @@ async def _fingerprint(scope: Scope, body: Content) -> str:
         kind, left_out = "form", boundary.group(1).encode("latin-1")
     head = f"{scope['path']}?{scope['query_string'].decode('latin-1')} {kind}\n".encode()
     if isinstance(body, bytes):
-        return _sha256(head, body, left_out)
-    return await asyncio.to_thread(_sha256, head, body, left_out)
+        return _hash_body(head, body, left_out)
+    return await asyncio.to_thread(_hash_body, head, body, left_out)
 
 
-def _sha256(head: bytes, body: Content, left_out: bytes) -> str:
+def _hash_body(head: bytes, body: Content, left_out: bytes) -> str:
     """Hash a head and a body with SHA-256, without a given word wherever it is in the body."""
     digest, before = hashlib.sha256(head), b""
-    for piece in split(body):
+    for piece in iter_chunks(body):
         *whole, last = (before + piece).split(left_out) if left_out else (bytes(piece),)
         for part in whole:
             digest.update(part)
@@ -195,14 +199,14 @@ def _sha256(head: bytes, body: Content, left_out: bytes) -> str:
     return digest.hexdigest()
 
 
-def _spelled(record: BaseModel) -> tuple[int, str]:
+def _render_accepted(record: BaseModel) -> tuple[int, str]:
     """Render the response of a record that was just accepted."""
     prefix = str(getattr(record, "id", "")).partition("_")[0]
-    response = one(record, 202 if prefix in _ACCEPTED else 201)
+    response = render_resource(record, 202 if prefix in _ACCEPTED_PREFIXES else 201)
     return response.status_code, bytes(response.body).decode()
 
 
-def _again(claim: Claim, known: Answer | None) -> Response:
+def _replay_response(claim: IdempotencyClaim, known: StoredResponse | None) -> Response:
     """Replay the response that was given before."""
     if known is None or known.fingerprint != claim.fingerprint:
         raise RequestError(ErrorCode.IDEMPOTENCY_CONFLICT)

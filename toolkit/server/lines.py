@@ -7,12 +7,12 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.ids import Prefix, new_id
-from toolkit.server.errors import error_response
+from toolkit.server.errors import render_error
 
 log = logging.getLogger(__name__)
 
 
-class _Refusing:
+class _Http400Protocol:
     """A protocol mixin that refuses in JSON what cannot be parsed; no app is asked."""
 
     transport: asyncio.Transport
@@ -27,11 +27,11 @@ class _Refusing:
             details=[Detail("", "its lines cannot be read")],
         )
         headers = {"X-Request-Id": request_id, "Connection": "close"}
-        response = error_response(error, request_id, headers=headers)
+        response = render_error(error, request_id, headers=headers)
         head = b"".join(b"%s: %s\r\n" % pair for pair in response.raw_headers)
         self.transport.write(b"HTTP/1.1 400 Bad Request\r\n" + head + b"\r\n" + response.body)
         self.transport.close()
 
 
 # uvicorn has two protocols, by what is installed; both answer by this one method.
-PROTOCOL: type[asyncio.Protocol] = type("Protocol", (_Refusing, AutoHTTPProtocol), {})
+HTTP_PROTOCOL: type[asyncio.Protocol] = type("Protocol", (_Http400Protocol, AutoHTTPProtocol), {})

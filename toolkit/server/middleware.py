@@ -6,10 +6,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.engine import Engine
-from toolkit.server.errors import error_response
+from toolkit.server.errors import render_error
 
 
-class RequestIds:
+class RequestIdMiddleware:
     """ASGI middleware that gives each request its `req_` id, which every response carries."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -33,7 +33,7 @@ class RequestIds:
         await self._app(scope, receive, named)
 
 
-class Draining:
+class DrainingMiddleware:
     """ASGI middleware that refuses new work once the engine shuts down; reading goes on."""
 
     def __init__(self, app: ASGIApp, engine: Engine) -> None:
@@ -42,8 +42,8 @@ class Draining:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        if scope["type"] == "http" and scope["method"] == "POST" and self._engine.draining:
+        if scope["type"] == "http" and scope["method"] == "POST" and self._engine.is_draining:
             error = ServiceError(ErrorCode.UNAVAILABLE, "The service is stopping.")
-            await error_response(error, scope["state"]["request_id"])(scope, receive, send)
+            await render_error(error, scope["state"]["request_id"])(scope, receive, send)
             return
         await self._app(scope, receive, send)

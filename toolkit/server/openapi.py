@@ -10,15 +10,21 @@ from starlette.routing import BaseRoute
 
 from toolkit.contract.base import Envelope, PageEnvelope
 from toolkit.contract.errors import ErrorCode
-from toolkit.server.documenting import REF, SUCCESS, TAGS, can, finish
-from toolkit.server.paging import DEFAULT_LIMIT, LAST_EVENT, LONGEST_POLL_S, MAX_LIMIT
+from toolkit.server.documenting import (
+    SCHEMA_REF,
+    SUCCESS,
+    TAGS,
+    add_error_responses,
+    complete_document,
+)
+from toolkit.server.paging import DEFAULT_LIMIT, MAX_EVENT_NUMBER, MAX_LIMIT, MAX_POLL_S
 
-_ANY = (ErrorCode.INVALID_REQUEST, ErrorCode.RATE_LIMITED, ErrorCode.INTERNAL)
-_BODY = (ErrorCode.PAYLOAD_TOO_LARGE, ErrorCode.UNSUPPORTED_MEDIA_TYPE)
+_COMMON_ERRORS = (ErrorCode.INVALID_REQUEST, ErrorCode.RATE_LIMITED, ErrorCode.INTERNAL)
+_BODY_ERRORS = (ErrorCode.PAYLOAD_TOO_LARGE, ErrorCode.UNSUPPORTED_MEDIA_TYPE)
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class QueryParam:
     """A query parameter: its name, what it is for, and the schema of its values."""
 
     name: str
@@ -26,36 +32,38 @@ class Query:
     schema: dict[str, Any] = field(default_factory=lambda: {"type": "string"})
 
 
-PAGED = (
-    Query(
+PAGE_PARAMS = (
+    QueryParam(
         "limit",
         "how many items at most",
         {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT},
     ),
-    Query("cursor", "the next_cursor of the page before", {"type": "string", "format": "cursor"}),
+    QueryParam(
+        "cursor", "the next_cursor of the page before", {"type": "string", "format": "cursor"}
+    ),
 )
-POLLED = (
-    Query(
+POLL_PARAMS = (
+    QueryParam(
         "after",
         "the number of the last event seen",
-        {"type": "integer", "minimum": 0, "maximum": LAST_EVENT, "default": 0},
+        {"type": "integer", "minimum": 0, "maximum": MAX_EVENT_NUMBER, "default": 0},
     ),
-    Query(
+    QueryParam(
         "wait",
         "how many seconds to hold while there is none",
-        {"type": "integer", "minimum": 0, "maximum": LONGEST_POLL_S, "default": 0},
+        {"type": "integer", "minimum": 0, "maximum": MAX_POLL_S, "default": 0},
     ),
 )
 
 
-def described(
+def describe_route(
     operation_id: str,
     answer: type[BaseModel] | None,
     *,
     status: int = 200,
     listed: bool = False,
     body: type[BaseModel] | None = None,
-    query: Sequence[Query] = (),
+    query: Sequence[QueryParam] = (),
     errors: Sequence[ErrorCode] = (),
     holds: bool = False,
 ) -> dict[str, Any]:
@@ -76,7 +84,7 @@ def described(
     if answer is not None:
         wrapped: Any = PageEnvelope[answer] if listed else Envelope[answer]  # type: ignore[valid-type]
         responses[str(status)] = {"model": wrapped, "description": SUCCESS}
-    can(responses, *_ANY, *(_BODY if body else ()), *errors)
+    add_error_responses(responses, *_COMMON_ERRORS, *(_BODY_ERRORS if body else ()), *errors)
     extra: dict[str, Any] = {
         "parameters": [
             {"name": one.name, "in": "query", "description": one.text, "schema": one.schema}
@@ -85,7 +93,7 @@ def described(
         "x-holds": holds,
     }
     if body is not None:
-        schema = body.model_json_schema(ref_template=REF)
+        schema = body.model_json_schema(ref_template=SCHEMA_REF)
         extra["requestBody"] = {
             "required": True,
             "content": {"application/json": {"schema": schema}},
@@ -99,7 +107,7 @@ def described(
     }
 
 
-def document_of(routes: Sequence[BaseRoute]) -> dict[str, Any]:
+def build_document(routes: Sequence[BaseRoute]) -> dict[str, Any]:
     """Build the document of some routes, and of the bodies that they read by hand."""
     made = get_openapi(
         title="Capability Routing Service",
@@ -108,4 +116,4 @@ def document_of(routes: Sequence[BaseRoute]) -> dict[str, Any]:
         routes=routes,
         tags=[{"name": name, "description": text} for name, text in TAGS.items()],
     )
-    return finish(made)
+    return complete_document(made)

@@ -6,11 +6,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from toolkit.engine import Engine
 
-ASKED_WITH = ("Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID", "Prefer")
-TOLD = ("Idempotency-Replayed", "Preference-Applied", "Retry-After", "X-Request-Id")
+ALLOWED_HEADERS = ("Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID", "Prefer")
+EXPOSED_HEADERS = ("Idempotency-Replayed", "Preference-Applied", "Retry-After", "X-Request-Id")
 
 
-class Origins(CORSMiddleware):
+class ExactOriginMiddleware(CORSMiddleware):
     """Starlette's CORS for exact origins, without cookies; to others the app answers as ever."""
 
     def __init__(self, app: ASGIApp, engine: Engine) -> None:
@@ -18,8 +18,8 @@ class Origins(CORSMiddleware):
             app,
             allow_origins=sorted(engine.settings.cors_origins),
             allow_methods=("GET", "POST", "DELETE"),
-            allow_headers=ASKED_WITH,
-            expose_headers=TOLD,
+            allow_headers=ALLOWED_HEADERS,
+            expose_headers=EXPOSED_HEADERS,
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

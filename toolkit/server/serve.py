@@ -12,14 +12,14 @@ import uvicorn
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.engine import Engine
 from toolkit.server.app import create_app
-from toolkit.server.connections import patient
+from toolkit.server.connections import make_idle_timeout_protocol
 from toolkit.server.telemetry import RequestObserver
 
 GRACE_S = 10.0
 BACKLOG = 2048
 
 
-class _Server(uvicorn.Server):
+class _NotifyingServer(uvicorn.Server):
     """A uvicorn server that tells when it answers requests; signals are left to `serve`."""
 
     def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
@@ -33,7 +33,7 @@ class _Server(uvicorn.Server):
             self._on_ready()
 
 
-def bind(host: str, port: int) -> socket.socket:
+def bind_socket(host: str, port: int) -> socket.socket:
     """Bind an address, before anything is opened for it; nothing listens on it yet.
 
     Raises:
@@ -43,7 +43,7 @@ def bind(host: str, port: int) -> socket.socket:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         listener = socket.socket(family, socket.SOCK_STREAM)
     except OSError as error:
-        raise _unavailable(host, port, error) from error
+        raise _make_bind_error(host, port, error) from error
     try:
         if os.name == "posix":
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -53,11 +53,11 @@ def bind(host: str, port: int) -> socket.socket:
         listener.bind((host, port))
     except OSError as error:
         listener.close()
-        raise _unavailable(host, port, error) from error
+        raise _make_bind_error(host, port, error) from error
     return listener
 
 
-def _unavailable(host: str, port: int, error: OSError) -> ServiceError:
+def _make_bind_error(host: str, port: int, error: OSError) -> ServiceError:
     return ServiceError(
         ErrorCode.UNAVAILABLE, f"{host}:{port} cannot be listened on: {error.strerror}."
     )
@@ -90,7 +90,7 @@ async def serve(
         access_log=False,
         lifespan="off",
         ws="none",
-        http=patient(engine.settings),
+        http=make_idle_timeout_protocol(engine.settings),
         # uvicorn believes every process of this machine, unless told otherwise.
         proxy_headers=bool(engine.settings.trust_proxy),
         forwarded_allow_ips=sorted(engine.settings.trust_proxy),
@@ -99,7 +99,7 @@ async def serve(
         timeout_graceful_shutdown=int(grace_s),
     )
     url = f"http://{host}:{listener.getsockname()[1]}"
-    server = _Server(config, lambda: on_ready(url) if on_ready is not None else None)
+    server = _NotifyingServer(config, lambda: on_ready(url) if on_ready is not None else None)
     loop = asyncio.get_running_loop()
 
     def stop() -> None:

@@ -11,14 +11,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 UNKNOWN_ROUTE = "unknown"
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-STREAM = "text/event-stream"
-_MISSING = 500
-_CODE = re.compile(rb'\{"error":\{"code":"([A-Z_]{1,64})"')
-_KEY = re.compile(r"bearer sk_live_[\w-]{16,}([\w-]{4})", re.I | re.A)
+STREAM_MEDIA_TYPE = "text/event-stream"
+_FAILED_STATUS = 500
+_ERROR_CODE = re.compile(rb'\{"error":\{"code":"([A-Z_]{1,64})"')
+_BEARER_KEY = re.compile(r"bearer sk_live_[\w-]{16,}([\w-]{4})", re.I | re.A)
 
 
 @dataclass(slots=True, eq=False)
-class Exchange:
+class HttpExchange:
     """A request and its response, as far as observers may know: no bodies, queries or keys.
 
     Attributes:
@@ -52,62 +52,62 @@ class Exchange:
 class RequestObserver(Protocol):
     """An observer of a server; it must neither wait nor raise."""
 
-    def request(self, exchange: Exchange) -> AbstractContextManager[object]:
+    def request(self, exchange: HttpExchange) -> AbstractContextManager[object]:
         """Enter a context around one exchange, up to the last byte of the response."""
         ...
 
 
-class Templates:
+class PathTemplates:
     """The served paths, matched by request: not every request reaches its route.
 
-    >>> Templates(["/v1/runs", "/v1/runs/{id}"]).of("/v1/runs/run_01")
+    >>> PathTemplates(["/v1/runs", "/v1/runs/{id}"]).match("/v1/runs/run_01")
     '/v1/runs/{id}'
     """
 
     def __init__(self, paths: Iterable[str]) -> None:
         self._literal: set[str] = set()
-        self._open: dict[int, list[tuple[str, list[str]]]] = {}
+        self._templated: dict[int, list[tuple[str, list[str]]]] = {}
         for path in paths:
             parts = path.split("/")
             if "{" in path:
-                self._open.setdefault(len(parts), []).append((path, parts))
+                self._templated.setdefault(len(parts), []).append((path, parts))
             else:
                 self._literal.add(path)
 
-    def of(self, path: str) -> str:
+    def match(self, path: str) -> str:
         """Return the template of a path; `unknown` for one that is not served."""
         if path in self._literal:
             return path
         asked = path.split("/")
-        for template, parts in self._open.get(len(asked), ()):
+        for template, parts in self._templated.get(len(asked), ()):
             if all(p == a or (a and p[:1] == "{") for p, a in zip(parts, asked, strict=True)):
                 return template
         return UNKNOWN_ROUTE
 
 
-class Observed:
+class TelemetryMiddleware:
     """ASGI middleware that has an observer watch every exchange."""
 
     def __init__(self, app: ASGIApp, observer: RequestObserver, paths: Iterable[str]) -> None:
         self._app = app
         self._observer = observer
-        self._templates = Templates([*paths, "/openapi.json"])
+        self._templates = PathTemplates([*paths, "/openapi.json"])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        exchange = self._begun(scope)
+        exchange = self._begin_exchange(scope)
 
         async def counted(message: Message) -> None:
             if message["type"] == "http.response.start":
                 exchange.status = message["status"]
                 kind = Headers(raw=message["headers"]).get("content-type", "")
-                exchange.streaming = kind.startswith(STREAM)
+                exchange.streaming = kind.startswith(STREAM_MEDIA_TYPE)
             else:
                 if exchange.status >= 400 and not exchange.bytes_out:
-                    exchange.error_code = _code_in(message.get("body", b""))
+                    exchange.error_code = _find_error_code(message.get("body", b""))
                 exchange.bytes_out += len(message.get("body", b""))
             await send(message)
 
@@ -116,33 +116,33 @@ class Observed:
                 await self._app(scope, receive, counted)
             finally:
                 # An exception is answered further out, as our own fault.
-                exchange.status = exchange.status or _MISSING
+                exchange.status = exchange.status or _FAILED_STATUS
                 exchange.streaming = False
                 caller = scope["state"].get("caller")
                 if caller is not None:
                     exchange.account_id, exchange.key_id = caller.account_id, caller.key_id
 
-    def _begun(self, scope: Scope) -> Exchange:
+    def _begin_exchange(self, scope: Scope) -> HttpExchange:
         headers = Headers(scope=scope)
         peer = scope.get("client")
-        return Exchange(
+        return HttpExchange(
             peer=peer[0] if peer else None,
-            key_last4=_last4(headers.get("authorization", "")),
+            key_last4=_extract_last4(headers.get("authorization", "")),
             request_id=scope["state"]["request_id"],
             method=scope["method"] if scope["method"] in METHODS else "OTHER",
-            route=self._templates.of(scope["path"]),
+            route=self._templates.match(scope["path"]),
             traceparent=headers.get("traceparent"),
             tracestate=headers.get("tracestate"),
         )
 
 
-def _code_in(body: bytes) -> str | None:
+def _find_error_code(body: bytes) -> str | None:
     """Return the error code that a body in our envelope begins with."""
-    found = _CODE.match(body)
+    found = _ERROR_CODE.match(body)
     return found[1].decode() if found else None
 
 
-def _last4(authorization: str) -> str | None:
+def _extract_last4(authorization: str) -> str | None:
     """Return the last characters of a key of ours; none for anything else."""
-    found = _KEY.fullmatch(authorization.strip())
+    found = _BEARER_KEY.fullmatch(authorization.strip())
     return found[1] if found else None

@@ -14,45 +14,48 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from toolkit.contract.errors import ErrorCode, RequestError, ServiceError, ToolkitError
 from toolkit.engine import Engine
 from toolkit.engine.keys import Principal
-from toolkit.server.auth import caller_of, check_scope
-from toolkit.server.errors import error_response
-from toolkit.server.uploads import FORM_OVERHEAD
+from toolkit.server.auth import authenticate_request, check_scope
+from toolkit.server.errors import render_error
+from toolkit.server.uploads import FORM_OVERHEAD_BYTES
 from toolkit.store import FileSection
 
-PATH = "/v1/artifacts"
+UPLOAD_PATH = "/v1/artifacts"
 CHUNK_BYTES = 256 * 1024
 # The most that one key may be uploading, in uploads of the largest size.
-MAX_UPLOADS_OF_KEY = 4
+MAX_UPLOADS_PER_KEY = 4
 # Of artifacts larger than a chunk; each has a chunk or two in memory.
-MAX_DOWNLOADS_OF_KEY = 32
+MAX_DOWNLOADS_PER_KEY = 32
 RETRY_AFTER_S = 5.0
 
 
-class Uploads:
+class UploadMiddleware:
     """ASGI middleware that writes uploads to a temporary file, so many bytes for each key."""
 
     def __init__(self, app: ASGIApp, engine: Engine) -> None:
         self._app = app
         self._engine = engine
-        self._limit = engine.settings.upload_limit_bytes + FORM_OVERHEAD
-        self._coming: Counter[str] = Counter()
+        self._limit = engine.settings.upload_limit_bytes + FORM_OVERHEAD_BYTES
+        self._incoming_bytes: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        if scope["type"] != "http" or scope["method"] != "POST" or scope["path"] != PATH:
+        if scope["type"] != "http" or scope["method"] != "POST" or scope["path"] != UPLOAD_PATH:
             await self._app(scope, receive, send)
             return
         try:
-            caller = await caller_of(scope, self._engine)
+            caller = await authenticate_request(scope, self._engine)
             check_scope(caller, "write")
-            with self._place(caller.key_id, self._announced(scope)), self._temporary_file() as file:
-                size = await self._take_in(receive, file)
+            with (
+                self._count_upload(caller.key_id, self._read_declared_size(scope)),
+                self._open_temporary_file() as file,
+            ):
+                size = await self._receive_body(receive, file)
                 scope["state"]["body"] = FileSection(file, 0, size)
-                await self._app(scope, _listen, send)
+                await self._app(scope, _receive_nothing, send)
         except ToolkitError as error:
-            await error_response(error, scope["state"]["request_id"])(scope, receive, send)
+            await render_error(error, scope["state"]["request_id"])(scope, receive, send)
 
-    def _announced(self, scope: Scope) -> int:
+    def _read_declared_size(self, scope: Scope) -> int:
         """Read the declared size of a body; the most it may be, where none is declared.
 
         Raises:
@@ -67,28 +70,28 @@ class Uploads:
         return int(declared)
 
     @contextmanager
-    def _place(self, key_id: str, size_bytes: int) -> Iterator[None]:
+    def _count_upload(self, key_id: str, size_bytes: int) -> Iterator[None]:
         """Count an upload while it is under way.
 
         Raises:
             ServiceError: `RATE_LIMITED` for more than one key may be uploading.
         """
-        if self._coming[key_id] + size_bytes > MAX_UPLOADS_OF_KEY * self._limit:
+        if self._incoming_bytes[key_id] + size_bytes > MAX_UPLOADS_PER_KEY * self._limit:
             raise ServiceError(
                 ErrorCode.RATE_LIMITED,
                 "Too much is being uploaded with this key: send it again when some of it is there.",
                 retry_after=RETRY_AFTER_S,
             )
-        self._coming[key_id] += size_bytes
+        self._incoming_bytes[key_id] += size_bytes
         try:
             yield
         finally:
-            self._coming[key_id] -= size_bytes
-            if not self._coming[key_id]:
-                del self._coming[key_id]
+            self._incoming_bytes[key_id] -= size_bytes
+            if not self._incoming_bytes[key_id]:
+                del self._incoming_bytes[key_id]
 
     @contextmanager
-    def _temporary_file(self) -> Iterator[IO[bytes]]:
+    def _open_temporary_file(self) -> Iterator[IO[bytes]]:
         # In the data directory, as other folders may be in memory; without a name, so that it is
         # removed when this process ends.
         try:
@@ -101,7 +104,7 @@ class Uploads:
                 retry_after=RETRY_AFTER_S,
             ) from error
 
-    async def _take_in(self, receive: Receive, file: IO[bytes]) -> int:
+    async def _receive_body(self, receive: Receive, file: IO[bytes]) -> int:
         """Write a body to a file, and return its size.
 
         Raises:
@@ -123,13 +126,13 @@ class Uploads:
         return size
 
 
-async def _listen() -> Message:
+async def _receive_nothing() -> Message:
     """Wait for a message after the body, which never comes."""
     await asyncio.Event().wait()  # until the waiting task is cancelled
     raise AssertionError("unreachable")
 
 
-class Downloads:
+class DownloadReader:
     """Reader of artifacts' bytes as they are sent, so many downloads at once for each key.
 
     Args:
@@ -138,23 +141,23 @@ class Downloads:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._going: Counter[str] = Counter()
+        self._active_downloads: Counter[str] = Counter()
 
-    def check(self, key_id: str) -> None:
+    def check_capacity(self, key_id: str) -> None:
         """Refuse a download where the key has as many under way as it may.
 
         Raises:
             ServiceError: `RATE_LIMITED`.
         """
-        if self._going[key_id] >= MAX_DOWNLOADS_OF_KEY:
+        if self._active_downloads[key_id] >= MAX_DOWNLOADS_PER_KEY:
             raise ServiceError(
                 ErrorCode.RATE_LIMITED,
-                f"{MAX_DOWNLOADS_OF_KEY} downloads are under way with this key: ask again when one"
+                f"{MAX_DOWNLOADS_PER_KEY} downloads are under way with this key: ask again when one"
                 " of them is done.",
                 retry_after=RETRY_AFTER_S,
             )
 
-    async def read_on(
+    async def stream_content(
         self, caller: Principal, artifact_id: str, first: bytes, start: int, end: int
     ) -> AsyncIterator[bytes]:
         """Yield the bytes chunk by chunk, each once the one before was taken.
@@ -166,12 +169,12 @@ class Downloads:
             start: the offset at which they end.
             end: the offset at which all bytes end.
         """
-        self._going[caller.key_id] += 1
+        self._active_downloads[caller.key_id] += 1
         try:
             yield first
             while start < end:
                 upto = min(end, start + CHUNK_BYTES)
-                read = self._engine.artifacts.content
+                read = self._engine.artifacts.read_content
                 chunk = await read(caller.account_id, artifact_id, start, upto)
                 if not chunk:
                     raise ServiceError(
@@ -180,6 +183,6 @@ class Downloads:
                 yield chunk
                 start += len(chunk)
         finally:
-            self._going[caller.key_id] -= 1
-            if not self._going[caller.key_id]:
-                del self._going[caller.key_id]
+            self._active_downloads[caller.key_id] -= 1
+            if not self._active_downloads[caller.key_id]:
+                del self._active_downloads[caller.key_id]

@@ -6,12 +6,12 @@ import re
 from fastapi import Request
 
 from toolkit.contract.errors import ErrorCode, RequestError
-from toolkit.server.forms import Form, read_form
+from toolkit.server.forms import UploadForm, read_form
 
-FORM_OVERHEAD = 64 * 1024
+FORM_OVERHEAD_BYTES = 64 * 1024
 
 
-async def read_upload(request: Request, limit: int) -> Form:
+async def read_upload(request: Request, limit: int) -> UploadForm:
     """Read the file of a multipart body, and its `metadata` field as it was sent.
 
     Raises:
@@ -26,10 +26,10 @@ async def read_upload(request: Request, limit: int) -> Form:
     return form
 
 
-def byte_range(header: str | None, size: int) -> tuple[int, int] | None:
+def parse_byte_range(header: str | None, size: int) -> tuple[int, int] | None:
     """Parse the one range that a `Range` header asks for, as start and end; none for all of it.
 
-    >>> byte_range("bytes=-3", 10)
+    >>> parse_byte_range("bytes=-3", 10)
     (7, 10)
     """
     match = re.fullmatch(r"bytes=(\d{0,15})-(\d{0,15})", header or "")

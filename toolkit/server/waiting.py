@@ -8,11 +8,11 @@ from pydantic import BaseModel
 from starlette.responses import Response
 
 from toolkit.engine import Engine
-from toolkit.server.envelope import one
-from toolkit.server.paging import LONGEST_WAIT_S, preferred_wait
+from toolkit.server.envelope import render_resource
+from toolkit.server.paging import MAX_WAIT_S, parse_preferred_wait
 
 
-class Readable(Protocol):
+class ReadableResource(Protocol):
     """A service of the engine whose records can be read again."""
 
     @property
@@ -20,13 +20,13 @@ class Readable(Protocol):
         """The method that reads one record of an account."""
 
 
-async def held(
-    request: Request, engine: Engine, account_id: str, area: Readable, accepted_id: str
+async def apply_prefer_wait(
+    request: Request, engine: Engine, account_id: str, area: ReadableResource, accepted_id: str
 ) -> Response | None:
     """Return the state that was reached within the wait asked for; none where none was."""
-    seconds = preferred_wait(request, LONGEST_WAIT_S)
+    seconds = parse_preferred_wait(request, MAX_WAIT_S)
     if seconds is None:
         return None
     await engine.wait(account_id, accepted_id, seconds)
     reached = await area.get(account_id, accepted_id)
-    return one(reached, 202, {"Preference-Applied": f"wait={seconds}"})
+    return render_resource(reached, 202, {"Preference-Applied": f"wait={seconds}"})

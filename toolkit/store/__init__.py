@@ -1,48 +1,48 @@
 """The store: rows, events, leases and the bytes of artifacts, behind one class."""
 
 from toolkit.store.changes import (
+    AddSpending,
+    AppendEvent,
     Change,
     Conflict,
-    Count,
-    Delete,
-    Emit,
-    Insert,
+    DeleteRow,
+    IncrementColumns,
+    InsertRow,
     Lease,
     LeaseLost,
     OverLimit,
-    Patch,
-    Put,
-    Spend,
-    Update,
+    PatchDocument,
+    ReplaceRow,
+    UpdateRow,
 )
 from toolkit.store.heartbeat import Heartbeat
-from toolkit.store.read_only import EVERYONE, ReadOnlyStore
-from toolkit.store.reader import ALL_ACCOUNTS, Row
-from toolkit.store.sections import Content, FileSection, sha256_of, split
+from toolkit.store.read_only import READ_ONLY_ACCOUNT_ID, ReadOnlyStore
+from toolkit.store.reader import SHARED_WITH_ALL, Row
+from toolkit.store.sections import Content, FileSection, compute_sha256, iter_chunks
 from toolkit.store.store import Store
 
 __all__ = [
-    "ALL_ACCOUNTS",
-    "EVERYONE",
+    "READ_ONLY_ACCOUNT_ID",
+    "SHARED_WITH_ALL",
+    "AddSpending",
+    "AppendEvent",
     "Change",
     "Conflict",
     "Content",
-    "Count",
-    "Delete",
-    "Emit",
+    "DeleteRow",
     "FileSection",
     "Heartbeat",
-    "Insert",
+    "IncrementColumns",
+    "InsertRow",
     "Lease",
     "LeaseLost",
     "OverLimit",
-    "Patch",
-    "Put",
+    "PatchDocument",
     "ReadOnlyStore",
+    "ReplaceRow",
     "Row",
-    "Spend",
     "Store",
-    "Update",
-    "sha256_of",
-    "split",
+    "UpdateRow",
+    "compute_sha256",
+    "iter_chunks",
 ]

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from toolkit.contract.errors import ErrorCode, ServiceError
-from toolkit.store.blobs import place_of, sync
-from toolkit.store.database import read_only, translated
-from toolkit.store.directory import find_database, kept_in_row
+from toolkit.store.blobs import fsync_paths, get_blob_path
+from toolkit.store.database import open_read_only, translate_errors
+from toolkit.store.directory import build_inline_condition, find_database
 
-PARTIAL = ".partial"
+PARTIAL_SUFFIX = ".partial"
 
 
 @dataclass(frozen=True, slots=True)
-class Backup:
+class BackupResult:
     """The result of a backup.
 
     Attributes:
@@ -32,7 +32,7 @@ class Backup:
     lost: tuple[str, ...] = ()
 
 
-def backup(data_dir: Path, target: Path) -> Backup:
+def create_backup(data_dir: Path, target: Path) -> BackupResult:
     """Copy a data directory as it is at one moment; other processes may go on using it.
 
     Bytes are stored before any record refers to them, so with the records copied first no record
@@ -53,36 +53,36 @@ def backup(data_dir: Path, target: Path) -> Backup:
         raise ServiceError(
             ErrorCode.UNAVAILABLE, f"{target} is in what it would be a copy of; name another place."
         )
-    partial = target.with_name(target.name + PARTIAL)
+    partial = target.with_name(target.name + PARTIAL_SUFFIX)
     shutil.rmtree(partial, ignore_errors=True)
-    with translated():
+    with translate_errors():
         (partial / "artifacts").mkdir(mode=0o700, parents=True)
         _copy_records(database, partial / "state.db")
-        digests = _named(partial / "state.db")
+        digests = _list_file_digests(partial / "state.db")
         lost = [each for each in digests if not _copy_bytes(data_dir, partial, each)]
-        sync(*partial.rglob("*"), partial)  # everything, before the copy gets its final name
+        fsync_paths(*partial.rglob("*"), partial)  # everything, before the copy gets its final name
         partial.replace(target)
     size = sum(path.stat().st_size for path in target.rglob("*") if path.is_file())
-    return Backup(target, len(digests) - len(lost), size, tuple(lost))
+    return BackupResult(target, len(digests) - len(lost), size, tuple(lost))
 
 
 def _copy_records(database: Path, copy: Path) -> None:
     """Copy all records as of one moment, in a read transaction that blocks no writer."""
-    with closing(read_only(database)) as connection:
+    with closing(open_read_only(database)) as connection:
         connection.execute("VACUUM INTO ?", (str(copy),))
 
 
-def _named(database: Path) -> list[str]:
+def _list_file_digests(database: Path) -> list[str]:
     """List the digests that records refer to and that are files of their own."""
     with closing(sqlite3.connect(database)) as connection:
-        in_files = f"NOT deleted AND NOT ({kept_in_row(connection)})"
+        in_files = f"NOT deleted AND NOT ({build_inline_condition(connection)})"
         rows = connection.execute(f"SELECT DISTINCT sha256 FROM artifacts WHERE {in_files}")  # noqa: S608
         return [str(row[0]) for row in rows]
 
 
 def _copy_bytes(data_dir: Path, copy: Path, sha256: str) -> bool:
     """Copy one artifact's bytes; return whether they were present and intact."""
-    place = Path("artifacts") / place_of(sha256)
+    place = Path("artifacts") / get_blob_path(sha256)
     try:
         data = (data_dir / place).read_bytes()
     except FileNotFoundError:

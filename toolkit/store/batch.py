@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 from pydantic import BaseModel
 
 from toolkit.store.changes import (
+    AddSpending,
+    AppendEvent,
     Change,
-    Count,
-    Delete,
-    Emit,
-    Insert,
+    DeleteRow,
+    IncrementColumns,
+    InsertRow,
     Lease,
-    Patch,
-    Put,
-    Spend,
-    Update,
+    PatchDocument,
+    ReplaceRow,
+    UpdateRow,
 )
 
 Values = dict[str, object]
@@ -35,60 +35,60 @@ class Submission:
     changes: Sequence[Change]
     lease: Lease | None
     done: "asyncio.Future[None]"
-    until: float = math.inf
+    deadline: float = math.inf
 
     @property
     def is_new(self) -> bool:
         """True if it only inserts new rows and their events, so that it may go before others."""
         if self.lease is not None:
             return False
-        made = {str(c.values["id"]) for c in self.changes if isinstance(c, Insert)}
+        made = {str(c.values["id"]) for c in self.changes if isinstance(c, InsertRow)}
         return bool(made) and all(
-            isinstance(c, Insert) or (isinstance(c, Emit) and c.resource_id in made)
+            isinstance(c, InsertRow) or (isinstance(c, AppendEvent) and c.resource_id in made)
             for c in self.changes
         )
 
 
 @dataclass(slots=True)
-class Batch:
+class MergedChanges:
     """Merged changes of a transaction: rows to insert, change and delete, and events to append."""
 
     inserts: Rows = field(default_factory=dict)
     updates: Rows = field(default_factory=dict)
-    patches: list[Patch] = field(default_factory=list)
-    puts: Rows = field(default_factory=dict)
+    patches: list[PatchDocument] = field(default_factory=list)
+    replacements: Rows = field(default_factory=dict)
     deletes: dict[str, list[str]] = field(default_factory=dict)
-    spends: list[Spend] = field(default_factory=list)
-    counts: dict[str, tuple[Count, dict[str, int]]] = field(default_factory=dict)
-    events: list[Emit] = field(default_factory=list)
+    spendings: list[AddSpending] = field(default_factory=list)
+    increments: dict[str, tuple[IncrementColumns, dict[str, int]]] = field(default_factory=dict)
+    events: list[AppendEvent] = field(default_factory=list)
 
-    def add(self, change: Change) -> None:
+    def add_change(self, change: Change) -> None:
         """Add a change; values of the same row are merged, and later ones win."""
         match change:
-            case Insert(table, values):
+            case InsertRow(table, values):
                 self.inserts.setdefault(table, {})[str(values["id"])] = dict(values)
-            case Update(table, row_id, values):
+            case UpdateRow(table, row_id, values):
                 rows = self.inserts.get(table, {})
                 if row_id not in rows:
                     rows = self.updates.setdefault(table, {})
                 rows.setdefault(row_id, {}).update(values)
-            case Patch():
+            case PatchDocument():
                 self.patches.append(change)
-            case Put(table, values):
-                self.puts.setdefault(table, {})[str(values["id"])] = dict(values)
-            case Delete(table, row_id):
+            case ReplaceRow(table, values):
+                self.replacements.setdefault(table, {})[str(values["id"])] = dict(values)
+            case DeleteRow(table, row_id):
                 self.deletes.setdefault(table, []).append(row_id)
-            case Spend():
-                self.spends.append(change)
-            case Count(_, values, more):
-                sums = self.counts.setdefault(str(values["id"]), (change, {}))[1]
+            case AddSpending():
+                self.spendings.append(change)
+            case IncrementColumns(_, values, more):
+                sums = self.increments.setdefault(str(values["id"]), (change, {}))[1]
                 for column, amount in more.items():
                     sums[column] = sums.get(column, 0) + amount
-            case Emit():
+            case AppendEvent():
                 self.events.append(change)
 
 
-class Group:
+class SubmissionGroup:
     """A group of submissions to write together; made on the loop, where records may be read.
 
     A record that changes often is passed as it is, and serialized here: once for all the changes of
@@ -100,26 +100,29 @@ class Group:
         self._docs: dict[str, object] = {}
         for submission in submissions:
             for change in submission.changes:
-                if not isinstance(change, Insert | Update):
+                if not isinstance(change, InsertRow | UpdateRow):
                     continue
                 record = change.values.get("doc")
-                if isinstance(record, BaseModel) and (row_id := _row_id(change)) not in self._docs:
+                if (
+                    isinstance(record, BaseModel)
+                    and (row_id := _get_row_id(change)) not in self._docs
+                ):
                     # None is each such field's default: left out, a job is a third smaller.
                     self._docs[row_id] = record.model_dump_json(exclude_none=True)
 
-    def batch(self, submissions: Sequence[Submission]) -> Batch:
+    def merge_changes(self, submissions: Sequence[Submission]) -> MergedChanges:
         """Merge the changes of some of the submissions."""
-        batch = Batch()
+        batch = MergedChanges()
         for submission in submissions:
             for change in submission.changes:
-                batch.add(change)
+                batch.add_change(change)
         for rows in (*batch.inserts.values(), *batch.updates.values()):
             for row_id, values in rows.items():
                 if isinstance(values.get("doc"), BaseModel):
                     values["doc"] = self._docs[row_id]
         return batch
 
-    def parts(self) -> list[list[Submission]]:
+    def split_by_lease(self) -> list[list[Submission]]:
         """Split the submissions into parts that succeed or fail together.
 
         All that is written under one lease is one part, and every other submission is one of its
@@ -132,5 +135,5 @@ class Group:
         return list(parts.values())
 
 
-def _row_id(change: Insert | Update) -> str:
-    return str(change.values["id"]) if isinstance(change, Insert) else change.id
+def _get_row_id(change: InsertRow | UpdateRow) -> str:
+    return str(change.values["id"]) if isinstance(change, InsertRow) else change.id

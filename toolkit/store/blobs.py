@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.contract.errors import ErrorCode, ServiceError
-from toolkit.store.crashpoints import planted
-from toolkit.store.database import unavailable
-from toolkit.store.sections import Content, split
+from toolkit.store.crashpoints import find_crash_point
+from toolkit.store.database import make_unavailable_error
+from toolkit.store.sections import Content, iter_chunks
 
-IN_THREAD_BYTES = 256 * 1024
-REMEMBERED = 4096
+MIN_THREAD_BYTES = 256 * 1024
+MAX_KNOWN_DIGESTS = 4096
 
 
-class Blobs:
+class BlobStore:
     """A store of immutable, content-addressed files, in a folder or wherever fsspec can write."""
 
     def __init__(self, url: str, *, synced: bool) -> None:
@@ -25,7 +25,7 @@ class Blobs:
         self._local = Path(url) if "://" not in url else None
         self._synced = synced
         self._known: OrderedDict[str, None] = OrderedDict()
-        self._crash = planted("blob")
+        self._crash = find_crash_point("blob")
 
     async def put(self, digest: str, data: Content) -> None:
         """Store bytes under their SHA-256, unless they are stored already.
@@ -36,26 +36,26 @@ class Blobs:
         if digest in self._known and self._local is None:
             return
         try:
-            if self._local is not None and len(data) < IN_THREAD_BYTES and not self._synced:
+            if self._local is not None and len(data) < MIN_THREAD_BYTES and not self._synced:
                 self._write(digest, data)
             else:
                 await asyncio.to_thread(self._write, digest, data)
         except OSError as error:
-            raise unavailable(error) from error
+            raise make_unavailable_error(error) from error
         self._known[digest] = None
-        if len(self._known) > REMEMBERED:
+        if len(self._known) > MAX_KNOWN_DIGESTS:
             self._known.popitem(last=False)
 
-    async def drop(self, digest: str, stored_before_s: float) -> bool:
+    async def delete(self, digest: str, stored_before_s: float) -> bool:
         """Delete bytes, unless they were stored too recently; return whether they are gone.
 
         Raises:
             ServiceError: `UNAVAILABLE`.
         """
         try:
-            gone = await asyncio.to_thread(self._drop, digest, stored_before_s)
+            gone = await asyncio.to_thread(self._delete, digest, stored_before_s)
         except OSError as error:
-            raise unavailable(error) from error
+            raise make_unavailable_error(error) from error
         if gone:
             self._known.pop(digest, None)
         return gone
@@ -74,19 +74,19 @@ class Blobs:
                 ErrorCode.UNAVAILABLE, "The bytes of this artifact are not in the store."
             ) from error
         except OSError as error:
-            raise unavailable(error) from error
+            raise make_unavailable_error(error) from error
 
     def _write(self, digest: str, data: Content) -> None:
         # Under a name of its own first, then renamed: a crash leaves all of it or nothing.
         if self._local is not None:
-            target = self._local / place_of(digest)
-            if _renamed(target, len(data)):
+            target = self._local / get_blob_path(digest)
+            if _touch_existing(target, len(data)):
                 return
             new = not target.parent.exists()
             target.parent.mkdir(parents=True, exist_ok=True)
             partial = target.with_name(f".{secrets.token_hex(8)}")
             try:
-                self._fill(partial, data)
+                self._write_chunks(partial, data)
             except OSError:
                 partial.unlink(missing_ok=True)  # it takes up space, which may be what is missing
                 raise
@@ -95,26 +95,26 @@ class Blobs:
             partial.replace(target)
             if self._synced:
                 # After a power cut a file without a directory entry would be lost.
-                sync(target.parent, *((self._local, self._local.parent) if new else ()))
+                fsync_paths(target.parent, *((self._local, self._local.parent) if new else ()))
             if self._crash is not None:
                 self._crash("after")
             return
-        files = self._remote()
+        files = self._open_filesystem()
         target_url = f"{self._url}/{digest[:2]}/{digest[2:]}"
         partial_url = f"{self._url}/.{secrets.token_hex(8)}"
         files.makedirs(f"{self._url}/{digest[:2]}", exist_ok=True)
         with files.open(partial_url, "wb") as file:
-            for piece in split(data):
+            for piece in iter_chunks(data):
                 file.write(bytes(piece))
         files.mv(partial_url, target_url)
 
-    def _drop(self, digest: str, stored_before_s: float) -> bool:
+    def _delete(self, digest: str, stored_before_s: float) -> bool:
         if self._local is None:
-            files, url = self._remote(), f"{self._url}/{digest[:2]}/{digest[2:]}"
+            files, url = self._open_filesystem(), f"{self._url}/{digest[:2]}/{digest[2:]}"
             if files.exists(url):
                 files.rm_file(url)
             return True
-        target = self._local / place_of(digest)
+        target = self._local / get_blob_path(digest)
         # Renamed first, so that a caller who stores the same bytes meanwhile writes them again.
         aside = target.with_name(f".{secrets.token_hex(8)}")
         try:
@@ -127,9 +127,9 @@ class Blobs:
         aside.unlink()
         return True
 
-    def _fill(self, path: Path, data: Content) -> None:
+    def _write_chunks(self, path: Path, data: Content) -> None:
         with path.open("wb") as file:
-            for piece in split(data):
+            for piece in iter_chunks(data):
                 file.write(piece)
             if self._synced:
                 file.flush()
@@ -137,21 +137,21 @@ class Blobs:
 
     def _read(self, digest: str, start: int, end: int | None) -> bytes:
         if self._local is not None:
-            with (self._local / place_of(digest)).open("rb") as file:
+            with (self._local / get_blob_path(digest)).open("rb") as file:
                 file.seek(start)
                 return file.read(-1 if end is None else max(0, end - start))
-        data: bytes = self._remote().cat_file(
+        data: bytes = self._open_filesystem().cat_file(
             f"{self._url}/{digest[:2]}/{digest[2:]}", start=start, end=end
         )
         return data
 
-    def _remote(self) -> Any:
+    def _open_filesystem(self) -> Any:
         from fsspec.core import url_to_fs
 
         return url_to_fs(self._url)[0]
 
 
-def _renamed(target: Path, size: int) -> bool:
+def _touch_existing(target: Path, size: int) -> bool:
     """Mark bytes that exist already as stored just now, as others may delete old ones."""
     try:
         if target.stat().st_size != size:
@@ -162,12 +162,12 @@ def _renamed(target: Path, size: int) -> bool:
     return True
 
 
-def place_of(digest: str) -> Path:
+def get_blob_path(digest: str) -> Path:
     """Return the path of bytes below the folder of all of them, by their SHA-256."""
     return Path(digest[:2]) / digest[2:]
 
 
-def sync(*paths: Path) -> None:
+def fsync_paths(*paths: Path) -> None:
     """Make files and directory entries survive a power cut; Windows does so by itself."""
     if os.name == "nt":
         return

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
-class Insert:
+class InsertRow:
     """A new row; its `doc` may be the record itself, which is serialized when it is written."""
 
     table: str
@@ -14,7 +14,7 @@ class Insert:
 
 
 @dataclass(frozen=True, slots=True)
-class Update:
+class UpdateRow:
     """New values for some columns of a row; `doc` as for `InsertRow`."""
 
     table: str
@@ -23,7 +23,7 @@ class Update:
 
 
 @dataclass(frozen=True, slots=True)
-class Patch:
+class PatchDocument:
     """New values for some members of a row's `doc`, which leave its other members alone.
 
     The database itself sets them, so nothing that another process wrote meanwhile is undone.
@@ -35,7 +35,7 @@ class Patch:
 
 
 @dataclass(frozen=True, slots=True)
-class Put:
+class ReplaceRow:
     """A row that replaces one with the same id, if there is one."""
 
     table: str
@@ -43,7 +43,7 @@ class Put:
 
 
 @dataclass(frozen=True, slots=True)
-class Delete:
+class DeleteRow:
     """The deletion of a row."""
 
     table: str
@@ -51,7 +51,7 @@ class Delete:
 
 
 @dataclass(frozen=True, slots=True)
-class Spend:
+class AddSpending:
     """An amount added to (or taken from) what a key has spent on a day, in billionths of a dollar.
 
     Attributes:
@@ -61,12 +61,12 @@ class Spend:
 
     id: str
     key_id: str
-    nano: int
+    nano_usd: int
     limit: int | None
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class IncrementColumns:
     """Amounts added to the sums of a row, which is inserted if it does not exist.
 
     Attributes:
@@ -76,11 +76,11 @@ class Count:
 
     table: str
     values: Mapping[str, object]
-    more: Mapping[str, int]
+    increments: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Emit:
+class AppendEvent:
     """An event; the writer assigns its number within the resource, and within the job."""
 
     resource_id: str
@@ -90,7 +90,16 @@ class Emit:
     job_id: str | None = None
 
 
-Change: TypeAlias = Insert | Update | Patch | Put | Delete | Spend | Count | Emit
+Change: TypeAlias = (
+    InsertRow
+    | UpdateRow
+    | PatchDocument
+    | ReplaceRow
+    | DeleteRow
+    | AddSpending
+    | IncrementColumns
+    | AppendEvent
+)
 
 
 @dataclass(frozen=True, slots=True)

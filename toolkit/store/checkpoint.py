@@ -14,10 +14,10 @@ LARGE_WAL_BYTES = 4 * 1024 * 1024
 # A log that is always being written to is never moved as a whole, so never reset: past this size,
 # writers wait until all of it is moved.
 HUGE_WAL_BYTES = 4 * LARGE_WAL_BYTES
-EVERY_COMMITS = 20
+COMMITS_PER_CHECK = 20
 
 
-class Checkpoints:
+class WalCheckpointer:
     """A checkpointer that moves a long log into the database, under a lock between processes.
 
     SQLite 3.7.0 to 3.51.2 can corrupt a database that two connections checkpoint at once. It is
@@ -32,26 +32,30 @@ class Checkpoints:
         self._running: Future[None] | None = None
         self._commits = 0
 
-    def consider(self) -> None:
+    def checkpoint_if_due(self) -> None:
         """Run a checkpoint every so many commits, if the log has grown large."""
         self._commits += 1
-        if self._commits % EVERY_COMMITS or self._size() < LARGE_WAL_BYTES:
+        if self._commits % COMMITS_PER_CHECK or self._get_wal_size() < LARGE_WAL_BYTES:
             return
         if self._running is None or self._running.done():
-            modes = ("PASSIVE", "TRUNCATE") if self._size() >= HUGE_WAL_BYTES else ("PASSIVE",)
-            self._running = self._thread.submit(self._make, *modes)
+            modes = (
+                ("PASSIVE", "TRUNCATE") if self._get_wal_size() >= HUGE_WAL_BYTES else ("PASSIVE",)
+            )
+            self._running = self._thread.submit(self._run_checkpoint, *modes)
 
     def close(self) -> None:
         """Truncate the log, and end the thread."""
         self._thread.shutdown()
-        self._make("TRUNCATE")  # here: an interpreter that ends may start no thread any more
+        self._run_checkpoint(
+            "TRUNCATE"
+        )  # here: an interpreter that ends may start no thread any more
 
-    def _size(self) -> int:
+    def _get_wal_size(self) -> int:
         return self._wal.stat().st_size if self._wal.exists() else 0
 
-    def _make(self, *modes: str) -> None:
+    def _run_checkpoint(self, *modes: str) -> None:
         with self._lock.open("ab") as file:
-            if not _taken(file):
+            if not _try_lock(file):
                 return
             connection = sqlite3.connect(self._database, isolation_level=None)
             try:
@@ -63,7 +67,7 @@ class Checkpoints:
                 connection.close()
 
 
-def _taken(file: IO[bytes]) -> bool:
+def _try_lock(file: IO[bytes]) -> bool:
     if fcntl is None:
         return True
     try:

@@ -12,30 +12,30 @@ import signal
 from collections.abc import Callable
 from typing import Literal
 
-VARIABLE = "TOOLKIT_CRASH_AT"
+CRASH_VARIABLE = "TOOLKIT_CRASH_AT"
 
-Kind = Literal["commit", "blob", "lease"]
-When = Literal["before", "after"]
-Crash = Callable[[When], None]
+CrashKind = Literal["commit", "blob", "lease"]
+CrashMoment = Literal["before", "after"]
+CrashHook = Callable[[CrashMoment], None]
 
 
-def planted(kind: Kind) -> Crash | None:
+def find_crash_point(kind: CrashKind) -> CrashHook | None:
     """Return the hook to call before and after each write of a kind, or None if none is set.
 
     Raises:
         ValueError: the variable does not name a moment.
     """
-    asked = os.environ.get(VARIABLE)
+    asked = os.environ.get(CRASH_VARIABLE)
     if asked is None:
         return None
     named, _, rest = asked.partition(":")
     when, _, number = rest.partition(":")
     known = named in ("commit", "blob", "lease") and when in ("before", "after")
     if not known or not number.isdecimal():
-        raise ValueError(f"{VARIABLE} is such as commit:before:17")
+        raise ValueError(f"{CRASH_VARIABLE} is such as commit:before:17")
     left = int(number)
 
-    def crash(now: When) -> None:
+    def crash(now: CrashMoment) -> None:
         nonlocal left
         left -= now == when
         if left == 0 and now == when:

@@ -20,10 +20,10 @@ from toolkit.store.changes import Conflict
 BUSY_TIMEOUT_MS = 5_000
 SWITCH_RETRY_S = 0.005
 RETRY_AFTER_S = 1.0
-NOT_PERMITTED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+PERMISSION_ERRNOS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
 
-def connect(path: Path, durability: str) -> Engine:
+def create_sqlite_engine(path: Path, durability: str) -> Engine:
     """Create an engine of connections in WAL mode, whose transactions only the store begins."""
     engine = create_engine(
         f"sqlite:///{path}", connect_args={"check_same_thread": False, "timeout": 5.0}
@@ -75,7 +75,7 @@ def is_writable(folder: Path) -> bool:
     return os.access(folder, os.W_OK)
 
 
-def read_only(database: Path, *, briefly: bool = False) -> sqlite3.Connection:
+def open_read_only(database: Path, *, briefly: bool = False) -> sqlite3.Connection:
     """Open a read-only connection beside all others, whatever state the database is in.
 
     Also where nothing may be written, as on a disk that is mounted read-only: SQLite would rebuild
@@ -96,13 +96,13 @@ def read_only(database: Path, *, briefly: bool = False) -> sqlite3.Connection:
         connection.close()
         if is_writable(database.parent):
             raise
-        return _unwritable(database, uri)
+        return _open_unwritable(database, uri)
     except sqlite3.DatabaseError:
         pass  # it is damaged, and whoever asked finds out how
     return connection
 
 
-def _unwritable(database: Path, uri: str) -> sqlite3.Connection:
+def _open_unwritable(database: Path, uri: str) -> sqlite3.Connection:
     log = database.with_name(f"{database.name}-wal")
     if not log.exists() or not log.stat().st_size:
         return sqlite3.connect(f"{uri}&immutable=1", uri=True)
@@ -116,7 +116,7 @@ def _unwritable(database: Path, uri: str) -> sqlite3.Connection:
 
 
 @contextmanager
-def translated() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     """Translate the database's errors into the store's; no text of the database leaves here.
 
     Raises:
@@ -128,14 +128,14 @@ def translated() -> Iterator[None]:
     except (IntegrityError, sqlite3.IntegrityError) as error:
         raise Conflict(str(getattr(error, "orig", error))) from None
     except (OperationalError, DBAPIError, SQLAlchemyError, sqlite3.Error, OSError) as error:
-        raise unavailable(error) from error
+        raise make_unavailable_error(error) from error
 
 
-def unavailable(error: Exception) -> ServiceError:
+def make_unavailable_error(error: Exception) -> ServiceError:
     """Make the error for a store that cannot be used: when to retry, or what has to change."""
     told = error.strerror if isinstance(error, OSError) else None  # the rest of it names paths
     reason = (told or str(getattr(error, "orig", error))).splitlines()[0][:120]
-    if _is_refused(error, reason):
+    if _is_permission_error(error, reason):
         return ServiceError(
             ErrorCode.UNAVAILABLE,
             f"The store cannot be used: {reason}. Let this user write there, or name another"
@@ -146,10 +146,10 @@ def unavailable(error: Exception) -> ServiceError:
     )
 
 
-def _is_refused(error: Exception, reason: str) -> bool:
+def _is_permission_error(error: Exception, reason: str) -> bool:
     """Tell whether this user may not write there, which no waiting changes."""
     if isinstance(error, OSError):
-        return error.errno in NOT_PERMITTED
+        return error.errno in PERMISSION_ERRNOS
     if "unable to open" in reason:
         try:  # SQLite says the same where the process has no file descriptor left
             os.close(os.open(os.devnull, os.O_RDONLY))

@@ -16,16 +16,16 @@ from typing import cast
 from sqlalchemy import Connection
 
 from toolkit.contract.errors import ErrorCode, ServiceError
-from toolkit.store.database import read_only, translated, unavailable
-from toolkit.store.schema import HEAD, check_revision, read_revision
+from toolkit.store.database import make_unavailable_error, open_read_only, translate_errors
+from toolkit.store.schema import HEAD_REVISION, check_revision, read_revision
 
-MARKER = "place"
-NOTE = """\
+MARKER_FILE = "place"
+MARKER_TEXT = """\
 A data directory is told from its copies by this file, among others: work that was left lying in a
 copy is not taken up until somebody says so (`toolkit serve --take-up`). Leave it here.
 """
-UNMARKED = 0  # as SQLite makes it, and as earlier versions left it
-COPY = 1  # known to be a copy, though of an original without a number
+UNMARKED_NUMBER = 0  # as SQLite makes it, and as earlier versions left it
+COPY_NUMBER = 1  # known to be a copy, though of an original without a number
 
 
 def find_database(data_dir: Path, *, newest: bool = False) -> Path:
@@ -55,14 +55,14 @@ def find_database(data_dir: Path, *, newest: bool = False) -> Path:
             " one is made by `toolkit serve`.",
         )
     try:
-        with closing(read_only(database, briefly=True)) as connection:
+        with closing(open_read_only(database, briefly=True)) as connection:
             revision = read_revision(connection)
     except sqlite3.OperationalError as error:
-        raise unavailable(error) from error
+        raise make_unavailable_error(error) from error
     except sqlite3.DatabaseError:
         return database
     check_revision(revision)
-    if newest and revision != HEAD:
+    if newest and revision != HEAD_REVISION:
         raise ServiceError(
             ErrorCode.UNAVAILABLE,
             f"The data directory {data_dir} is of an earlier version: open it first, such as with"
@@ -72,26 +72,26 @@ def find_database(data_dir: Path, *, newest: bool = False) -> Path:
 
 
 @contextmanager
-def reading(database: Path) -> Iterator[sqlite3.Connection]:
+def open_for_reading(database: Path) -> Iterator[sqlite3.Connection]:
     """Open a database for reading, whatever state it is in, beside all others.
 
     Raises:
         ServiceError: `UNAVAILABLE` when it cannot be read.
     """
-    with translated(), closing(read_only(database)) as connection:
+    with translate_errors(), closing(open_read_only(database)) as connection:
         yield connection
 
 
 def is_copy(data_dir: Path, connection: sqlite3.Connection) -> bool:
     """Tell whether a data directory is a copy of another one, or of an earlier state of itself."""
-    kept = _kept_number(connection)
-    if kept == UNMARKED:
+    kept = _read_stored_number(connection)
+    if kept == UNMARKED_NUMBER:
         # A directory that an earlier version opened has a folder of owners; its backups have none.
-        return not (data_dir / "owners").exists() and _holds_accounts(connection)
-    return kept != _number(data_dir)
+        return not (data_dir / "owners").exists() and _has_accounts(connection)
+    return kept != _compute_number(data_dir)
 
 
-def claim_place(connection: Connection, data_dir: Path, *, take_up: bool) -> bool:
+def claim_location(connection: Connection, data_dir: Path, *, take_up: bool) -> bool:
     """Mark a new directory as an original, and a copy as one where that is asked for.
 
     Args:
@@ -103,46 +103,46 @@ def claim_place(connection: Connection, data_dir: Path, *, take_up: bool) -> boo
         whether it is still a copy.
     """
     driver = cast("sqlite3.Connection", connection.connection.dbapi_connection)
-    if _kept_number(driver) == _number(data_dir):
+    if _read_stored_number(driver) == _compute_number(data_dir):
         return False
     connection.exec_driver_sql("BEGIN IMMEDIATE")  # another process may be marking it just now
     copy = is_copy(data_dir, driver) and not take_up
-    kept = _kept_number(driver)
+    kept = _read_stored_number(driver)
     if not copy:
-        marker = data_dir / MARKER
+        marker = data_dir / MARKER_FILE
         if not marker.exists():
-            marker.write_text(NOTE, encoding="utf-8")
-        kept = _number(data_dir)
-    elif kept == UNMARKED:
-        kept = COPY
+            marker.write_text(MARKER_TEXT, encoding="utf-8")
+        kept = _compute_number(data_dir)
+    elif kept == UNMARKED_NUMBER:
+        kept = COPY_NUMBER
     connection.exec_driver_sql(f"PRAGMA user_version = {kept}")
     connection.exec_driver_sql("COMMIT")
     return copy
 
 
-def _kept_number(connection: sqlite3.Connection) -> int:
+def _read_stored_number(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _number(data_dir: Path) -> int:
+def _compute_number(data_dir: Path) -> int:
     """Compute a number from the location of a directory's files; `COPY_NUMBER` if some are missing.
 
     The time is in whole seconds: not all file systems keep finer ones.
     """
     try:
-        marker, database = (data_dir / MARKER).stat(), (data_dir / "state.db").stat()
+        marker, database = (data_dir / MARKER_FILE).stat(), (data_dir / "state.db").stat()
     except OSError:
-        return COPY
+        return COPY_NUMBER
     facts = f"{marker.st_ino} {int(marker.st_mtime)} {database.st_ino}"
     number = int.from_bytes(hashlib.sha256(facts.encode()).digest()[:4], "big") >> 1
-    return max(number, COPY + 1)
+    return max(number, COPY_NUMBER + 1)
 
 
-def _holds_accounts(connection: sqlite3.Connection) -> bool:
+def _has_accounts(connection: sqlite3.Connection) -> bool:
     return connection.execute("SELECT 1 FROM accounts LIMIT 1").fetchone() is not None
 
 
-def kept_in_row(connection: sqlite3.Connection) -> str:
+def build_inline_condition(connection: sqlite3.Connection) -> str:
     """Build the SQL condition for artifacts whose bytes are in the database.
 
     Databases of the first version have none.

@@ -5,7 +5,7 @@ from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
 
-PATIENCE_S = 0.2  # for a database that others have locked
+MAX_WAIT_S = 0.2  # for a database that others have locked
 # By resource: the table, its column of ids, and the column with a description.
 _TABLES = {
     "account/keys": ("api_keys", "id", "''"),
@@ -26,7 +26,7 @@ _TABLES = {
 }
 
 
-def newest_ids(data_dir: Path, area: str, most: int) -> list[tuple[str, str]]:
+def list_newest_ids(data_dir: Path, area: str, most: int) -> list[tuple[str, str]]:
     """Read the newest ids of a resource, each with a word on it, without writing or waiting.
 
     Args:
@@ -39,7 +39,7 @@ def newest_ids(data_dir: Path, area: str, most: int) -> list[tuple[str, str]]:
     """
     table, ids, more = _TABLES[area]
     uri = f"file:{quote(str((data_dir / 'state.db').absolute()))}?mode=ro"
-    with closing(sqlite3.connect(uri, uri=True, timeout=PATIENCE_S)) as connection:
+    with closing(sqlite3.connect(uri, uri=True, timeout=MAX_WAIT_S)) as connection:
         found = connection.execute(
             f"SELECT {ids}, {more} FROM {table} WHERE {ids} IS NOT NULL"  # noqa: S608 - our names
             " ORDER BY created_at DESC LIMIT ?",

@@ -8,16 +8,16 @@ from sqlalchemy import Connection
 from toolkit.contract.errors import ErrorCode, ServiceError
 
 # In the database's header (`PRAGMA application_id`), so that every copy of it has it, too.
-SANDBOX: Final = 0x746B7362
-LIVE: Final = 0x746B6C76
-_USED = """
+SANDBOX_WORLD: Final = 0x746B7362
+LIVE_WORLD: Final = 0x746B6C76
+_USAGE_SQL = """
 SELECT coalesce(sum(json_extract(doc, '$.usage.simulated') IS 1), 0), count(*)
 FROM jobs WHERE status = 'completed' AND provider IS NOT NULL
 AND json_extract(doc, '$.cached_from') IS NULL
 """
 
 
-def claim_kind(connection: Connection, data_dir: Path, *, sandbox: bool) -> None:
+def claim_world(connection: Connection, data_dir: Path, *, sandbox: bool) -> None:
     """Mark a directory as the sandbox's or the real world's, if it is not marked yet.
 
     Where an earlier version left no mark, the completed jobs in it tell.
@@ -30,18 +30,18 @@ def claim_kind(connection: Connection, data_dir: Path, *, sandbox: bool) -> None
     Raises:
         ServiceError: `UNAVAILABLE` when it belongs to the other world.
     """
-    wanted = SANDBOX if sandbox else LIVE
-    kind = _kind(connection)
+    wanted = SANDBOX_WORLD if sandbox else LIVE_WORLD
+    kind = _read_world(connection)
     if kind is None:
         connection.exec_driver_sql("BEGIN IMMEDIATE")  # another process may be marking it just now
-        kind = _kind(connection) or _inferred(connection) or wanted
+        kind = _read_world(connection) or _infer_world(connection) or wanted
         connection.exec_driver_sql(f"PRAGMA application_id = {kind}")
         connection.exec_driver_sql("COMMIT")
     if kind != wanted:
-        raise ServiceError(ErrorCode.UNAVAILABLE, _refusal(data_dir, sandbox=sandbox))
+        raise ServiceError(ErrorCode.UNAVAILABLE, _explain_refusal(data_dir, sandbox=sandbox))
 
 
-def _refusal(data_dir: Path, *, sandbox: bool) -> str:
+def _explain_refusal(data_dir: Path, *, sandbox: bool) -> str:
     if sandbox:
         return (
             f"The data directory {data_dir} holds real work, which the sandbox's may not be mixed"
@@ -53,14 +53,14 @@ def _refusal(data_dir: Path, *, sandbox: bool) -> str:
     )
 
 
-def _kind(connection: Connection) -> int | None:
+def _read_world(connection: Connection) -> int | None:
     kind = int(connection.exec_driver_sql("PRAGMA application_id").scalar_one())
-    return kind if kind in (SANDBOX, LIVE) else None
+    return kind if kind in (SANDBOX_WORLD, LIVE_WORLD) else None
 
 
-def _inferred(connection: Connection) -> int | None:
+def _infer_world(connection: Connection) -> int | None:
     """Infer a directory's world from its jobs; None where they do not tell."""
-    simulated, used = connection.exec_driver_sql(_USED).one()
+    simulated, used = connection.exec_driver_sql(_USAGE_SQL).one()
     if simulated == used:
-        return SANDBOX if used else None
-    return LIVE if not simulated else None
+        return SANDBOX_WORLD if used else None
+    return LIVE_WORLD if not simulated else None

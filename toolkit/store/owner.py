@@ -10,21 +10,21 @@ except ImportError:  # pragma: no cover - Windows: a dead owner is known by its 
     fcntl = None  # type: ignore[assignment]
 
 
-class Owner:
+class LeaseOwner:
     """One opening of the store, under an id of its own."""
 
     def __init__(self, data_dir: Path) -> None:
         self._folder = data_dir / "owners"
         self._folder.mkdir(exist_ok=True)
         self.id = secrets.token_hex(8)
-        self._lock = self._locked(self.id)
+        self._lock = self._try_lock(self.id)
 
-    def _path(self, owner: str) -> Path:
+    def _get_lock_path(self, owner: str) -> Path:
         return self._folder / f"{owner}.lock"
 
-    def _locked(self, owner: str) -> IO[bytes] | None:
+    def _try_lock(self, owner: str) -> IO[bytes] | None:
         """Open and lock a lock file; return None when another process holds it."""
-        file = self._path(owner).open("ab")
+        file = self._get_lock_path(owner).open("ab")
         if fcntl is not None:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -33,26 +33,28 @@ class Owner:
                 return None
         return file
 
-    def is_dead(self, owner: str) -> bool:
+    def is_stale(self, owner: str) -> bool:
         """Tell whether the process of another owner has ended, as far as this machine knows."""
-        if owner == self.id or fcntl is None or not self._path(owner).exists():
-            return owner != self.id and fcntl is not None and not self._path(owner).exists()
-        lock = self._locked(owner)
+        if owner == self.id or fcntl is None or not self._get_lock_path(owner).exists():
+            return (
+                owner != self.id and fcntl is not None and not self._get_lock_path(owner).exists()
+            )
+        lock = self._try_lock(owner)
         if lock is None:
             return False
         lock.close()
-        self._path(owner).unlink(missing_ok=True)
+        self._get_lock_path(owner).unlink(missing_ok=True)
         return True
 
     def close(self) -> None:
         """Release the id."""
         if self._lock is not None:
-            self._path(self.id).unlink(missing_ok=True)
+            self._get_lock_path(self.id).unlink(missing_ok=True)
             self._lock.close()
             self._lock = None
 
 
-def living(data_dir: Path) -> set[str]:
+def find_active_owners(data_dir: Path) -> set[str]:
     """Return the owners that have a data directory open, as far as this machine knows."""
     found = set()
     for path in (data_dir / "owners").glob("*.lock"):

@@ -10,23 +10,23 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
-from toolkit.contract.base import now, rfc3339
-from toolkit.store.database import BUSY_TIMEOUT_MS, translated
+from toolkit.contract.base import format_rfc3339, now
+from toolkit.store.database import BUSY_TIMEOUT_MS, translate_errors
 from toolkit.store.directory import find_database
 
-AT_ONCE = 500  # roots in one transaction: other writers go in between
+ROOTS_PER_TRANSACTION = 500  # roots in one transaction: other writers go in between
 # Bytes are stored shortly before their record: only older ones without a record are unreferenced.
-UNNAMED_S = 3600.0
+MIN_UNREFERENCED_AGE_S = 3600.0
 # An hour longer than promised, as the wall clock may be changed.
-REQUESTS_KEPT = timedelta(hours=25)
-_SCRATCH = """
+IDEMPOTENCY_RETENTION = timedelta(hours=25)
+_SCRATCH_TABLES_SQL = """
 CREATE TEMP TABLE gone_roots (id TEXT PRIMARY KEY);
 CREATE TEMP TABLE gone_jobs (id TEXT PRIMARY KEY);
 CREATE TEMP TABLE gone_workflows (id TEXT PRIMARY KEY);
 """
-_OF_ROOTS = "WHERE root_id IN (SELECT id FROM gone_roots)"
+_IN_ROOTS_SQL = "WHERE root_id IN (SELECT id FROM gone_roots)"
 # The rows to delete with some roots, by table.
-_PARTS = {
+_DELETE_CONDITIONS = {
     "events": "resource_id IN (SELECT id FROM gone_roots UNION SELECT id FROM gone_workflows)"
     " OR job_id IN (SELECT id FROM gone_jobs)",
     "cache": "job_id IN (SELECT id FROM gone_jobs)",
@@ -39,7 +39,7 @@ _PARTS = {
 
 
 @dataclass(slots=True)
-class Pruned:
+class PruneResult:
     """The result of pruning, or of its dry run.
 
     Attributes:
@@ -53,7 +53,7 @@ class Pruned:
     freed_bytes: int = 0
 
 
-def prune(data_dir: Path, older_than: timedelta, *, dry_run: bool = False) -> Pruned:
+def prune_data_dir(data_dir: Path, older_than: timedelta, *, dry_run: bool = False) -> PruneResult:
     """Delete runs, workflows, tasks and jobs that ended long ago, with all that belongs to them.
 
     Uploads, accounts, connections and managed resources stay. So do results that later workflows
@@ -68,17 +68,17 @@ def prune(data_dir: Path, older_than: timedelta, *, dry_run: bool = False) -> Pr
         ServiceError: `UNAVAILABLE` when the directory cannot be used, or is of another version.
     """
     find_database(data_dir, newest=True)
-    found = Pruned()
-    cutoff = rfc3339(now() - older_than)
-    with translated(), closing(_connected(data_dir)) as connection:
-        old = _ended_before(connection, cutoff)
-        at_once = len(old) or 1 if dry_run else AT_ONCE
+    found = PruneResult()
+    cutoff = format_rfc3339(now() - older_than)
+    with translate_errors(), closing(_open_connection(data_dir)) as connection:
+        old = _find_ended_roots(connection, cutoff)
+        at_once = len(old) or 1 if dry_run else ROOTS_PER_TRANSACTION
         for group in [old[at : at + at_once] for at in range(0, len(old), at_once)] or [[]]:
-            with _transaction(connection, keep=not dry_run):
-                _take_out(connection, group, found.rows)
-                _take_out_rest(connection, cutoff, found.rows)
-                still_named = named(connection)
-    for path in unnamed(data_dir, still_named):
+            with _open_transaction(connection, keep=not dry_run):
+                _delete_roots(connection, group, found.rows)
+                _delete_leftovers(connection, cutoff, found.rows)
+                still_named = find_referenced_digests(connection)
+    for path in find_unreferenced_files(data_dir, still_named):
         found.files += 1
         found.freed_bytes += path.stat().st_size
         if not dry_run:
@@ -86,33 +86,33 @@ def prune(data_dir: Path, older_than: timedelta, *, dry_run: bool = False) -> Pr
     return found
 
 
-def named(connection: sqlite3.Connection) -> set[str]:
+def find_referenced_digests(connection: sqlite3.Connection) -> set[str]:
     """Return the SHA-256 of all bytes that an artifact refers to."""
     rows = connection.execute("SELECT sha256 FROM artifacts WHERE NOT deleted")
     return {str(row[0]) for row in rows}
 
 
-def unnamed(data_dir: Path, digests: set[str]) -> Iterator[Path]:
+def find_unreferenced_files(data_dir: Path, digests: set[str]) -> Iterator[Path]:
     """Yield the files of bytes that no record refers to, and those of interrupted writes."""
     for path in (data_dir / "artifacts").glob("*/*"):
-        old = time.time() - path.stat().st_mtime > UNNAMED_S
+        old = time.time() - path.stat().st_mtime > MIN_UNREFERENCED_AGE_S
         if old and path.parent.name + path.name not in digests:
             yield path
 
 
-def _connected(data_dir: Path) -> sqlite3.Connection:
+def _open_connection(data_dir: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(f"file:{data_dir / 'state.db'}?mode=rw", uri=True)
     with ExitStack() as opened:
         opened.callback(connection.close)
         connection.isolation_level = None
         connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
         connection.execute("PRAGMA wal_autocheckpoint=0")
-        connection.executescript(_SCRATCH)
+        connection.executescript(_SCRATCH_TABLES_SQL)
         opened.pop_all()
     return connection
 
 
-def _ended_before(connection: sqlite3.Connection, cutoff: str) -> list[str]:
+def _find_ended_roots(connection: sqlite3.Connection, cutoff: str) -> list[str]:
     """Return the roots that ended long ago, without those whose results later work started from."""
     rows = connection.execute(
         "SELECT id FROM roots WHERE NOT open AND created_at < ? ORDER BY id", (cutoff,)
@@ -128,18 +128,18 @@ def _ended_before(connection: sqlite3.Connection, cutoff: str) -> list[str]:
     return sorted(old)
 
 
-def _take_out(connection: sqlite3.Connection, group: Sequence[str], rows: Counter[str]) -> None:
+def _delete_roots(connection: sqlite3.Connection, group: Sequence[str], rows: Counter[str]) -> None:
     """Delete all rows of some roots."""
     for table in ("gone_roots", "gone_jobs", "gone_workflows"):
         connection.execute(f"DELETE FROM {table}")  # noqa: S608 - our names
     connection.executemany("INSERT INTO gone_roots VALUES (?)", [(each,) for each in group])
-    connection.execute(f"INSERT INTO gone_jobs SELECT id FROM jobs {_OF_ROOTS}")  # noqa: S608
-    connection.execute(f"INSERT INTO gone_workflows SELECT id FROM workflows {_OF_ROOTS}")  # noqa: S608
-    for table, where in _PARTS.items():
+    connection.execute(f"INSERT INTO gone_jobs SELECT id FROM jobs {_IN_ROOTS_SQL}")  # noqa: S608
+    connection.execute(f"INSERT INTO gone_workflows SELECT id FROM workflows {_IN_ROOTS_SQL}")  # noqa: S608
+    for table, where in _DELETE_CONDITIONS.items():
         rows[table] += connection.execute(f"DELETE FROM {table} WHERE {where}").rowcount  # noqa: S608
 
 
-def _take_out_rest(connection: sqlite3.Connection, cutoff: str, rows: Counter[str]) -> None:
+def _delete_leftovers(connection: sqlite3.Connection, cutoff: str, rows: Counter[str]) -> None:
     """Delete old rows that belong to no root.
 
     These are plans that no task carries out, deleted uploads, idempotent responses, and the
@@ -152,10 +152,11 @@ def _take_out_rest(connection: sqlite3.Connection, cutoff: str, rows: Counter[st
     connection.executemany("DELETE FROM plans WHERE id = ?", [(each,) for each in old])
     rows["plans"] += len(old)
     gone = connection.execute(
-        "DELETE FROM idempotency WHERE created_at < ?", (rfc3339(now() - REQUESTS_KEPT),)
+        "DELETE FROM idempotency WHERE created_at < ?",
+        (format_rfc3339(now() - IDEMPOTENCY_RETENTION),),
     )
     rows["idempotency"] += gone.rowcount
-    day = min(cutoff[:10], rfc3339(now())[:10])
+    day = min(cutoff[:10], format_rfc3339(now())[:10])
     for table, where, value in (
         ("artifacts", "deleted AND job_id IS NULL AND created_at < ?", cutoff),
         ("reservations", "substr(spending_id, -10) < ?", day),
@@ -166,7 +167,7 @@ def _take_out_rest(connection: sqlite3.Connection, cutoff: str, rows: Counter[st
 
 
 @contextmanager
-def _transaction(connection: sqlite3.Connection, *, keep: bool) -> Iterator[None]:
+def _open_transaction(connection: sqlite3.Connection, *, keep: bool) -> Iterator[None]:
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield

@@ -18,16 +18,16 @@ from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.accounting import TRIGGERS
 from toolkit.store.tables import metadata
 
-HEAD = "0010"
-MIGRATIONS = Path(__file__).parent / "migrations"
+HEAD_REVISION = "0010"
+MIGRATIONS_DIR = Path(__file__).parent / "migrations"
 # As alembic creates it, which reads it at the next migration.
-VERSION_TABLE = (
+VERSION_TABLE_SQL = (
     "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, "
     "CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
 )
 
 
-def migrate(connection: Connection, to: str = HEAD) -> None:
+def migrate_schema(connection: Connection, to: str = HEAD_REVISION) -> None:
     """Create the tables, or run the missing migrations; only these import alembic.
 
     Args:
@@ -37,17 +37,17 @@ def migrate(connection: Connection, to: str = HEAD) -> None:
     Raises:
         ServiceError: `UNAVAILABLE` when a later version of the toolkit made the directory.
     """
-    current = _version(connection)
+    current = _read_version(connection)
     if current == to:
         return
     check_revision(current)
     connection.exec_driver_sql("BEGIN EXCLUSIVE")
     # Another process may have been first, while this one waited for the lock.
-    if _version(connection) != to:
-        if to == HEAD and _is_empty(connection):
-            _make(connection)
+    if _read_version(connection) != to:
+        if to == HEAD_REVISION and _is_empty(connection):
+            _create_tables(connection)
         else:
-            _upgrade(connection, to)
+            _run_migrations(connection, to)
     if connection.in_transaction():
         connection.exec_driver_sql("COMMIT")
 
@@ -61,7 +61,7 @@ def check_revision(revision: str | None) -> None:
     Raises:
         ServiceError: `UNAVAILABLE` when a later version of the toolkit made it.
     """
-    if revision is not None and revision not in _known():
+    if revision is not None and revision not in _list_known_revisions():
         raise ServiceError(
             ErrorCode.UNAVAILABLE,
             "A later version of the toolkit made this data directory; use that version.",
@@ -69,8 +69,8 @@ def check_revision(revision: str | None) -> None:
 
 
 @cache
-def _known() -> frozenset[str]:
-    return frozenset(path.name[:4] for path in (MIGRATIONS / "versions").glob("[0-9]*.py"))
+def _list_known_revisions() -> frozenset[str]:
+    return frozenset(path.name[:4] for path in (MIGRATIONS_DIR / "versions").glob("[0-9]*.py"))
 
 
 def read_revision(connection: sqlite3.Connection) -> str | None:
@@ -84,29 +84,29 @@ def read_revision(connection: sqlite3.Connection) -> str | None:
     return None if row is None else str(row[0])
 
 
-def _make(connection: Connection) -> None:
+def _create_tables(connection: Connection) -> None:
     """Create the newest tables in an empty database."""
-    for statement in _newest():
+    for statement in _build_newest_schema():
         connection.exec_driver_sql(statement)
-    connection.exec_driver_sql("INSERT INTO alembic_version VALUES (?)", (HEAD,))
+    connection.exec_driver_sql("INSERT INTO alembic_version VALUES (?)", (HEAD_REVISION,))
 
 
 @cache
-def _newest() -> tuple[str, ...]:
+def _build_newest_schema() -> tuple[str, ...]:
     """Build the statements that create the newest tables."""
     made: list[ExecutableDDLElement] = []
     for table in metadata.sorted_tables:
         made.append(CreateTable(table))
         made += [CreateIndex(index) for index in table.indexes]
     tables = [str(each.compile(dialect=sqlite.dialect())) for each in made]
-    return VERSION_TABLE, *tables, *TRIGGERS
+    return VERSION_TABLE_SQL, *tables, *TRIGGERS
 
 
-def _upgrade(connection: Connection, to: str) -> None:
+def _run_migrations(connection: Connection, to: str) -> None:
     """Run the missing migrations."""
     command = import_module("alembic.command")
     config = import_module("alembic.config").Config()
-    config.set_main_option("script_location", str(MIGRATIONS))
+    config.set_main_option("script_location", str(MIGRATIONS_DIR))
     config.attributes["connection"] = connection
     command.upgrade(config, to)
 
@@ -115,5 +115,5 @@ def _is_empty(connection: Connection) -> bool:
     return connection.execute(text("SELECT 1 FROM sqlite_master")).first() is None
 
 
-def _version(connection: Connection) -> str | None:
+def _read_version(connection: Connection) -> str | None:
     return read_revision(cast("sqlite3.Connection", connection.connection.dbapi_connection))

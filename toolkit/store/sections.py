@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, TypeAlias
 
-PIECE_BYTES = 256 * 1024
+CHUNK_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +27,9 @@ class FileSection:
 
     def read(self) -> bytes:
         """Read all of it."""
-        return b"".join(self.pieces())
+        return b"".join(self.iter_chunks())
 
-    def pieces(self, size: int = PIECE_BYTES) -> Iterator[bytes]:
+    def iter_chunks(self, size: int = CHUNK_BYTES) -> Iterator[bytes]:
         """Read it chunk by chunk.
 
         Raises:
@@ -48,23 +48,23 @@ class FileSection:
 Content: TypeAlias = bytes | FileSection
 
 
-def split(content: Content, size: int = PIECE_BYTES) -> Iterator[bytes | memoryview]:
+def iter_chunks(content: Content, size: int = CHUNK_BYTES) -> Iterator[bytes | memoryview]:
     """Iterate over bytes chunk by chunk.
 
-    >>> [bytes(piece) for piece in split(b"abcde", 2)]
+    >>> [bytes(piece) for piece in iter_chunks(b"abcde", 2)]
     [b'ab', b'cd', b'e']
     """
     if isinstance(content, FileSection):
-        yield from content.pieces(size)
+        yield from content.iter_chunks(size)
         return
     view = memoryview(content)
     for at in range(0, len(view), size):
         yield view[at : at + size]
 
 
-def sha256_of(content: Content) -> str:
+def compute_sha256(content: Content) -> str:
     """Compute the SHA-256 of bytes; large ones belong in a thread."""
     digest = hashlib.sha256()
-    for piece in split(content):
+    for piece in iter_chunks(content):
         digest.update(piece)
     return digest.hexdigest()

@@ -6,12 +6,12 @@ from functools import cache
 from sqlalchemy import bindparam
 from sqlalchemy.dialects.sqlite import insert as upsert
 
-from toolkit.store.reader import compiled
+from toolkit.store.reader import compile_statement
 from toolkit.store.tables import metadata
 
 
 @cache
-def insert(table: str, columns: tuple[str, ...], rows: int = 1) -> str:
+def build_insert(table: str, columns: tuple[str, ...], rows: int = 1) -> str:
     """Build an INSERT of so many rows, their values in the order of the columns."""
     of = metadata.tables[table]
     names = ", ".join(f'"{of.c[name].name}"' for name in columns)
@@ -19,7 +19,7 @@ def insert(table: str, columns: tuple[str, ...], rows: int = 1) -> str:
     return f'INSERT INTO "{of.name}" ({names}) VALUES {", ".join([row] * rows)}'  # noqa: S608 - our names
 
 
-def by_columns(
+def group_by_columns(
     rows: Mapping[str, Mapping[str, object]],
 ) -> dict[tuple[str, ...], list[list[object]]]:
     """Group rows by the columns that change, so that one statement updates each group."""
@@ -30,7 +30,7 @@ def by_columns(
 
 
 @cache
-def update(table: str, columns: tuple[str, ...], rows: int = 1) -> str:
+def build_update(table: str, columns: tuple[str, ...], rows: int = 1) -> str:
     """Build an UPDATE of so many rows: each has the columns' values, then its id."""
     of = metadata.tables[table]
     if rows == 1:
@@ -43,29 +43,29 @@ def update(table: str, columns: tuple[str, ...], rows: int = 1) -> str:
 
 
 @cache
-def patch(table: str, members: tuple[str, ...]) -> str:
+def build_patch(table: str, members: tuple[str, ...]) -> str:
     """Build an UPDATE by id of some members of the `doc`."""
     named = ", ".join(f"'$.{name}', :{name}" for name in members)
     return f"UPDATE {metadata.tables[table].name} SET doc = json_set(doc, {named}) WHERE id = :id_"  # noqa: S608 - our names
 
 
 @cache
-def put(table: str, columns: tuple[str, ...]) -> str:
+def build_replace(table: str, columns: tuple[str, ...]) -> str:
     """Build an INSERT that replaces."""
     into = metadata.tables[table].insert().prefix_with("OR REPLACE")
-    return compiled(into.values({c: bindparam(c) for c in columns}))
+    return compile_statement(into.values({c: bindparam(c) for c in columns}))
 
 
 @cache
-def count(table: str, columns: tuple[str, ...], sums: tuple[str, ...]) -> str:
+def build_increment(table: str, columns: tuple[str, ...], sums: tuple[str, ...]) -> str:
     """Build an INSERT that adds to the sums of a row that exists already."""
     of = metadata.tables[table]
     statement = upsert(of).values({name: bindparam(name) for name in (*columns, *sums)})
     more = {name: of.c[name] + statement.excluded[name] for name in sums}
-    return compiled(statement.on_conflict_do_update(index_elements=["id"], set_=more))
+    return compile_statement(statement.on_conflict_do_update(index_elements=["id"], set_=more))
 
 
 @cache
-def delete(table: str) -> str:
+def build_delete(table: str) -> str:
     """Build a DELETE by id."""
     return f"DELETE FROM {metadata.tables[table].name} WHERE id = ?"  # noqa: S608 - our names

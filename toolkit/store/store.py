@@ -13,33 +13,33 @@ from sqlalchemy import Connection
 from sqlalchemy import Delete as DeleteStatement
 from sqlalchemy import Update as UpdateStatement
 
-from toolkit.contract.base import now, rfc3339
+from toolkit.contract.base import format_rfc3339, now
 from toolkit.contract.errors import ErrorCode, ServiceError
-from toolkit.store.blobs import Blobs
-from toolkit.store.changes import Change, Emit, Insert, Lease, LeaseLost, Update
-from toolkit.store.checkpoint import Checkpoints
-from toolkit.store.crashpoints import planted
-from toolkit.store.database import connect, translated
-from toolkit.store.directory import claim_place
-from toolkit.store.kind import claim_kind
-from toolkit.store.owner import Owner
-from toolkit.store.reader import Reader, Row
-from toolkit.store.schema import migrate
+from toolkit.store.blobs import BlobStore
+from toolkit.store.changes import AppendEvent, Change, InsertRow, Lease, LeaseLost, UpdateRow
+from toolkit.store.checkpoint import WalCheckpointer
+from toolkit.store.crashpoints import find_crash_point
+from toolkit.store.database import create_sqlite_engine, translate_errors
+from toolkit.store.directory import claim_location
+from toolkit.store.kind import claim_world
+from toolkit.store.owner import LeaseOwner
+from toolkit.store.reader import Row, RowReader
+from toolkit.store.schema import migrate_schema
 from toolkit.store.sections import Content
 from toolkit.store.tables import metadata, roots
-from toolkit.store.writer import Writer
+from toolkit.store.writer import ChangeWriter
 
-POLL_S = 0.2
+POLL_INTERVAL_S = 0.2
 CHANGE_TIMEOUT_MS, READ_TIMEOUT_MS = 2_000, 50
 
 
-def _driver(connection: Connection) -> sqlite3.Connection:
+def _get_driver_connection(connection: Connection) -> sqlite3.Connection:
     """Return SQLite's own connection, as running statements by SQLAlchemy is slower than SQLite."""
     return cast("sqlite3.Connection", connection.connection.dbapi_connection)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Waiter:
+class EventWaiter:
     """A waiter for events of some types, or of any."""
 
     types: frozenset[str] | None
@@ -67,37 +67,37 @@ class Store:
         sandbox: bool | None,
         take_up: bool | None,
     ) -> None:
-        self._engine = connect(data_dir / "state.db", durability)
+        self._engine = create_sqlite_engine(data_dir / "state.db", durability)
         self._lease_s = lease_s
         # If a later step fails, everything opened so far is closed again.
-        with translated(), ExitStack() as opened:
+        with translate_errors(), ExitStack() as opened:
             opened.callback(self._engine.dispose)
             self._write_connection = opened.enter_context(self._engine.connect())
-            migrate(self._write_connection)
+            migrate_schema(self._write_connection)
             if sandbox is not None:
-                claim_kind(self._write_connection, data_dir, sandbox=sandbox)
-            self.is_copy = claim_place(self._write_connection, data_dir, take_up=take_up is True)
+                claim_world(self._write_connection, data_dir, sandbox=sandbox)
+            self.is_copy = claim_location(self._write_connection, data_dir, take_up=take_up is True)
             self._read_connection = opened.enter_context(self._engine.connect())
-            reads = _driver(self._read_connection)
+            reads = _get_driver_connection(self._read_connection)
             # Writers never block readers; the loop does not wait for what does.
             reads.execute(f"PRAGMA busy_timeout={READ_TIMEOUT_MS}")
-            self._reader = Reader(reads)
-            self._owner = Owner(data_dir)
+            self._reader = RowReader(reads)
+            self._owner = LeaseOwner(data_dir)
             opened.pop_all()
-        self._checkpoints = Checkpoints(data_dir / "state.db")
-        self._blobs = Blobs(
+        self._checkpoints = WalCheckpointer(data_dir / "state.db")
+        self._blobs = BlobStore(
             artifact_url or str(data_dir / "artifacts"), synced=durability == "full"
         )
-        self._writer = Writer(
-            _driver(self._write_connection),
+        self._writer = ChangeWriter(
+            _get_driver_connection(self._write_connection),
             self._owner.id,
             always_in_thread=durability == "full",
-            committed=self._committed,
+            committed=self._notify_waiters,
             timed=timed,
         )
-        self._waiters: dict[str, set[Waiter]] = {}
-        self._changing: set[asyncio.Future[int]] = set()
-        self._crash = planted("lease")
+        self._waiters: dict[str, set[EventWaiter]] = {}
+        self._running_changes: set[asyncio.Future[int]] = set()
+        self._crash = find_crash_point("lease")
 
     @classmethod
     async def open(
@@ -136,9 +136,9 @@ class Store:
     async def close(self) -> None:
         """Write all submitted changes, and close everything."""
         await self._writer.drain()
-        if self._changing:
-            await asyncio.wait(self._changing)
-        with translated():
+        if self._running_changes:
+            await asyncio.wait(self._running_changes)
+        with translate_errors():
             self._checkpoints.close()
             self._write_connection.close()
             self._read_connection.close()
@@ -168,24 +168,24 @@ class Store:
         """
         return self._writer.submit(changes, lease, eager=eager, max_wait_s=max_wait_s)
 
-    def _committed(self, events: Sequence[Emit]) -> None:
+    def _notify_waiters(self, events: Sequence[AppendEvent]) -> None:
         if self._waiters:
             for event in events:
                 for key in (event.resource_id, event.job_id):
                     for waiter in self._waiters.get(key or "", ()):
                         if waiter.types is None or event.type in waiter.types:
                             waiter.woken.set()
-        self._checkpoints.consider()
+        self._checkpoints.checkpoint_if_due()
 
-    async def get(self, table: str, row_id: str, *columns: str) -> Row | None:
+    async def get_row(self, table: str, row_id: str, *columns: str) -> Row | None:
         """Return one row by its id, with all or some of its columns."""
-        return self._reader.get(table, row_id, *columns)
+        return self._reader.get_row(table, row_id, *columns)
 
-    async def find(self, table: str, **equals: object) -> list[Row]:
+    async def find_rows(self, table: str, **equals: object) -> list[Row]:
         """Return all rows whose columns have these values, oldest first."""
-        return self._reader.find(table, **equals)
+        return self._reader.find_rows(table, **equals)
 
-    async def page(
+    async def list_page(
         self,
         table: str,
         account_id: str,
@@ -202,9 +202,9 @@ class Store:
             by: the column of the id to page by; rows without one are left out.
             without: a status to leave out, too, as filtering later could make a page seem the last.
         """
-        return self._reader.page(table, account_id, limit, before, by, without, **equals)
+        return self._reader.list_page(table, account_id, limit, before, by, without, **equals)
 
-    async def sums(
+    async def sum_rows(
         self,
         table: str,
         summed: Sequence[str],
@@ -225,38 +225,38 @@ class Store:
             through: of all accounts' rows those by the account's connections, instead of its own.
         """
         key = (table, tuple(summed), tuple(columns), ranged, through)
-        return self._reader.sums(key, account_id, span)
+        return self._reader.sum_rows(key, account_id, span)
 
-    async def lent(self, account_id: str) -> list[Row]:
+    async def list_shared_connections(self, account_id: str) -> list[Row]:
         """Return the connections of operators that are shared with an account, oldest first.
 
         Each row has its owner's document, too, as `owner`.
         """
-        return self._reader.lent(account_id)
+        return self._reader.list_shared_connections(account_id)
 
-    async def queued(self, account_id: str, most: int) -> int:
+    async def count_open_roots(self, account_id: str, most: int) -> int:
         """Count the open roots of an account, up to `most`."""
-        return self._reader.queued(account_id, most)
+        return self._reader.count_open_roots(account_id, most)
 
-    async def count(self, table: str, account_id: str) -> int:
+    async def count_rows(self, table: str, account_id: str) -> int:
         """Count an account's rows in a table."""
-        return self._reader.count(table, account_id)
+        return self._reader.count_rows(table, account_id)
 
-    async def stored_bytes(self, account_id: str) -> tuple[int, int]:
+    async def get_stored_bytes(self, account_id: str) -> tuple[int, int]:
         """Return how many bytes an account stores, of artifacts and of records."""
-        return self._reader.stored_bytes(account_id)
+        return self._reader.get_stored_bytes(account_id)
 
-    async def spending(self, row_id: str) -> tuple[int, list[Row]]:
+    async def get_spending(self, row_id: str) -> tuple[int, list[Row]]:
         """Return a day's total spending, and the reservations that are part of it."""
-        return self._reader.spending(row_id)
+        return self._reader.get_spending(row_id)
 
-    async def events(self, resource_id: str, *, after: int, limit: int = 1000) -> list[Row]:
+    async def list_events(self, resource_id: str, *, after: int, limit: int = 1000) -> list[Row]:
         """Return the events of a resource, or of a job, numbered above `after`, in order."""
-        return self._reader.events(resource_id, after, limit)
+        return self._reader.list_events(resource_id, after, limit)
 
-    async def last_event(self, resource_id: str) -> int:
+    async def get_last_event_number(self, resource_id: str) -> int:
         """Return the number of the last event of a resource, or of a job; 0 before the first."""
-        return self._reader.last_event(resource_id)
+        return self._reader.get_last_event_number(resource_id)
 
     async def wait_for_event(
         self,
@@ -274,7 +274,7 @@ class Store:
             timeout_s: the longest to wait, in seconds.
             types: wait for events of these types only; any, by default.
         """
-        waiter = Waiter(types)
+        waiter = EventWaiter(types)
         waiters = self._waiters.setdefault(resource_id, set())
         waiters.add(waiter)
         loop = asyncio.get_running_loop()
@@ -283,11 +283,11 @@ class Store:
         try:
             while (left := until - loop.time()) > 0 and not waiter.woken.is_set():
                 # Another process may be the one that writes the event.
-                seen, version = version, self._reader.version()
+                seen, version = version, self._reader.get_data_version()
                 if seen != version and self._reader.has_event(resource_id, after, types):
                     return
                 try:
-                    await asyncio.wait_for(waiter.woken.wait(), min(left, POLL_S))
+                    await asyncio.wait_for(waiter.woken.wait(), min(left, POLL_INTERVAL_S))
                 except TimeoutError:
                     continue
         finally:
@@ -295,14 +295,14 @@ class Store:
             if not waiters:
                 self._waiters.pop(resource_id, None)
 
-    def new_root(
+    def build_root(
         self,
         root_id: str,
         kind: str,
         account_id: str,
         key_id: str | None = None,
         agent_id: str | None = None,
-    ) -> tuple[Insert, Lease]:
+    ) -> tuple[InsertRow, Lease]:
         """Build a root that this process holds; the insert belongs in its first write."""
         row: dict[str, object] = {
             "id": root_id,
@@ -313,13 +313,13 @@ class Store:
             "owner": self._owner.id,
             "lease_until": time.monotonic() + self._lease_s,
             "fence": 1,
-            "created_at": rfc3339(now()),
+            "created_at": format_rfc3339(now()),
             "key_id": key_id,
             "agent_id": agent_id,
         }
-        return Insert("roots", row), Lease(root_id, kind, account_id, 1, key_id, agent_id)
+        return InsertRow("roots", row), Lease(root_id, kind, account_id, 1, key_id, agent_id)
 
-    async def claim(
+    async def claim_leases(
         self, limit: int, wanted: Callable[[Row], Awaitable[bool]] | None = None
     ) -> list[Lease]:
         """Claim open roots that nobody works on any more, oldest first.
@@ -329,24 +329,24 @@ class Store:
             wanted: tells of each whether to claim it; all are, by default.
         """
         leases: list[Lease] = []
-        for row in self._reader.open_roots(self._owner.id):
+        for row in self._reader.list_open_roots(self._owner.id):
             if len(leases) == limit:
                 break
             if self._is_free(row) and (wanted is None or await wanted(row)):
-                lease = await self._take(row)
+                lease = await self._take_lease(row)
                 leases += [] if lease is None else [lease]
         return leases
 
-    async def is_left(self, root_id: str) -> bool:
+    async def is_abandoned(self, root_id: str) -> bool:
         """Tell whether a root is open and nobody works on it."""
-        row = await self.get("roots", root_id)
+        row = await self.get_row("roots", root_id)
         return row is not None and bool(row["open"]) and self._is_free(row)
 
     def _is_free(self, row: Row) -> bool:
         owner = row["owner"]
-        return owner is None or row["lease_until"] < time.monotonic() or self.has_gone(owner)
+        return owner is None or row["lease_until"] < time.monotonic() or self.is_stale_owner(owner)
 
-    async def _take(self, row: Row, key_id: str | None = None) -> Lease | None:
+    async def _take_lease(self, row: Row, key_id: str | None = None) -> Lease | None:
         """Take the lease of a root, unless another process was quicker.
 
         Args:
@@ -375,12 +375,12 @@ class Store:
                 freed = roots.update().where(roots.c.id == row["id"], roots.c.fence == fence + 1)
                 await self._change_in_thread(freed.values(owner=None, open=row["open"]))
             raise
-        self._writer.forget()
+        self._writer.invalidate_numbers()
         if not taken:
             return None
         return Lease(row["id"], row["kind"], row["account_id"], fence + 1, key_id, row["agent_id"])
 
-    async def reopen(self, root_id: str, key_id: str | None = None) -> Lease | None:
+    async def reacquire_lease(self, root_id: str, key_id: str | None = None) -> Lease | None:
         """Take a lease on a closed root; return None if it is open, or another was quicker.
 
         Args:
@@ -388,15 +388,15 @@ class Store:
             key_id: the key that more work is asked for with.
         """
         await self.write([])  # it may just be closing
-        row = await self.get("roots", root_id)
-        return None if row is None or row["open"] else await self._take(row, key_id)
+        row = await self.get_row("roots", root_id)
+        return None if row is None or row["open"] else await self._take_lease(row, key_id)
 
     def renew_leases(self) -> None:
         """Extend this process's leases; may be called on any thread.
 
         Those that another process took meanwhile stay with it.
         """
-        self._change(
+        self._execute_change(
             roots.update()
             .where(roots.c.owner == self._owner.id, roots.c.open.is_(True))
             .values(lease_until=time.monotonic() + self._lease_s)
@@ -408,11 +408,11 @@ class Store:
         Raises:
             LeaseLost: another process has taken it.
         """
-        row = self._reader.get("roots", lease.root_id, "owner", "fence")
+        row = self._reader.get_row("roots", lease.root_id, "owner", "fence")
         if row is not None and (row["owner"] != self._owner.id or row["fence"] != lease.fence):
             raise LeaseLost(lease.root_id)
 
-    async def release(self, lease: Lease, *, done: bool) -> None:
+    async def release_lease(self, lease: Lease, *, done: bool) -> None:
         """Release the lease on a root; `done` closes it, else the next process claims it.
 
         Raises:
@@ -420,7 +420,7 @@ class Store:
         """
         freed = {"owner": None, "open": not done}
         if done:
-            await self.write([Update("roots", lease.root_id, freed)], lease=lease, eager=False)
+            await self.write([UpdateRow("roots", lease.root_id, freed)], lease=lease, eager=False)
             return
         # Not by the writer, which may refuse everything under this lease by now.
         await self._change_in_thread(
@@ -438,11 +438,11 @@ class Store:
         wanted = roots.update().where(roots.c.id == root_id).values(cancel_requested=True)
         await self._change_in_thread(wanted)
 
-    async def cancel_requested(self) -> set[str]:
+    async def list_cancel_requests(self) -> set[str]:
         """Return the roots that this process works on and that are to be cancelled."""
-        return self._reader.to_cancel(self._owner.id)
+        return self._reader.list_cancel_requests(self._owner.id)
 
-    async def expire(self, table: str, cutoff: str) -> int:
+    async def delete_older_than(self, table: str, cutoff: str) -> int:
         """Delete the rows of a table that were created before a time; return their number."""
         of = metadata.tables[table]
         return await self._change_in_thread(of.delete().where(of.c.created_at < cutoff))
@@ -452,17 +452,17 @@ class Store:
 
         It is made even if the waiting caller is cancelled, and `close` waits for it.
         """
-        changing = asyncio.ensure_future(asyncio.to_thread(self._change, statement))
-        self._changing.add(changing)
-        changing.add_done_callback(self._changing.discard)
+        changing = asyncio.ensure_future(asyncio.to_thread(self._execute_change, statement))
+        self._running_changes.add(changing)
+        changing.add_done_callback(self._running_changes.discard)
         return await asyncio.shield(changing)
 
-    def _change(self, statement: UpdateStatement | DeleteStatement) -> int:
+    def _execute_change(self, statement: UpdateStatement | DeleteStatement) -> int:
         """Make one small change at once, beside the writer; return the number of rows changed.
 
         It does not wait long for others: the caller will try again.
         """
-        with translated(), self._engine.connect() as connection:
+        with translate_errors(), self._engine.connect() as connection:
             connection.exec_driver_sql(f"PRAGMA busy_timeout={CHANGE_TIMEOUT_MS}")
             connection.exec_driver_sql("BEGIN IMMEDIATE")
             hit = connection.execute(statement).rowcount
@@ -478,11 +478,11 @@ class Store:
         """The id of this opening of the store; another process can tell when it has ended."""
         return self._owner.id
 
-    def has_gone(self, owner: str) -> bool:
+    def is_stale_owner(self, owner: str) -> bool:
         """Tell whether the process of another owner has ended, as far as this machine knows."""
-        return self._owner.is_dead(owner)
+        return self._owner.is_stale(owner)
 
-    async def take_over(self, table: str, row_id: str, spec: str, new: str) -> bool:
+    async def replace_spec(self, table: str, row_id: str, spec: str, new: str) -> bool:
         """Replace a row's `spec` with `new`, unless another process was quicker."""
         of = metadata.tables[table]
         mine = of.update().where(of.c.id == row_id, of.c.spec == spec).values(spec=new)
@@ -492,16 +492,16 @@ class Store:
         """Store bytes under their SHA-256."""
         await self._blobs.put(sha256, data)
 
-    async def drop_blob(self, sha256: str, *, stored_before_s: float) -> bool:
+    async def delete_blob(self, sha256: str, *, stored_before_s: float) -> bool:
         """Delete bytes that no artifact refers to; return False if they were stored too recently.
 
         Args:
             sha256: of the bytes.
             stored_before_s: the least age, in seconds.
         """
-        if self._reader.names_blob(sha256):
+        if self._reader.has_blob_reference(sha256):
             return True
-        return await self._blobs.drop(sha256, stored_before_s)
+        return await self._blobs.delete(sha256, stored_before_s)
 
     async def get_blob(self, sha256: str, start: int = 0, end: int | None = None) -> bytes:
         """Return stored bytes from `start` up to, but not including, `end`."""

@@ -21,31 +21,31 @@ from sqlalchemy import (
 metadata = MetaData()
 
 
-def _id() -> "Column[str]":
+def _make_id_column() -> "Column[str]":
     return Column("id", String, primary_key=True)
 
 
-def _text(name: str, *, optional: bool = False, unique: bool = False) -> "Column[str]":
+def _make_text_column(name: str, *, optional: bool = False, unique: bool = False) -> "Column[str]":
     return Column(name, String, nullable=optional, unique=unique)
 
 
-def _doc(name: str = "doc") -> "Column[str]":
+def _make_doc_column(name: str = "doc") -> "Column[str]":
     return Column(name, Text, nullable=False)
 
 
-def _infrastructure(name: str) -> Table:
+def _make_infrastructure_table(name: str) -> Table:
     """Make a table of managed resources: the record, and the vendor's own id."""
     return Table(
         name,
         metadata,
-        _id(),
-        _text("account_id"),
-        _text("status"),
-        _text("vendor_id", optional=True),
-        _text("connection_id", optional=True),
-        _text("created_at"),
-        _doc(),
-        _doc("spec"),
+        _make_id_column(),
+        _make_text_column("account_id"),
+        _make_text_column("status"),
+        _make_text_column("vendor_id", optional=True),
+        _make_text_column("connection_id", optional=True),
+        _make_text_column("created_at"),
+        _make_doc_column(),
+        _make_doc_column("spec"),
         Index(f"ix_{name}_account", "account_id", "id"),
     )
 
@@ -53,124 +53,124 @@ def _infrastructure(name: str) -> Table:
 accounts = Table(
     "accounts",
     metadata,
-    _id(),
-    _text("email", unique=True),
-    _text("created_at"),
-    _doc(),
+    _make_id_column(),
+    _make_text_column("email", unique=True),
+    _make_text_column("created_at"),
+    _make_doc_column(),
     Column("spec", Text, nullable=True),
     Column("operator", Boolean, nullable=False, server_default=text("0")),
 )
 api_keys = Table(
     "api_keys",
     metadata,
-    _id(),
-    _text("account_id"),
-    _text("digest", unique=True),
-    _text("revoked_at", optional=True),
-    _text("created_at"),
-    _doc(),
+    _make_id_column(),
+    _make_text_column("account_id"),
+    _make_text_column("digest", unique=True),
+    _make_text_column("revoked_at", optional=True),
+    _make_text_column("created_at"),
+    _make_doc_column(),
     Index("ix_api_keys_account", "account_id", "id"),
 )
 connections = Table(
     "connections",
     metadata,
-    _id(),
-    _text("account_id"),
-    _text("provider"),
+    _make_id_column(),
+    _make_text_column("account_id"),
+    _make_text_column("provider"),
     Column("deleted", Boolean, nullable=False),
-    _text("created_at"),
-    _doc(),
-    _text("health", optional=True),
+    _make_text_column("created_at"),
+    _make_doc_column(),
+    _make_text_column("health", optional=True),
     Index("ix_connections_account", "account_id", "id"),
 )
 shares = Table(
     "shares",
     metadata,
-    _id(),
-    _text("connection_id"),
-    _text("shared_with"),
-    _text("created_at"),
+    _make_id_column(),
+    _make_text_column("connection_id"),
+    _make_text_column("shared_with"),
+    _make_text_column("created_at"),
     Index("ix_shares_with", "shared_with"),
     Index("ix_shares_connection", "connection_id"),
 )
 jobs = Table(
     "jobs",
     metadata,
-    _id(),
-    _text("account_id"),
-    _text("root_id"),
-    _text("run_id", optional=True, unique=True),
-    _text("workflow_id", optional=True),
-    _text("node_id", optional=True),
-    _text("status"),
-    _text("capability"),
-    _text("provider", optional=True),
-    _text("vendor_job_id", optional=True),
-    _text("created_at"),
-    _doc(),
+    _make_id_column(),
+    _make_text_column("account_id"),
+    _make_text_column("root_id"),
+    _make_text_column("run_id", optional=True, unique=True),
+    _make_text_column("workflow_id", optional=True),
+    _make_text_column("node_id", optional=True),
+    _make_text_column("status"),
+    _make_text_column("capability"),
+    _make_text_column("provider", optional=True),
+    _make_text_column("vendor_job_id", optional=True),
+    _make_text_column("created_at"),
+    _make_doc_column(),
     Index("ix_jobs_account", "account_id", "id"),
     Index("ix_jobs_workflow", "workflow_id"),
 )
 workflows = Table(
     "workflows",
     metadata,
-    _id(),
-    _text("account_id"),
-    _text("root_id"),
-    _text("task_id", optional=True),
-    _text("status"),
-    _text("created_at"),
-    _doc(),
-    _doc("spec"),
+    _make_id_column(),
+    _make_text_column("account_id"),
+    _make_text_column("root_id"),
+    _make_text_column("task_id", optional=True),
+    _make_text_column("status"),
+    _make_text_column("created_at"),
+    _make_doc_column(),
+    _make_doc_column("spec"),
     Index("ix_workflows_account", "account_id", "id"),
 )
 tasks = Table(
     "tasks",
     metadata,
-    _id(),
-    _text("account_id"),
-    _text("status"),
-    _text("created_at"),
-    _doc(),
-    _text("run_id", optional=True),
+    _make_id_column(),
+    _make_text_column("account_id"),
+    _make_text_column("status"),
+    _make_text_column("created_at"),
+    _make_doc_column(),
+    _make_text_column("run_id", optional=True),
     Index("ix_tasks_account", "account_id", "id"),
     Index("ix_tasks_run", "account_id", "run_id"),
 )
 plans = Table(
     "plans",
     metadata,
-    _id(),
-    _text("account_id"),
-    _text("created_at"),
-    _doc(),
+    _make_id_column(),
+    _make_text_column("account_id"),
+    _make_text_column("created_at"),
+    _make_doc_column(),
     Index("ix_plans_account", "account_id", "id"),
 )
-endpoints = _infrastructure("endpoints")
-compute = _infrastructure("compute")
-storage = _infrastructure("storage")
-templates = _infrastructure("templates")
+endpoints = _make_infrastructure_table("endpoints")
+compute = _make_infrastructure_table("compute")
+storage = _make_infrastructure_table("storage")
+templates = _make_infrastructure_table("templates")
 agents = Table(
     "agents",
     metadata,
-    _id(),
-    _text("account_id"),
-    _text("named", unique=True),
+    _make_id_column(),
+    _make_text_column("account_id"),
+    _make_text_column("named", unique=True),
     Column("deleted", Boolean, nullable=False),
-    _text("created_at"),
-    _doc(),
+    _make_text_column("created_at"),
+    _make_doc_column(),
     Index("ix_agents_account", "account_id", "id"),
 )
 usage = Table(
     "usage",
     metadata,
-    _id(),
-    _text("account_id"),
-    _text("day"),
-    _text("capability"),
-    _text("provider", optional=True),
-    _text("connection_id", optional=True),
-    _text("agent_id", optional=True),
-    _text("key_id", optional=True),
+    _make_id_column(),
+    _make_text_column("account_id"),
+    _make_text_column("day"),
+    _make_text_column("capability"),
+    _make_text_column("provider", optional=True),
+    _make_text_column("connection_id", optional=True),
+    _make_text_column("agent_id", optional=True),
+    _make_text_column("key_id", optional=True),
     *(
         Column(name, Integer, nullable=False, server_default=text("0"))
         for name in ("jobs", "failed", "cached", "calls", "unpriced", "nano", "latency_ms")
@@ -181,46 +181,57 @@ usage = Table(
 idempotency = Table(
     "idempotency",
     metadata,
-    _id(),
-    _text("account_id"),
-    _text("fingerprint"),
+    _make_id_column(),
+    _make_text_column("account_id"),
+    _make_text_column("fingerprint"),
     Column("status", Integer, nullable=False),
-    _doc("body"),
-    _text("created_at"),
+    _make_doc_column("body"),
+    _make_text_column("created_at"),
     Index("ix_idempotency_created", "created_at"),
 )
-cache = Table("cache", metadata, _id(), _text("account_id"), _text("job_id"), _text("created_at"))
+cache = Table(
+    "cache",
+    metadata,
+    _make_id_column(),
+    _make_text_column("account_id"),
+    _make_text_column("job_id"),
+    _make_text_column("created_at"),
+)
 spending = Table(
-    "spending", metadata, _id(), _text("key_id"), Column("nano", Integer, nullable=False)
+    "spending",
+    metadata,
+    _make_id_column(),
+    _make_text_column("key_id"),
+    Column("nano", Integer, nullable=False),
 )
 reservations = Table(
     "reservations",
     metadata,
-    _id(),
-    _text("spending_id"),
-    _text("owner"),
+    _make_id_column(),
+    _make_text_column("spending_id"),
+    _make_text_column("owner"),
     Column("nano", Integer, nullable=False),
-    _text("created_at"),
+    _make_text_column("created_at"),
     Index("ix_reservations_spending", "spending_id"),
 )
 stored_bytes = Table(
     "stored_bytes",
     metadata,
-    _id(),
+    _make_id_column(),
     Column("artifacts", Integer, nullable=False),
     Column("records", Integer, nullable=False),
 )
 artifacts = Table(
     "artifacts",
     metadata,
-    _id(),
-    _text("account_id"),
-    _text("job_id", optional=True),
-    _text("sha256"),
+    _make_id_column(),
+    _make_text_column("account_id"),
+    _make_text_column("job_id", optional=True),
+    _make_text_column("sha256"),
     Column("content", LargeBinary, nullable=True),
     Column("deleted", Boolean, nullable=False),
-    _text("created_at"),
-    _doc(),
+    _make_text_column("created_at"),
+    _make_doc_column(),
     Column("size_bytes", Integer, nullable=True),
     Index("ix_artifacts_account", "account_id", "id"),
     Index("ix_artifacts_files", "sha256", sqlite_where=text("content IS NULL AND deleted = 0")),
@@ -229,17 +240,17 @@ artifacts = Table(
 roots = Table(
     "roots",
     metadata,
-    _id(),
-    _text("account_id"),
-    _text("kind"),
+    _make_id_column(),
+    _make_text_column("account_id"),
+    _make_text_column("kind"),
     Column("open", Boolean, nullable=False),
     Column("cancel_requested", Boolean, nullable=False),
-    _text("owner", optional=True),
+    _make_text_column("owner", optional=True),
     Column("lease_until", Float, nullable=False),
     Column("fence", Integer, nullable=False),
-    _text("created_at"),
-    _text("key_id", optional=True),
-    _text("agent_id", optional=True),
+    _make_text_column("created_at"),
+    _make_text_column("key_id", optional=True),
+    _make_text_column("agent_id", optional=True),
     Index("ix_roots_account", "account_id", "kind", "id"),
     Index("ix_roots_open", "open", "owner"),
     Index("ix_roots_queue", "account_id", sqlite_where=text("open = 1")),
@@ -249,10 +260,10 @@ events = Table(
     metadata,
     Column("resource_id", String, primary_key=True),
     Column("n", Integer, primary_key=True),
-    _text("type"),
-    _text("at"),
-    _doc("data"),
-    _text("job_id", optional=True),
+    _make_text_column("type"),
+    _make_text_column("at"),
+    _make_doc_column("data"),
+    _make_text_column("job_id", optional=True),
     Column("job_n", Integer, nullable=True),
     UniqueConstraint("job_id", "job_n", name="uq_events_job"),
     sqlite_with_rowid=False,

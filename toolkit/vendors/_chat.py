@@ -9,17 +9,25 @@ from dataclasses import replace
 import httpx
 
 from toolkit.contract.errors import ErrorCode
-from toolkit.plugins import Access, Cost, Flow, TextReply, TextRequest, VendorFault
-from toolkit.plugins.pricing import CACHED
-from toolkit.vendors._http import REFUSED, Answer, Json, bearer, inner, number, plain
+from toolkit.plugins import Access, Cost, Flow, ProviderError, TextReply, TextRequest
+from toolkit.plugins.pricing import CACHED_INPUT_TOKENS
+from toolkit.vendors._http import (
+    REFUSED,
+    Json,
+    VendorResponse,
+    build_bearer_headers,
+    clean_text,
+    get_object,
+    to_finite_number,
+)
 
 _THOUGHTS = re.compile(r"\A\s*<think>.*?</think>\s*", re.S)
-_CUT_THOUGHTS = re.compile(r"\A\s*<think>(?!.*</think>).*", re.S)
+_UNCLOSED_THOUGHTS = re.compile(r"\A\s*<think>(?!.*</think>).*", re.S)
 _FENCED = re.compile(r"\A\s*```[\w-]*\s*\n(.*?)\n?\s*```\s*\Z", re.S)
-_FINISH = {"stop": "stop", "length": "length", "content_filter": "filtered"}
+_FINISH_REASONS = {"stop": "stop", "length": "length", "content_filter": "filtered"}
 
 
-def body(operation: TextRequest, model: str, *, schema_in_prompt: bool = False) -> Json:
+def build_body(operation: TextRequest, model: str, *, schema_in_prompt: bool = False) -> Json:
     """Build the fields that all of these vendors take.
 
     Args:
@@ -28,7 +36,7 @@ def body(operation: TextRequest, model: str, *, schema_in_prompt: bool = False) 
         schema_in_prompt: whether the operation's schema is written into the prompt, for models
             that take none otherwise.
     """
-    prompt = prompt_with_schema(operation) if schema_in_prompt else operation.prompt
+    prompt = add_schema_to_prompt(operation) if schema_in_prompt else operation.prompt
     messages = [{"role": "user", "content": prompt}]
     if operation.system:
         messages.insert(0, {"role": "system", "content": operation.system})
@@ -42,7 +50,7 @@ def body(operation: TextRequest, model: str, *, schema_in_prompt: bool = False) 
     return fields
 
 
-def prompt_with_schema(operation: TextRequest) -> str:
+def add_schema_to_prompt(operation: TextRequest) -> str:
     """Return the prompt with the schema for its answer, for models that take it no other way."""
     if operation.schema is None:
         return operation.prompt
@@ -51,9 +59,9 @@ def prompt_with_schema(operation: TextRequest) -> str:
     return f"{operation.prompt}\n\n{lead}\n{schema}"
 
 
-def natively_or_in_the_prompt(
-    operation: TextRequest, asked: Callable[[bool], Flow[Answer]], refused: Sequence[str]
-) -> Flow[Answer]:
+def ask_with_schema_fallback(
+    operation: TextRequest, asked: Callable[[bool], Flow[VendorResponse]], refused: Sequence[str]
+) -> Flow[VendorResponse]:
     """Ask with the schema in the wire's own form; once more in the prompt, if that is refused.
 
     Args:
@@ -63,27 +71,27 @@ def natively_or_in_the_prompt(
     """
     try:
         answer = yield from asked(True)
-    except VendorFault as fault:
+    except ProviderError as fault:
         if fault.code is not ErrorCode.REPLAY_MISS or operation.schema is None:
             raise
         # A cassette holds no refusals, but the request that followed one.
-        with suppress(VendorFault):
+        with suppress(ProviderError):
             return (yield from asked(False))
         raise
     if answer.status == 400 and operation.schema is not None:
         said = answer.json()
-        words = str(inner(said, "error").get("message") or said.get("message")).lower()
+        words = str(get_object(said, "error").get("message") or said.get("message")).lower()
         if any(word in words for word in refused):
             answer = yield from asked(False)
     return answer
 
 
-def with_or_without_temperature(
+def ask_with_temperature_fallback(
     operation: TextRequest,
     access: Access,
-    asked: Callable[[TextRequest], Flow[Answer]],
-    refuses: Callable[[Answer], str],
-) -> Flow[Answer]:
+    asked: Callable[[TextRequest], Flow[VendorResponse]],
+    refuses: Callable[[VendorResponse], str],
+) -> Flow[VendorResponse]:
     """Ask with the temperature that is wished; once more without, if the model refuses it.
 
     What was refused is remembered for the connection and the model (`access.refusals`).
@@ -100,11 +108,11 @@ def with_or_without_temperature(
         return (yield from asked(bare))
     try:
         answer = yield from asked(operation)
-    except VendorFault as fault:
+    except ProviderError as fault:
         if fault.code is not ErrorCode.REPLAY_MISS:
             raise
         # A cassette holds no refusals, but the request that followed one.
-        with suppress(VendorFault):
+        with suppress(ProviderError):
             return (yield from asked(bare))
         raise
     if "temperature" in refuses(answer).lower():
@@ -113,43 +121,45 @@ def with_or_without_temperature(
     return answer
 
 
-def request(access: Access, path: str, fields: Json) -> httpx.Request:
+def build_request(access: Access, path: str, fields: Json) -> httpx.Request:
     """Build a chat request."""
-    return httpx.Request("POST", access.url(path), json=fields, headers=bearer(access))
+    return httpx.Request(
+        "POST", access.url(path), json=fields, headers=build_bearer_headers(access)
+    )
 
 
-def reply(answer: Answer, said: Json, operation: TextRequest) -> TextReply:
+def parse_reply(answer: VendorResponse, said: Json, operation: TextRequest) -> TextReply:
     """Parse the reply out of an answer that did not fail.
 
     Raises:
         VendorFault: `PROVIDER_BAD_RESPONSE` for an answer without a message, or one cut off
             before its first word; `PROVIDER_REJECTED` for a refusal.
     """
-    request_id = answer.request_id or answer.label(said.get("id"))
+    request_id = answer.request_id or answer.read_label(said.get("id"))
     choices = said.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
-    message = inner(choice, "message") if isinstance(choice, dict) else {}
+    message = get_object(choice, "message") if isinstance(choice, dict) else {}
     if not isinstance(choice, dict) or not message:
-        raise answer.fault(
+        raise answer.build_error(
             (ErrorCode.PROVIDER_BAD_RESPONSE, None),
             f"The answer of {answer.vendor} has no message in it.",
             request_id=request_id,
         )
-    finish = _FINISH.get(str(choice.get("finish_reason")), "stop")
+    finish = _FINISH_REASONS.get(str(choice.get("finish_reason")), "stop")
     if message.get("refusal") or finish == "filtered":
-        words = answer.quoted(message.get("refusal"))
-        raise answer.fault(
+        words = answer.redact_excerpt(message.get("refusal"))
+        raise answer.build_error(
             REFUSED,
             f"{answer.vendor} refused to answer this{': ' + words if words else '.'}",
             request_id=request_id,
         )
-    said_model = answer.label(said.get("model"))
-    text = _text(message.get("content"), finish)
-    return finished(answer, operation, text, finish, _usage(said), request_id, said_model)
+    said_model = answer.read_label(said.get("model"))
+    text = _extract_text(message.get("content"), finish)
+    return build_reply(answer, operation, text, finish, _parse_usage(said), request_id, said_model)
 
 
-def finished(
-    answer: Answer,
+def build_reply(
+    answer: VendorResponse,
     operation: TextRequest,
     text: str,
     finish: str,
@@ -164,13 +174,13 @@ def finished(
     """
     if not text and finish == "length":
         # Reasoning counts against the limit and can use it up: so it would again.
-        raise answer.fault(
+        raise answer.build_error(
             (ErrorCode.PROVIDER_BAD_RESPONSE, False),
             f"The answer of {answer.vendor} was truncated before its first word: raise max_tokens.",
             request_id=request_id,
         )
     return TextReply(
-        text=text if operation.schema is None else only_json(text, operation.schema),
+        text=text if operation.schema is None else extract_json(text, operation.schema),
         finish=finish,
         model=model or answer.access.model,
         vendor_request_id=request_id,
@@ -178,11 +188,11 @@ def finished(
     )
 
 
-def only_json(text: str, schema: Json) -> str:
+def extract_json(text: str, schema: Json) -> str:
     """Cut the JSON out of an answer, without a fence or words around it; all of it if there is
     none.
 
-    >>> only_json('Here it is: {"title": "Tides"} Enjoy!', {"type": "object"})
+    >>> extract_json('Here it is: {"title": "Tides"} Enjoy!', {"type": "object"})
     '{"title": "Tides"}'
     """
     fenced = _FENCED.match(text)
@@ -195,28 +205,31 @@ def only_json(text: str, schema: Json) -> str:
     return bare[max(start, 0) : end]
 
 
-def _text(content: object, finish: str) -> str:
+def _extract_text(content: object, finish: str) -> str:
     """Return a message's content, be it a text or a list of parts, without the model's thoughts."""
     if isinstance(content, list):
         parts = [part.get("text") for part in content if isinstance(part, dict)]
         content = "".join(part for part in parts if isinstance(part, str))
-    text = _THOUGHTS.sub("", plain(content) or "")
+    text = _THOUGHTS.sub("", clean_text(content) or "")
     if finish == "length":
-        text = _CUT_THOUGHTS.sub("", text)
+        text = _UNCLOSED_THOUGHTS.sub("", text)
     return text.strip()
 
 
-def _usage(said: Json) -> dict[str, float]:
+def _parse_usage(said: Json) -> dict[str, float]:
     """Parse the tokens that were billed; none unless the answer has both."""
-    counted = inner(said, "usage")
-    given, made = number(counted.get("prompt_tokens")), number(counted.get("completion_tokens"))
+    counted = get_object(said, "usage")
+    given, made = (
+        to_finite_number(counted.get("prompt_tokens")),
+        to_finite_number(counted.get("completion_tokens")),
+    )
     if given is None or made is None:
         return {}
-    cached = number(inner(counted, "prompt_tokens_details").get("cached_tokens"))
-    return token_units(given, made, cached)
+    cached = to_finite_number(get_object(counted, "prompt_tokens_details").get("cached_tokens"))
+    return build_token_units(given, made, cached)
 
 
-def token_units(given: float, made: float, cached: float | None = None) -> dict[str, float]:
+def build_token_units(given: float, made: float, cached: float | None = None) -> dict[str, float]:
     """Build the units of a text.
 
     Args:
@@ -224,8 +237,8 @@ def token_units(given: float, made: float, cached: float | None = None) -> dict[
         made: all that came out, reasoning included.
         cached: those of the input that the vendor had seen before, which may cost less.
 
-    >>> token_units(120, 30, 100)
+    >>> build_token_units(120, 30, 100)
     {'input_tokens': 120, 'output_tokens': 30, 'cached_input_tokens': 100}
     """
     units = {"input_tokens": given, "output_tokens": made}
-    return {**units, CACHED: cached} if cached else units
+    return {**units, CACHED_INPUT_TOKENS: cached} if cached else units

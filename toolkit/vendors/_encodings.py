@@ -2,7 +2,7 @@
 
 import base64
 
-PIECE = 1024 * 1024  # characters; a multiple of what one step of either decoder takes
+PIECE_CHARACTERS = 1024 * 1024  # characters; a multiple of what one step of either decoder takes
 _BLANKS = " \t\r\n"
 
 
@@ -17,7 +17,7 @@ def decode_hex(text: str) -> bytes:
     """
     if any(blank in text for blank in _BLANKS):
         text = "".join(text.split())
-    return b"".join(bytes.fromhex(piece) for piece in _pieces(text))
+    return b"".join(bytes.fromhex(piece) for piece in _split_pieces(text))
 
 
 def decode_base64(text: str) -> bytes:
@@ -31,8 +31,8 @@ def decode_base64(text: str) -> bytes:
     """
     if 0 <= text.find("=") < len(text) - 2:
         raise ValueError("it goes on behind its end")
-    return b"".join(base64.b64decode(piece, validate=True) for piece in _pieces(text))
+    return b"".join(base64.b64decode(piece, validate=True) for piece in _split_pieces(text))
 
 
-def _pieces(text: str) -> list[str]:
-    return [text[at : at + PIECE] for at in range(0, len(text), PIECE)]
+def _split_pieces(text: str) -> list[str]:
+    return [text[at : at + PIECE_CHARACTERS] for at in range(0, len(text), PIECE_CHARACTERS)]

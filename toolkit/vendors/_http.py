@@ -13,23 +13,23 @@ from urllib.parse import quote
 import httpx
 
 from toolkit.contract.errors import ErrorCode
-from toolkit.plugins import Access, Flow, VendorFault, send
+from toolkit.plugins import Access, Flow, ProviderError, send
 from toolkit.plugins.json_reader import read_json
 
 Json: TypeAlias = dict[str, Any]
 # The error code of a failure, and whether to retry where that differs from the code's default.
-Verdict: TypeAlias = tuple[ErrorCode, bool | None]
+Classification: TypeAlias = tuple[ErrorCode, bool | None]
 
-QUOTED = 200
+MAX_EXCERPT_CHARACTERS = 200
 MAX_RETRY_AFTER_S = 3600.0
 REQUEST_ID_HEADERS = ("x-request-id", "request-id", "x-amzn-requestid", "trace-id")
-KEY_REFUSED: Verdict = (ErrorCode.PROVIDER_AUTH_FAILED, False)
+KEY_REFUSED: Classification = (ErrorCode.PROVIDER_AUTH_FAILED, False)
 # A limit that waiting does not lift, but another connection may.
-OUT_OF_CREDIT: Verdict = (ErrorCode.PROVIDER_RATE_LIMITED, False)
-REFUSED: Verdict = (ErrorCode.PROVIDER_REJECTED, False)
+OUT_OF_CREDIT: Classification = (ErrorCode.PROVIDER_RATE_LIMITED, False)
+REFUSED: Classification = (ErrorCode.PROVIDER_REJECTED, False)
 
 # The meaning of a status where the vendor's own body has nothing more exact.
-_BY_STATUS: dict[int, Verdict] = {
+_CLASSIFICATION_BY_STATUS: dict[int, Classification] = {
     401: KEY_REFUSED,
     402: OUT_OF_CREDIT,
     403: KEY_REFUSED,
@@ -41,7 +41,7 @@ _BY_STATUS: dict[int, Verdict] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class VendorResponse:
     """One answer of a vendor, and what it takes to read it safely.
 
     Attributes:
@@ -63,7 +63,7 @@ class Answer:
         return self.response.status_code
 
     @property
-    def failed(self) -> bool:
+    def is_failure(self) -> bool:
         """True if the status is no success; a redirect is none, as it is never followed."""
         return not 200 <= self.status < 300
 
@@ -71,7 +71,7 @@ class Answer:
     def request_id(self) -> str | None:
         """The vendor's own id of the call, from its headers."""
         headers = self.response.headers
-        return next((self.label(headers[n]) for n in REQUEST_ID_HEADERS if n in headers), None)
+        return next((self.read_label(headers[n]) for n in REQUEST_ID_HEADERS if n in headers), None)
 
     def json(self) -> Json:
         """Parse the answer as a JSON object; a failing one may call it by any content type.
@@ -81,25 +81,27 @@ class Answer:
                 failing status without a JSON object keeps its own code.
         """
         kind = self.response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        value = _parsed(self.response.content)
-        if isinstance(value, dict) and (self.failed or not kind or "json" in kind):
+        value = _parse_json(self.response.content)
+        if isinstance(value, dict) and (self.is_failure or not kind or "json" in kind):
             return value
-        if self.failed:
-            raise self.failure("")
-        found = "an empty body" if not self.response.content else self.quoted(kind) or "no type"
-        raise self.fault(
+        if self.is_failure:
+            raise self.build_failure("")
+        found = (
+            "an empty body" if not self.response.content else self.redact_excerpt(kind) or "no type"
+        )
+        raise self.build_error(
             (ErrorCode.PROVIDER_BAD_RESPONSE, None),
             f"{self.vendor} answered with {found} where a JSON object was due.",
         )
 
-    def failure(
+    def build_failure(
         self,
         said: object,
         *,
-        verdict: Verdict | None = None,
+        verdict: Classification | None = None,
         number: int | None = None,
         request_id: str | None = None,
-    ) -> VendorFault:
+    ) -> ProviderError:
         """Build the error for an answer that says it failed.
 
         Args:
@@ -108,45 +110,45 @@ class Answer:
             number: its own code; the HTTP status where there is none.
             request_id: its id of the call, where the body has it.
         """
-        verdict = verdict or _verdict(self.status)
+        verdict = verdict or _classify_status(self.status)
         number = self.status if number is None else number
         if verdict == KEY_REFUSED:
             # Vendors echo parts of a refused key, so their words are not repeated.
             message = f"{self.vendor} did not accept the key for this ({number})."
         else:
-            words = self.quoted(said)
+            words = self.redact_excerpt(said)
             lead = "is out of credit or quota" if verdict == OUT_OF_CREDIT else "answered"
             message = f"{self.vendor} {lead} ({number}){': ' + words if words else ''}"
             message += "" if message.endswith((".", "!", "?")) else "."
-        return self.fault(verdict, message, request_id=request_id)
+        return self.build_error(verdict, message, request_id=request_id)
 
-    def fault(
-        self, verdict: Verdict, message: str, *, request_id: str | None = None
-    ) -> VendorFault:
+    def build_error(
+        self, verdict: Classification, message: str, *, request_id: str | None = None
+    ) -> ProviderError:
         """Build an error with all that the headers of the answer say."""
         code, retryable = verdict
         asked = self.response.headers.get("x-should-retry", "").strip().lower()
         if retryable is None and asked in ("true", "false"):
             retryable = asked == "true"
-        return VendorFault(
+        return ProviderError(
             code,
             message,
             retryable=retryable,
-            retry_after=retry_after(self.response),
+            retry_after=parse_retry_after(self.response),
             status=self.status,
             vendor_request_id=request_id or self.request_id,
         )
 
-    def quoted(self, said: object) -> str:
+    def redact_excerpt(self, said: object) -> str:
         """Return at most a line of the vendor's text, without the key where it echoes it."""
-        return quoted(said, self.access)
+        return redact_excerpt(said, self.access)
 
-    def label(self, value: object) -> str | None:
+    def read_label(self, value: object) -> str | None:
         """Return a short name that the vendor gave, such as a model's or a request's."""
-        return quoted(value, self.access) or None if isinstance(value, str) else None
+        return redact_excerpt(value, self.access) or None if isinstance(value, str) else None
 
 
-def retry_after(response: httpx.Response) -> float | None:
+def parse_retry_after(response: httpx.Response) -> float | None:
     """Parse the seconds to wait, which vendors give as milliseconds, seconds or an HTTP date.
 
     More than `MAX_RETRY_AFTER_S` counts as that, and so does what is no time: a vendor that asks
@@ -156,12 +158,12 @@ def retry_after(response: httpx.Response) -> float | None:
     given = response.headers.get("retry-after", "").strip()
     if not milliseconds and not given:
         return None
-    seconds = _seconds(milliseconds)
-    seconds = _seconds(given) if seconds is None else seconds / 1000
+    seconds = _parse_delay(milliseconds)
+    seconds = _parse_delay(given) if seconds is None else seconds / 1000
     return MAX_RETRY_AFTER_S if seconds is None else min(seconds, MAX_RETRY_AFTER_S)
 
 
-def _seconds(given: str) -> float | None:
+def _parse_delay(given: str) -> float | None:
     """Parse the seconds until a time, given as a number or as an HTTP date; none for neither."""
     if re.fullmatch(r"\d{1,300}(\.\d{1,300})?", given, re.A):
         return float(given)
@@ -174,8 +176,8 @@ def _seconds(given: str) -> float | None:
         return None
 
 
-def quoted(said: object, access: Access) -> str:
-    """Return at most `QUOTED` printable characters of a vendor's text, without the key.
+def redact_excerpt(said: object, access: Access) -> str:
+    """Return up to `MAX_EXCERPT_CHARACTERS` printable characters of a text, without the key.
 
     The vendor's ids of the endpoint and the pod are removed, too: they are not for callers.
     """
@@ -187,10 +189,10 @@ def quoted(said: object, access: Access) -> str:
         line = re.sub(re.escape(secret[:8]) + r"\S*", "[key]", line)
     for name, what in ((access.endpoint, "the endpoint"), (access.pod, "the pod")):
         line = line.replace(name, what) if name else line
-    return " ".join(line.split())[:QUOTED]
+    return " ".join(line.split())[:MAX_EXCERPT_CHARACTERS]
 
 
-def number(value: object) -> float | None:
+def to_finite_number(value: object) -> float | None:
     """Return a finite number that is not negative, as every count and price is; none otherwise."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
@@ -201,53 +203,57 @@ def number(value: object) -> float | None:
     return counted if math.isfinite(counted) and counted >= 0 else None
 
 
-def plain(value: object) -> str | None:
+def clean_text(value: object) -> str | None:
     """Return a text without NUL and lone surrogates, which no store can keep."""
     if not isinstance(value, str):
         return None
     return value.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
 
 
-def inner(body: Json, name: str) -> Json:
+def get_object(body: Json, name: str) -> Json:
     """Return a member that is an object; an empty one where it is missing or something else."""
     value = body.get(name)
     return value if isinstance(value, dict) else {}
 
 
-def probed(vendor: str, access: Access, path: str, headers: Mapping[str, str]) -> Flow[Answer]:
+def send_probe(
+    vendor: str, access: Access, path: str, headers: Mapping[str, str]
+) -> Flow[VendorResponse]:
     """Read something that is free, and only for who has a key."""
     request = httpx.Request("GET", access.url(path), headers=dict(headers))
-    return Answer(vendor, access, (yield from send(request)))
+    return VendorResponse(vendor, access, (yield from send(request)))
 
 
-def listed_names(answer: Answer, listed: object, member: str) -> list[str]:
+def collect_names(answer: VendorResponse, listed: object, member: str) -> list[str]:
     """Collect the names in a vendor's list of objects; whatever has none is passed over."""
     rows = listed if isinstance(listed, list) else []
-    names = (answer.label(row.get(member)) for row in rows if isinstance(row, dict))
+    names = (answer.read_label(row.get(member)) for row in rows if isinstance(row, dict))
     return [name for name in names if name]
 
 
-def in_path(name: str) -> str:
+def quote_path_segment(name: str) -> str:
     """Quote a name as one segment of a path, whatever characters it has.
 
     Raises:
         VendorFault: `PROVIDER_REJECTED` for `.` and `..`, which would name another path.
     """
     if name in (".", ".."):
-        raise VendorFault(ErrorCode.PROVIDER_REJECTED, "No model or voice is named by dots alone.")
+        raise ProviderError(
+            ErrorCode.PROVIDER_REJECTED, "No model or voice is named by dots alone."
+        )
     return quote(name, safe="")
 
 
-def bearer(access: Access) -> dict[str, str]:
+def build_bearer_headers(access: Access) -> dict[str, str]:
     """Build the header that most vendors take a key in; a server of one's own may need none.
 
     Raises:
         VendorFault: `SECRET_UNRESOLVED` for a secret that no header can carry.
     """
-    return {"Authorization": f"Bearer {carried(access.secret)}"} if access.secret else {}
+    return {"Authorization": f"Bearer {check_header_safe(access.secret)}"} if access.secret else {}
 
 
-def carried(secret: str) -> str:
+def check_header_safe(secret: str) -> str:
     """Return a secret, unless no header can carry it.
 
     Raises:
@@ -255,22 +261,22 @@ def carried(secret: str) -> str:
     """
     if not (secret.isascii() and secret.isprintable()):
         # httpx would raise an error that quotes it.
-        raise VendorFault(
+        raise ProviderError(
             ErrorCode.SECRET_UNRESOLVED,
             "The secret has characters that no key has: a line break, or a letter outside ASCII.",
         )
     return secret
 
 
-def _verdict(status: int) -> Verdict:
+def _classify_status(status: int) -> Classification:
     if status >= 500:
         return ErrorCode.PROVIDER_UNAVAILABLE, None
     if status < 400:  # a redirect: the key would travel with it
         return ErrorCode.PROVIDER_BAD_RESPONSE, False
-    return _BY_STATUS.get(status, REFUSED)
+    return _CLASSIFICATION_BY_STATUS.get(status, REFUSED)
 
 
-def _parsed(content: bytes) -> object:
+def _parse_json(content: bytes) -> object:
     try:
         return read_json(content)
     except (ValueError, RecursionError):

@@ -9,15 +9,20 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from toolkit.contract.errors import ErrorCode
-from toolkit.plugins import Access, Flow, TextRequest, VendorFault
+from toolkit.plugins import Access, Flow, ProviderError, TextRequest
 from toolkit.vendors import _chat
-from toolkit.vendors._http import Answer, Json, inner
+from toolkit.vendors._http import Json, VendorResponse, get_object
 
-CAPS = ("max_completion_tokens", "max_tokens")
+CAP_FIELDS = ("max_completion_tokens", "max_tokens")
 # How an answer is asked to be JSON, the strictest form first; the last one sends no field.
-NATIVE, OBJECT_WITH_SCHEMA, OBJECT, IN_WORDS = "json_schema", "schema", "json_object", "words"
+JSON_NATIVE, JSON_OBJECT_WITH_SCHEMA, JSON_OBJECT, JSON_IN_PROMPT = (
+    "json_schema",
+    "schema",
+    "json_object",
+    "words",
+)
 # Servers that validate with pydantic answer 500 for what they refuse, llama-cpp-python's for one.
-_REFUSING = (400, 422, 500, 501)
+_REFUSAL_STATUSES = (400, 422, 500, 501)
 _UNSUPPORTED_CODES = ("unsupported_parameter", "unsupported_value", "unknown_parameter")
 _UNSUPPORTED_WORDS = re.compile(
     r"not (?:be )?(?:supported|permitted|allowed|accepted)|unsupported|unknown|unrecognized"
@@ -29,7 +34,7 @@ _FORMAT_WORDS = re.compile(
 )
 # A type that is not known is refused whatever the schema; all else may be about this one schema.
 _TYPE_WORDS = re.compile(r"response_?format['\"., ()]*type|should be 'text'", re.IGNORECASE)
-_MAX_REMEMBERED = 256
+_MAX_REMEMBERED_REFUSALS = 256
 # The keywords that strict mode is known to take (the vendor's guide to structured outputs).
 _STRICT_KEYWORDS = frozenset(
     ("$defs", "$ref", "additionalProperties", "anyOf", "const", "description", "enum", "items",
@@ -38,7 +43,7 @@ _STRICT_KEYWORDS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class RequestForm:
     """The form that one request takes.
 
     Attributes:
@@ -55,29 +60,29 @@ class Form:
     json: str
     temperature: bool
 
-    def fields(self) -> Json:
+    def build_fields(self) -> Json:
         """Build the body of the request."""
         asked = self.operation
-        told = asked.schema is not None and self.json != NATIVE
-        body = _chat.body(asked, self.model, schema_in_prompt=told)
-        kept = {name: value for name, value in body.items() if name not in CAPS}
+        told = asked.schema is not None and self.json != JSON_NATIVE
+        body = _chat.build_body(asked, self.model, schema_in_prompt=told)
+        kept = {name: value for name, value in body.items() if name not in CAP_FIELDS}
         kept |= dict.fromkeys(self.caps, asked.max_tokens)
         if not self.temperature:
             kept.pop("temperature", None)
-        shape = self._response_format()
+        shape = self._build_response_format()
         return {**kept, "response_format": shape} if shape else kept
 
-    def _response_format(self) -> Json | None:
+    def _build_response_format(self) -> Json | None:
         schema = self.operation.schema
-        if schema is None or self.json == IN_WORDS:
+        if schema is None or self.json == JSON_IN_PROMPT:
             return None
-        if self.json == NATIVE:
+        if self.json == JSON_NATIVE:
             named = {"name": "answer", "strict": fits_strict(schema), "schema": schema}
             return {"type": "json_schema", "json_schema": named}
-        with_schema = {"schema": schema} if self.json == OBJECT_WITH_SCHEMA else {}
+        with_schema = {"schema": schema} if self.json == JSON_OBJECT_WITH_SCHEMA else {}
         return {"type": "json_object", **with_schema}
 
-    def without(self, field: str, rungs: tuple[str, ...]) -> "Form | None":
+    def weaken(self, field: str, rungs: tuple[str, ...]) -> "RequestForm | None":
         """Return the next form, for a server that refuses a field of this one; none if there is
         none.
         """
@@ -88,7 +93,7 @@ class Form:
         if field in self.caps:
             # A request without any limit is never sent: its cost would be unbounded.
             left = tuple(name for name in self.caps if name != field)
-            other = () if left else tuple(name for name in CAPS[1:] if name != field)
+            other = () if left else tuple(name for name in CAP_FIELDS[1:] if name != field)
             return replace(self, caps=left or other) if left or other else None
         return None
 
@@ -101,9 +106,9 @@ class Refusal:
     memory: str
 
 
-def negotiate(
-    operation: TextRequest, access: Access, asked: Callable[[Json], Flow[Answer]]
-) -> Flow[Answer]:
+def negotiate_request(
+    operation: TextRequest, access: Access, asked: Callable[[Json], Flow[VendorResponse]]
+) -> Flow[VendorResponse]:
     """Ask in the fullest form that is not known to be refused, and in a lesser one if it is.
 
     A refused request bills nothing. What was refused is remembered for the connection and model
@@ -117,35 +122,38 @@ def negotiate(
     Returns:
         the first answer that refuses nothing which has another form.
     """
-    rungs = _rungs(operation, access)
-    form = _remembered(operation, access, rungs)
+    rungs = _list_json_modes(operation, access)
+    form = _choose_first_form(operation, access, rungs)
     learned: list[str] = []
     while True:
         try:
-            answer = yield from asked(form.fields())
-        except VendorFault as fault:
+            answer = yield from asked(form.build_fields())
+        except ProviderError as fault:
             if fault.code is not ErrorCode.REPLAY_MISS:
                 raise
-            return (yield from _replayed(fault, form, rungs, asked))
-        refusal = _refusal(answer, form)
-        lesser = form.without(refusal.field, rungs) if refusal else None
+            return (yield from _find_replay(fault, form, rungs, asked))
+        refusal = _parse_refusal(answer, form)
+        lesser = form.weaken(refusal.field, rungs) if refusal else None
         if refusal is None or lesser is None:
             break
         learned.append(refusal.memory)
         form = lesser
-    if not answer.failed and len(access.refusals) < _MAX_REMEMBERED:
+    if not answer.is_failure and len(access.refusals) < _MAX_REMEMBERED_REFUSALS:
         access.refusals.update(learned)
     return answer
 
 
-def _rungs(operation: TextRequest, access: Access) -> tuple[str, ...]:
+def _list_json_modes(operation: TextRequest, access: Access) -> tuple[str, ...]:
     """Return the ways to ask for JSON, the strictest first."""
     if operation.schema is None:
-        return (IN_WORDS,)
+        return (JSON_IN_PROMPT,)
     if operation.schema.get("type", "object") != "object":
-        return (NATIVE, IN_WORDS)  # the other two would have an object made, whatever is wanted
-    between = (OBJECT_WITH_SCHEMA, OBJECT) if _is_foreign(access) else (OBJECT,)
-    return (NATIVE, *between, IN_WORDS)
+        return (
+            JSON_NATIVE,
+            JSON_IN_PROMPT,
+        )  # the other two would have an object made, whatever is wanted
+    between = (JSON_OBJECT_WITH_SCHEMA, JSON_OBJECT) if _is_foreign(access) else (JSON_OBJECT,)
+    return (JSON_NATIVE, *between, JSON_IN_PROMPT)
 
 
 def _is_foreign(access: Access) -> bool:
@@ -153,56 +161,67 @@ def _is_foreign(access: Access) -> bool:
     return access.compatible or access.vendor not in ("", "openai")
 
 
-def _remembered(operation: TextRequest, access: Access, rungs: tuple[str, ...]) -> Form:
+def _choose_first_form(
+    operation: TextRequest, access: Access, rungs: tuple[str, ...]
+) -> RequestForm:
     """Return the fullest form that this server is not known to refuse."""
     known = access.refusals
     # Servers that speak the wire may know the older name alone, and pass over what they do not.
-    caps = tuple(name for name in (CAPS if _is_foreign(access) else CAPS[:1]) if name not in known)
+    caps = tuple(
+        name
+        for name in (CAP_FIELDS if _is_foreign(access) else CAP_FIELDS[:1])
+        if name not in known
+    )
     temperature = not known & {"temperature", f"temperature={operation.temperature}"}
-    digest = _digest(operation)
+    digest = _digest_schema(operation)
     taken = [rung for rung in rungs[:-1] if not known & {rung, f"{rung}:{digest}"}]
     json_form = taken[0] if taken else rungs[-1]
-    return Form(operation, access.model, caps or CAPS[1:], json_form, temperature)
+    return RequestForm(operation, access.model, caps or CAP_FIELDS[1:], json_form, temperature)
 
 
-def _replayed(
-    fault: VendorFault, form: Form, rungs: tuple[str, ...], asked: Callable[[Json], Flow[Answer]]
-) -> Flow[Answer]:
+def _find_replay(
+    fault: ProviderError,
+    form: RequestForm,
+    rungs: tuple[str, ...],
+    asked: Callable[[Json], Flow[VendorResponse]],
+) -> Flow[VendorResponse]:
     """Find what a cassette has instead: it holds no refusals, but the request after them."""
-    caps = dict.fromkeys((form.caps, *((name,) for name in CAPS), CAPS))
+    caps = dict.fromkeys((form.caps, *((name,) for name in CAP_FIELDS), CAP_FIELDS))
     temperatures = (True, False) if form.operation.temperature is not None else (True,)
     for json_form, names, temperature in product(rungs, caps, temperatures):
         other = replace(form, json=json_form, caps=names, temperature=temperature)
         if other != form:
-            with suppress(VendorFault):
-                return (yield from asked(other.fields()))
+            with suppress(ProviderError):
+                return (yield from asked(other.build_fields()))
     raise fault
 
 
-def _refusal(answer: Answer, form: Form) -> Refusal | None:
+def _parse_refusal(answer: VendorResponse, form: RequestForm) -> Refusal | None:
     """Parse which field a failing answer refuses, of those that have another form."""
-    if answer.status not in _REFUSING:
+    if answer.status not in _REFUSAL_STATUSES:
         return None
-    said, fields = answer.json(), form.fields()
-    error = inner(said, "error")
+    said, fields = answer.json(), form.build_fields()
+    error = get_object(said, "error")
     code, named = str(error.get("code") or ""), error.get("param")
-    words = _words(said)
-    field = named.partition(".")[0] if isinstance(named, str) else _named_in(words, form)
-    if field not in (*CAPS, "temperature", "response_format") or field not in fields:
+    words = _extract_error_text(said)
+    field = named.partition(".")[0] if isinstance(named, str) else _find_refused_field(words, form)
+    if field not in (*CAP_FIELDS, "temperature", "response_format") or field not in fields:
         return None
     if field == "response_format":
         of_type = f"{named} {words}"
         general = code != "invalid_json_schema" and bool(_TYPE_WORDS.search(of_type))
-        return Refusal(field, form.json if general else f"{form.json}:{_digest(form.operation)}")
+        return Refusal(
+            field, form.json if general else f"{form.json}:{_digest_schema(form.operation)}"
+        )
     if code not in _UNSUPPORTED_CODES and not _UNSUPPORTED_WORDS.search(words):
         return None  # it is the value that is out of range: the caller's to change
     of_value = field == "temperature" and code == "unsupported_value"
     return Refusal(field, f"temperature={form.operation.temperature}" if of_value else field)
 
 
-def _named_in(words: str, form: Form) -> str:
+def _find_refused_field(words: str, form: RequestForm) -> str:
     """Return the field that a server's prose is about; empty where it is about something else."""
-    if "response_format" in form.fields() and _FORMAT_WORDS.search(words):
+    if "response_format" in form.build_fields() and _FORMAT_WORDS.search(words):
         return "response_format"
     caps = [name for name in form.caps if re.search(rf"\b{name}\b", words)]
     if caps:
@@ -211,14 +230,14 @@ def _named_in(words: str, form: Form) -> str:
     return "temperature" if re.search(r"['\"`]temperature['\"`]", words) else ""
 
 
-def _words(said: Json) -> str:
+def _extract_error_text(said: Json) -> str:
     """Join everything that a server says of what went wrong into one text."""
     error = said.get("error")
     told = error.get("message") if isinstance(error, dict) else error
-    return " ".join(_spelled(told or said.get("message") or said.get("detail")))
+    return " ".join(_iter_error_texts(told or said.get("message") or said.get("detail")))
 
 
-def _spelled(told: object) -> Iterator[str]:
+def _iter_error_texts(told: object) -> Iterator[str]:
     if isinstance(told, str):
         yield told
     elif isinstance(told, list):  # pydantic's: what was given, and with it the prompt, is left out
@@ -227,7 +246,7 @@ def _spelled(told: object) -> Iterator[str]:
                 yield f"{one.get('loc')} {one.get('type')} {one.get('msg')}"
 
 
-def _digest(operation: TextRequest) -> str:
+def _digest_schema(operation: TextRequest) -> str:
     spelled = json.dumps(operation.schema, sort_keys=True)
     return hashlib.sha256(spelled.encode()).hexdigest()[:16]
 
@@ -236,13 +255,13 @@ def fits_strict(schema: object) -> bool:
     """Tell whether strict mode takes a schema: every object closed, every property required."""
     if not isinstance(schema, dict) or not _STRICT_KEYWORDS.issuperset(schema):
         return False
-    properties, required = inner(schema, "properties"), schema.get("required")
+    properties, required = get_object(schema, "properties"), schema.get("required")
     if schema.get("type") == "object" or properties:
         closed = schema.get("additionalProperties") is False
         if not closed or any(name not in (required or ()) for name in properties):
             return False
     choices = schema.get("anyOf")
-    inside = [*properties.values(), *inner(schema, "$defs").values()]
+    inside = [*properties.values(), *get_object(schema, "$defs").values()]
     inside += choices if isinstance(choices, list) else []
     inside += [schema["items"]] if "items" in schema else []
     return all(map(fits_strict, inside))

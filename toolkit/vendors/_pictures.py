@@ -9,29 +9,29 @@ _DATA_URI = re.compile(r"\Adata:image/[\w.+-]+;base64,", re.I)
 _LINK = re.compile(r"\A[a-z][a-z0-9+.-]*://", re.I)
 
 
-def embedded(output: object) -> bytes | None:
+def find_embedded_image(output: object) -> bytes | None:
     """Return the first picture that an output carries itself, as a data URI or plain base64."""
-    for text in _texts(output):
+    for text in _iter_texts(output):
         if _LINK.match(text):
             continue
         try:
             data = decode_base64(_DATA_URI.sub("", text, count=1))
         except ValueError:
             continue
-        if media_type(data) is not None:
+        if detect_media_type(data) is not None:
             return data
     return None
 
 
-def links(output: object) -> list[str]:
+def find_links(output: object) -> list[str]:
     """Return the addresses that an output names its pictures by."""
-    return [text for text in _texts(output) if _LINK.match(text)]
+    return [text for text in _iter_texts(output) if _LINK.match(text)]
 
 
-def media_type(data: bytes) -> str | None:
+def detect_media_type(data: bytes) -> str | None:
     """Detect an image's media type by its first bytes; none for anything but PNG, JPEG and WebP.
 
-    >>> media_type(bytes.fromhex("ffd8ff e0"))
+    >>> detect_media_type(bytes.fromhex("ffd8ff e0"))
     'image/jpeg'
     """
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
@@ -43,7 +43,7 @@ def media_type(data: bytes) -> str | None:
     return None
 
 
-def _texts(output: object) -> Iterator[str]:
+def _iter_texts(output: object) -> Iterator[str]:
     """Yield every text that may be a picture, in the shapes that workers are documented to answer
     in.
     """
@@ -51,12 +51,12 @@ def _texts(output: object) -> Iterator[str]:
         case str():
             yield output
         case list():
-            yield from _all(output)
+            yield from _iter_item_texts(output)
         case dict():
             for name in ("images", "image", "image_url", "data"):
-                yield from _texts(output.get(name))
+                yield from _iter_texts(output.get(name))
 
 
-def _all(items: Iterable[object]) -> Iterator[str]:
+def _iter_item_texts(items: Iterable[object]) -> Iterator[str]:
     for item in items:
-        yield from _texts(item)
+        yield from _iter_texts(item)

@@ -10,45 +10,50 @@ from typing import Any
 from toolkit.plugins import Model, PriceTier
 
 # The keys of a row that are not the price of a unit.
-_ABOUT = frozenset(
+_NON_PRICE_KEYS = frozenset(
     ("above", "as_of", "batch", "default", "ends", "output_limit", "per", "profile_of", "public",
      "quality", "reasons", "source", "successor", "tiers")
 )  # fmt: skip
 
 
 @cache
-def _table() -> dict[str, Any]:
+def _load_table() -> dict[str, Any]:
     return tomllib.loads(files(__package__).joinpath("prices.toml").read_text(encoding="utf-8"))
 
 
-def models(vendor: str) -> tuple[Model, ...]:
+def load_models(vendor: str) -> tuple[Model, ...]:
     """Load a vendor's models with their list prices, each per one unit.
 
-    >>> [model.id for model in models("runpod") if model.kind == "image" and model.default]
+    >>> [model.id for model in load_models("runpod") if model.kind == "image" and model.default]
     ['black-forest-labs-flux-1-dev']
     """
     return tuple(
-        _model(name, kind, row) if "per" in row else _family(name, kind, row, offered)
-        for kind, offered in _table()[vendor].items()
+        _build_model(name, kind, row)
+        if "per" in row
+        else _build_profiled_model(name, kind, row, offered)
+        for kind, offered in _load_table()[vendor].items()
         for name, row in offered.items()
     )
 
 
-def _family(name: str, kind: str, row: Mapping[str, Any], offered: Mapping[str, Any]) -> Model:
+def _build_profiled_model(
+    name: str, kind: str, row: Mapping[str, Any], offered: Mapping[str, Any]
+) -> Model:
     """Build a model that is called by one of its profiles: at the prices of the dearest."""
     rows = [one for one in offered.values() if one.get("profile_of") == name]
     dearest = max(rows, key=lambda one: Decimal(one["output_tokens"]))
-    return _model(name, kind, {**dearest, "profile_of": "", **row})
+    return _build_model(name, kind, {**dearest, "profile_of": "", **row})
 
 
-def _model(name: str, kind: str, row: Mapping[str, Any]) -> Model:
-    table, batch = _table(), row.get("batch")
+def _build_model(name: str, kind: str, row: Mapping[str, Any]) -> Model:
+    table, batch = _load_table(), row.get("batch")
     return Model(
         id=name,
         kind=kind,
-        prices=_prices(row, row["per"]),
+        prices=_parse_prices(row, row["per"]),
         tiers=tuple(
-            PriceTier(tier["above"], _prices(tier, row["per"])) for tier in row.get("tiers", ())
+            PriceTier(tier["above"], _parse_prices(tier, row["per"]))
+            for tier in row.get("tiers", ())
         ),
         batch=None if batch is None else Decimal(batch),
         default=row.get("default", False),
@@ -64,5 +69,7 @@ def _model(name: str, kind: str, row: Mapping[str, Any]) -> Model:
     )
 
 
-def _prices(row: Mapping[str, Any], per: int) -> dict[str, Decimal]:
-    return {unit: Decimal(amount) / per for unit, amount in row.items() if unit not in _ABOUT}
+def _parse_prices(row: Mapping[str, Any], per: int) -> dict[str, Decimal]:
+    return {
+        unit: Decimal(amount) / per for unit, amount in row.items() if unit not in _NON_PRICE_KEYS
+    }

@@ -8,7 +8,7 @@ from typing import TypeVar
 import httpx
 
 from toolkit.contract.errors import ErrorCode
-from toolkit.plugins import Access, Flow, Reply, VendorFault, send
+from toolkit.plugins import Access, Flow, ProviderError, Reply, send
 from toolkit.plugins.infrastructure import (
     EndpointCreation,
     EndpointDeletion,
@@ -18,41 +18,50 @@ from toolkit.plugins.infrastructure import (
     GpuCatalog,
     GpuListing,
     GpuOffer,
-    Listing,
-    State,
+    ResourceListing,
+    ResourceState,
 )
-from toolkit.vendors._http import REFUSED, Answer, Json, bearer, inner, number
+from toolkit.vendors._http import (
+    REFUSED,
+    Json,
+    VendorResponse,
+    build_bearer_headers,
+    get_object,
+    to_finite_number,
+)
 
 DEFAULT_IMAGE = "runpod/worker-sdxl:latest"
 # The fields of a template that an endpoint takes too.
-_OF_TEMPLATES = ("image", "args", "disk", "ports", "env", "registry")
-_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
-S = TypeVar("S", bound=State)
+_TEMPLATE_FIELDS = ("image", "args", "disk", "ports", "env", "registry")
+_ID_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,128}")
+S = TypeVar("S", bound=ResourceState)
 
 
-def to(
+def build_request(
     access: Access, method: str, path: str, body: Json | None = None, host: str = "jobs"
 ) -> httpx.Request:
     """Return a request to the job API, or to the management API at the host `api`."""
-    return httpx.Request(method, access.url(path, host), json=body, headers=bearer(access))
+    return httpx.Request(
+        method, access.url(path, host), json=body, headers=build_bearer_headers(access)
+    )
 
 
-def asked(
+def send_request(
     access: Access, method: str, path: str, body: Json | None = None, host: str = "jobs"
-) -> Flow[Answer]:
+) -> Flow[VendorResponse]:
     """Send a request; the answer, unless it failed.
 
     Raises:
         VendorFault: as the status says.
     """
-    response = yield from send(to(access, method, path, body, host))
-    answer = Answer("runpod", access, response)
-    if answer.failed:
-        raise _failure(answer)
+    response = yield from send(build_request(access, method, path, body, host))
+    answer = VendorResponse("runpod", access, response)
+    if answer.is_failure:
+        raise _build_failure(answer)
     return answer
 
 
-def _failure(answer: Answer) -> VendorFault:
+def _build_failure(answer: VendorResponse) -> ProviderError:
     said = answer.json()
     words = said.get("detail") or said.get("error") or said.get("title")
     listed = said.get("errors")
@@ -60,39 +69,39 @@ def _failure(answer: Answer) -> VendorFault:
     if isinstance(words, str) and more:
         words = f"{words.rstrip('.')}: {'; '.join(more)}"
     # 409 is a conflict with the present state, not an outage: a retry would be refused, too.
-    return answer.failure(words, verdict=REFUSED if answer.status == 409 else None)
+    return answer.build_failure(words, verdict=REFUSED if answer.status == 409 else None)
 
 
-def listed(
-    access: Access, path: str, name: str, read: Callable[[Json, Answer], S]
-) -> Flow[Listing[S]]:
+def list_resources(
+    access: Access, path: str, name: str, read: Callable[[Json, VendorResponse], S]
+) -> Flow[ResourceListing[S]]:
     """List all that the account has of a kind; `name` is what the vendor wraps the list in.
 
     Raises:
         VendorFault: what the vendor says.
     """
-    answer = yield from asked(access, "GET", path, host="api")
+    answer = yield from send_request(access, "GET", path, host="api")
     rows = answer.json().get(name)
     items = rows if isinstance(rows, list) else []
     states = tuple(read(row, answer) for row in items if isinstance(row, dict))
-    return Listing(items=states, vendor_request_id=answer.request_id)
+    return ResourceListing(items=states, vendor_request_id=answer.request_id)
 
 
-def segment(name: object) -> str:
+def check_id(name: object) -> str:
     """Return an id that may stand in a path: what the vendor names is trusted with no more than
     that.
 
     Raises:
         VendorFault: `PROVIDER_BAD_RESPONSE` for what is no id.
     """
-    if not isinstance(name, str) or not _ID.fullmatch(name):
-        raise bad("runpod named something by what is no id.")
+    if not isinstance(name, str) or not _ID_PATTERN.fullmatch(name):
+        raise build_bad_response("runpod named something by what is no id.")
     return name
 
 
-def bad(message: str, job: str | None = None) -> VendorFault:
+def build_bad_response(message: str, job: str | None = None) -> ProviderError:
     """Build an error for an answer of the vendor's that asking again would not cure."""
-    return VendorFault(
+    return ProviderError(
         ErrorCode.PROVIDER_BAD_RESPONSE, message, retryable=False, vendor_request_id=job
     )
 
@@ -115,15 +124,15 @@ def create_endpoint(operation: EndpointCreation, access: Access) -> Flow[Endpoin
         "image": operation.image or DEFAULT_IMAGE,
     }
     if operation.template_id is not None:
-        path = f"/templates/{segment(operation.template_id)}"
-        template = (yield from asked(access, "GET", path, host="api")).json()
-        fields |= {name: template[name] for name in _OF_TEMPLATES if template.get(name)}
+        path = f"/templates/{check_id(operation.template_id)}"
+        template = (yield from send_request(access, "GET", path, host="api")).json()
+        fields |= {name: template[name] for name in _TEMPLATE_FIELDS if template.get(name)}
         if template.get("allowedCudaVersions"):
             fields["gpu"]["allowedCudaVersions"] = template["allowedCudaVersions"]
     if operation.volume_ids:
         fields["networkVolumes"] = list(operation.volume_ids)
-    answer = yield from asked(access, "POST", "/serverless", fields, host="api")
-    return _state(answer.json(), answer)
+    answer = yield from send_request(access, "POST", "/serverless", fields, host="api")
+    return _parse_endpoint(answer.json(), answer)
 
 
 def read_endpoint(operation: EndpointReading, access: Access) -> Flow[EndpointState]:
@@ -132,21 +141,21 @@ def read_endpoint(operation: EndpointReading, access: Access) -> Flow[EndpointSt
     Raises:
         VendorFault: what the vendor says; its status is 404 for one that is gone.
     """
-    path = f"/serverless/{segment(operation.vendor_id)}"
-    answer = yield from asked(access, "GET", path, host="api")
-    return _state(answer.json(), answer)
+    path = f"/serverless/{check_id(operation.vendor_id)}"
+    answer = yield from send_request(access, "GET", path, host="api")
+    return _parse_endpoint(answer.json(), answer)
 
 
 def list_endpoints(
     operation: EndpointListing,  # noqa: ARG001
     access: Access,
-) -> Flow[Listing[EndpointState]]:
+) -> Flow[ResourceListing[EndpointState]]:
     """List the account's endpoints.
 
     Raises:
         VendorFault: what the vendor says.
     """
-    return (yield from listed(access, "/serverless", "endpoints", _state))
+    return (yield from list_resources(access, "/serverless", "endpoints", _parse_endpoint))
 
 
 def delete_endpoint(operation: EndpointDeletion, access: Access) -> Flow[Reply]:
@@ -155,9 +164,9 @@ def delete_endpoint(operation: EndpointDeletion, access: Access) -> Flow[Reply]:
     Raises:
         VendorFault: what the vendor says.
     """
-    yield from deleted(access, f"/serverless/{segment(operation.vendor_id)}")
+    yield from delete_resource(access, f"/serverless/{check_id(operation.vendor_id)}")
     if operation.template_id is not None:
-        yield from deleted(access, f"/templates/{segment(operation.template_id)}")
+        yield from delete_resource(access, f"/templates/{check_id(operation.template_id)}")
     return Reply(model="serverless")
 
 
@@ -167,10 +176,10 @@ def list_gpus(operation: GpuListing, access: Access) -> Flow[GpuCatalog]:  # noq
     Raises:
         VendorFault: what the vendor says.
     """
-    answer = yield from asked(access, "GET", "/catalog/gpus", host="api")
+    answer = yield from send_request(access, "GET", "/catalog/gpus", host="api")
     offered = answer.json().get("gpus")
     rows = [row for row in offered if isinstance(row, dict)] if isinstance(offered, list) else []
-    gpus = tuple(_gpu(row, answer) for row in rows if answer.label(row.get("id")))
+    gpus = tuple(_parse_gpu(row, answer) for row in rows if answer.read_label(row.get("id")))
     return GpuCatalog(gpus=gpus, vendor_request_id=answer.request_id)
 
 
@@ -180,43 +189,43 @@ def probe(access: Access) -> Flow[None]:
     Raises:
         VendorFault: `PROVIDER_AUTH_FAILED` when the key is refused.
     """
-    yield from asked(access, "GET", "/serverless", host="api")
+    yield from send_request(access, "GET", "/serverless", host="api")
 
 
-def _gpu(row: Json, answer: Answer) -> GpuOffer:
-    gpu_id = answer.label(row.get("id")) or ""
-    memory = number(row.get("memory"))
-    prices = {tier: number(amount) for tier, amount in inner(row, "price").items()}
+def _parse_gpu(row: Json, answer: VendorResponse) -> GpuOffer:
+    gpu_id = answer.read_label(row.get("id")) or ""
+    memory = to_finite_number(row.get("memory"))
+    prices = {tier: to_finite_number(amount) for tier, amount in get_object(row, "price").items()}
     return GpuOffer(
         id=gpu_id,
-        name=answer.label(row.get("name")) or gpu_id,
-        pool=answer.label(row.get("pool")) or "",
+        name=answer.read_label(row.get("name")) or gpu_id,
+        pool=answer.read_label(row.get("pool")) or "",
         memory_gb=None if memory is None else int(memory),
         usd_per_hour={t: Decimal(str(usd)) for t, usd in prices.items() if usd is not None},
     )
 
 
-def _state(said: Json, answer: Answer) -> EndpointState:
-    workers, pools = inner(said, "workers"), inner(said, "gpu").get("pools")
-    least, most = number(workers.get("min")), number(workers.get("max"))
+def _parse_endpoint(said: Json, answer: VendorResponse) -> EndpointState:
+    workers, pools = get_object(said, "workers"), get_object(said, "gpu").get("pools")
+    least, most = to_finite_number(workers.get("min")), to_finite_number(workers.get("max"))
     return EndpointState(
-        vendor_id=segment(said.get("id")),
+        vendor_id=check_id(said.get("id")),
         vendor_request_id=answer.request_id,
-        name=answer.label(said.get("name")) or "",
+        name=answer.read_label(said.get("name")) or "",
         gpu_pools=tuple(p for p in pools if isinstance(p, str)) if isinstance(pools, list) else (),
         workers_min=None if least is None else int(least),
         workers_max=None if most is None else int(most),
     )
 
 
-def deleted(access: Access, path: str) -> Flow[None]:
+def delete_resource(access: Access, path: str) -> Flow[None]:
     """Have something deleted; what is gone already counts as deleted.
 
     Raises:
         VendorFault: what the vendor says.
     """
     try:
-        yield from asked(access, "DELETE", path, host="api")
-    except VendorFault as fault:
+        yield from send_request(access, "DELETE", path, host="api")
+    except ProviderError as fault:
         if fault.status != 404:
             raise

@@ -6,35 +6,35 @@ from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import (
     Access,
     Flow,
+    ProviderError,
     TextReply,
     TextRequest,
     TokenBound,
     Vendor,
-    VendorFault,
     send,
 )
 from toolkit.vendors import _chat
 from toolkit.vendors._http import (
     OUT_OF_CREDIT,
     REFUSED,
-    Answer,
     Json,
-    carried,
-    inner,
-    number,
-    plain,
-    probed,
+    VendorResponse,
+    check_header_safe,
+    clean_text,
+    get_object,
+    send_probe,
+    to_finite_number,
 )
-from toolkit.vendors._prices import models
+from toolkit.vendors._prices import load_models
 
 # Under this version `temperature` is refused even at its default value, so it is never sent.
-VERSION = "2026-10-21"
-_FINISH = {"max_tokens": "length", "model_context_window_exceeded": "length"}
-_INPUT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-_SCHEMA_REFUSED = ("output_config", "schema")
+API_VERSION = "2026-10-21"
+_FINISH_REASONS = {"max_tokens": "length", "model_context_window_exceeded": "length"}
+_INPUT_FIELDS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+_SCHEMA_REFUSAL_WORDS = ("output_config", "schema")
 
 
-def text(operation: TextRequest, access: Access) -> Flow[TextReply]:
+def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     """Generate text by messages.
 
     A schema that the vendor refuses goes into the prompt instead, once.
@@ -42,15 +42,15 @@ def text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     Raises:
         VendorFault: as the error table of the vendor's documents has it.
     """
-    answer = yield from _chat.natively_or_in_the_prompt(
+    answer = yield from _chat.ask_with_schema_fallback(
         operation,
-        lambda native: _asked(access, _body(operation, access, native=native)),
-        _SCHEMA_REFUSED,
+        lambda native: _send_request(access, _build_body(operation, access, native=native)),
+        _SCHEMA_REFUSAL_WORDS,
     )
     said = answer.json()
-    if answer.failed:
-        raise _failure(answer, said)
-    return _reply(answer, said, operation)
+    if answer.is_failure:
+        raise _build_failure(answer, said)
+    return _parse_reply(answer, said, operation)
 
 
 def probe(access: Access) -> Flow[None]:
@@ -59,18 +59,18 @@ def probe(access: Access) -> Flow[None]:
     Raises:
         VendorFault: `PROVIDER_AUTH_FAILED` when the key is refused.
     """
-    answer = yield from probed("anthropic", access, "/v1/models", _headers(access))
+    answer = yield from send_probe("anthropic", access, "/v1/models", _build_headers(access))
     said = answer.json()
-    if answer.failed:
-        raise _failure(answer, said)
+    if answer.is_failure:
+        raise _build_failure(answer, said)
 
 
-def _headers(access: Access) -> dict[str, str]:
-    return {"x-api-key": carried(access.secret), "anthropic-version": VERSION}
+def _build_headers(access: Access) -> dict[str, str]:
+    return {"x-api-key": check_header_safe(access.secret), "anthropic-version": API_VERSION}
 
 
-def _body(operation: TextRequest, access: Access, *, native: bool) -> Json:
-    prompt = operation.prompt if native else _chat.prompt_with_schema(operation)
+def _build_body(operation: TextRequest, access: Access, *, native: bool) -> Json:
+    prompt = operation.prompt if native else _chat.add_schema_to_prompt(operation)
     fields: Json = {
         "model": access.model,
         "max_tokens": operation.max_tokens,
@@ -85,60 +85,60 @@ def _body(operation: TextRequest, access: Access, *, native: bool) -> Json:
     return fields
 
 
-def _asked(access: Access, fields: Json) -> Flow[Answer]:
+def _send_request(access: Access, fields: Json) -> Flow[VendorResponse]:
     request = httpx.Request(
-        "POST", access.url("/v1/messages"), json=fields, headers=_headers(access)
+        "POST", access.url("/v1/messages"), json=fields, headers=_build_headers(access)
     )
-    return Answer("anthropic", access, (yield from send(request)))
+    return VendorResponse("anthropic", access, (yield from send(request)))
 
 
-def _failure(answer: Answer, said: Json) -> VendorFault:
-    error = inner(said, "error")
-    spent = inner(error, "details").get("error_code") == "enforced_spend_limit_reached"
-    return answer.failure(
+def _build_failure(answer: VendorResponse, said: Json) -> ProviderError:
+    error = get_object(said, "error")
+    spent = get_object(error, "details").get("error_code") == "enforced_spend_limit_reached"
+    return answer.build_failure(
         error.get("message"),
         verdict=OUT_OF_CREDIT if spent or error.get("type") == "billing_error" else None,
-        request_id=answer.label(said.get("request_id")),
+        request_id=answer.read_label(said.get("request_id")),
     )
 
 
-def _reply(answer: Answer, said: Json, operation: TextRequest) -> TextReply:
+def _parse_reply(answer: VendorResponse, said: Json, operation: TextRequest) -> TextReply:
     stopped, blocks = str(said.get("stop_reason")), said.get("content")
     if stopped == "refusal":
-        category = answer.quoted(inner(said, "stop_details").get("category"))
-        raise answer.fault(
+        category = answer.redact_excerpt(get_object(said, "stop_details").get("category"))
+        raise answer.build_error(
             REFUSED,
             f"anthropic refused to answer this{': ' + category if category else ''}.",
-            request_id=answer.request_id or answer.label(said.get("id")),
+            request_id=answer.request_id or answer.read_label(said.get("id")),
         )
     if not isinstance(blocks, list):
-        raise answer.fault(
+        raise answer.build_error(
             (ErrorCode.PROVIDER_BAD_RESPONSE, None), "The answer of anthropic has no content in it."
         )
     # Blocks of kinds that came later than this file are left out, as the vendor asks.
     texts = [
-        plain(block.get("text")) or ""
+        clean_text(block.get("text")) or ""
         for block in blocks
         if isinstance(block, dict) and block.get("type") == "text"
     ]
-    return _chat.finished(
+    return _chat.build_reply(
         answer,
         operation,
         "".join(texts).strip(),
-        _FINISH.get(stopped, "stop"),
-        _units(inner(said, "usage")),
-        answer.request_id or answer.label(said.get("id")),
-        answer.label(said.get("model")),
+        _FINISH_REASONS.get(stopped, "stop"),
+        _parse_usage(get_object(said, "usage")),
+        answer.request_id or answer.read_label(said.get("id")),
+        answer.read_label(said.get("model")),
     )
 
 
-def _units(usage: Json) -> dict[str, float]:
+def _parse_usage(usage: Json) -> dict[str, float]:
     """Parse the tokens that were billed, cached ones included; none unless both are given."""
-    given = [number(usage.get(name)) for name in _INPUT]
-    made = number(usage.get("output_tokens"))
+    given = [to_finite_number(usage.get(name)) for name in _INPUT_FIELDS]
+    made = to_finite_number(usage.get("output_tokens"))
     if given[0] is None or made is None:
         return {}
-    return _chat.token_units(sum(each or 0.0 for each in given), made, given[-1])
+    return _chat.build_token_units(sum(each or 0.0 for each in given), made, given[-1])
 
 
 VENDOR = Vendor(
@@ -147,8 +147,8 @@ VENDOR = Vendor(
     title="Anthropic",
     variable="ANTHROPIC_API_KEY",
     base_urls={"api": "https://api.anthropic.com"},
-    operations={TextRequest: text},
-    models=models("anthropic"),
+    operations={TextRequest: generate_text},
+    models=load_models("anthropic"),
     bounds={
         TextRequest: TokenBound(
             "API reference, messages: max_tokens is the most that is generated, thinking included;"

@@ -12,11 +12,11 @@ from toolkit.plugins import (
     RECORDED_MODEL,
     Access,
     Flow,
+    ProviderError,
     TextReply,
     TextRequest,
     TokenBound,
     Vendor,
-    VendorFault,
     send,
 )
 from toolkit.vendors import _chat
@@ -24,43 +24,43 @@ from toolkit.vendors._http import (
     KEY_REFUSED,
     OUT_OF_CREDIT,
     REFUSED,
-    Answer,
+    Classification,
     Json,
-    Verdict,
-    bearer,
-    in_path,
-    inner,
-    number,
-    plain,
+    VendorResponse,
+    build_bearer_headers,
+    clean_text,
+    get_object,
+    quote_path_segment,
+    to_finite_number,
 )
-from toolkit.vendors._prices import models
+from toolkit.vendors._prices import load_models
 
 REGION = "us-east-1"
 BASE_URL = f"https://bedrock-runtime.{REGION}.amazonaws.com"
 SERVICE = "bedrock"
 # Newer models are called by an inference profile, which a part of the world's regions have.
-_PARTS = {"us": "us", "eu": "eu", "ap": "apac"}
-_MODELS = models("aws")
+_PROFILE_PREFIXES = {"us": "us", "eu": "eu", "ap": "apac"}
+_MODELS = load_models("aws")
 _PROFILES = frozenset(model.id for model in _MODELS if model.profile_of)
-_FINISH = {"max_tokens": "length", "model_context_window_exceeded": "length"}
-_BLOCKED = frozenset(("guardrail_intervened", "content_filtered"))
-_SCHEMA_REFUSED = ("outputconfig", "textformat", "schema")
-_BUSY: Verdict = (ErrorCode.PROVIDER_UNAVAILABLE, None)
+_FINISH_REASONS = {"max_tokens": "length", "model_context_window_exceeded": "length"}
+_BLOCK_REASONS = frozenset(("guardrail_intervened", "content_filtered"))
+_SCHEMA_REFUSAL_WORDS = ("outputconfig", "textformat", "schema")
+_UNAVAILABLE: Classification = (ErrorCode.PROVIDER_UNAVAILABLE, None)
 # By the error's name, where the HTTP status alone would mislead.
-_VERDICTS: dict[str, Verdict] = {
+_CLASSIFICATIONS: dict[str, Classification] = {
     "AccessDeniedException": KEY_REFUSED,
     "UnrecognizedClientException": KEY_REFUSED,
     "InvalidSignatureException": KEY_REFUSED,
     "ExpiredTokenException": KEY_REFUSED,
     "ServiceQuotaExceededException": OUT_OF_CREDIT,
     "ThrottlingException": (ErrorCode.PROVIDER_RATE_LIMITED, None),
-    "ModelNotReadyException": _BUSY,
-    "ModelErrorException": _BUSY,
+    "ModelNotReadyException": _UNAVAILABLE,
+    "ModelErrorException": _UNAVAILABLE,
     "ModelTimeoutException": (ErrorCode.PROVIDER_TIMEOUT, None),
     "ValidationException": REFUSED,
 }
 # The spellings in which tools write credentials down.
-_SPELLINGS = {
+_CREDENTIAL_KEYS = {
     "access_key": ("access_key_id", "aws_access_key_id", "accesskeyid", "access_key"),
     "secret_key": ("secret_access_key", "aws_secret_access_key", "secretaccesskey", "secret_key"),
     "token": ("session_token", "aws_session_token", "sessiontoken", "token"),
@@ -69,7 +69,7 @@ _SPELLINGS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Keys:
+class AwsCredentials:
     """The credentials of a request: a Bedrock API key, or a pair to sign with."""
 
     bearer: str = field(default="", repr=False)
@@ -79,7 +79,7 @@ class Keys:
     region: str | None = None
 
 
-def text(operation: TextRequest, access: Access) -> Flow[TextReply]:
+def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     """Generate text by Converse.
 
     A model is called by the inference profile of the region: the one that the host names, else
@@ -89,48 +89,48 @@ def text(operation: TextRequest, access: Access) -> Flow[TextReply]:
         VendorFault: as the error table of the vendor's documents has it; `SECRET_UNRESOLVED` for
             a secret that is neither an API key nor credentials.
     """
-    keys = parsed(access.secret)
-    answer = yield from _chat.natively_or_in_the_prompt(
+    keys = parse_credentials(access.secret)
+    answer = yield from _chat.ask_with_schema_fallback(
         operation,
-        lambda native: _chat.with_or_without_temperature(
+        lambda native: _chat.ask_with_temperature_fallback(
             operation,
             access,
-            lambda wanted: _asked(access, keys, _body(wanted, access, native=native)),
-            _refusal,
+            lambda wanted: _send_request(access, keys, _build_body(wanted, access, native=native)),
+            _read_refusal,
         ),
-        _SCHEMA_REFUSED,
+        _SCHEMA_REFUSAL_WORDS,
     )
     said = answer.json()
-    if answer.failed:
-        raise _failure(answer, said)
+    if answer.is_failure:
+        raise _build_failure(answer, said)
     called = answer.response.extensions.get(RECORDED_MODEL)
-    called = called or _profile(access.model, _place(access, keys)[1])
-    return _reply(answer, said, operation, called)
+    called = called or _find_profile(access.model, _resolve_endpoint(access, keys)[1])
+    return _parse_reply(answer, said, operation, called)
 
 
-def parsed(secret: str) -> Keys:
+def parse_credentials(secret: str) -> AwsCredentials:
     """Parse the credentials that a secret holds: a JSON object, or else it is an API key itself.
 
-    >>> parsed("bedrock-api-key").region is None
+    >>> parse_credentials("bedrock-api-key").region is None
     True
 
     Raises:
         VendorFault: `SECRET_UNRESOLVED` for JSON that holds no credentials; nothing is quoted.
     """
     if not secret.lstrip().startswith("{"):
-        return Keys(bearer=secret)
+        return AwsCredentials(bearer=secret)
     try:
         value = json.loads(secret)
     except (ValueError, RecursionError):
         value = {}
     given = {str(name).lower(): held for name, held in value.items()} if value else {}
-    found = {part: _first(given, names) for part, names in _SPELLINGS.items()}
+    found = {part: _find_first_text(given, names) for part, names in _CREDENTIAL_KEYS.items()}
     if not found["access_key"] or not found["secret_key"]:
-        raise VendorFault(
+        raise ProviderError(
             ErrorCode.SECRET_UNRESOLVED,
             "The secret is JSON without `access_key_id` and `secret_access_key`.",
         )
-    return Keys(
+    return AwsCredentials(
         access_key=found["access_key"],
         secret_key=found["secret_key"],
         token=found["token"] or None,
@@ -138,13 +138,13 @@ def parsed(secret: str) -> Keys:
     )
 
 
-def _first(given: Mapping[str, object], names: tuple[str, ...]) -> str:
+def _find_first_text(given: Mapping[str, object], names: tuple[str, ...]) -> str:
     held = (given.get(name) for name in names)
     return next((value.strip() for value in held if isinstance(value, str)), "")
 
 
-def _body(operation: TextRequest, access: Access, *, native: bool) -> Json:
-    prompt = operation.prompt if native else _chat.prompt_with_schema(operation)
+def _build_body(operation: TextRequest, access: Access, *, native: bool) -> Json:
+    prompt = operation.prompt if native else _chat.add_schema_to_prompt(operation)
     config: Json = {"maxTokens": operation.max_tokens}
     if operation.temperature is not None and "claude" not in access.model:
         config["temperature"] = operation.temperature
@@ -162,54 +162,60 @@ def _body(operation: TextRequest, access: Access, *, native: bool) -> Json:
     return fields
 
 
-def name_at(model: str, base_url: str) -> str:
+def resolve_model_name(model: str, base_url: str) -> str:
     """Return the id by which a model is called at a host; its own, where the host does not decide
     that.
 
     The default host does not: a secret may name another region.
 
-    >>> name_at("amazon.nova-2-lite-v1:0", "https://bedrock-runtime.eu-west-1.amazonaws.com")
+    >>> resolve_model_name("amazon.nova-2-lite-v1:0", "https://bedrock-runtime.eu-west-1.amazonaws.com")
     'eu.amazon.nova-2-lite-v1:0'
     """
-    region = _region_of(base_url)
-    return model if region is None or base_url.rstrip("/") == BASE_URL else _profile(model, region)
+    region = _parse_region(base_url)
+    return (
+        model
+        if region is None or base_url.rstrip("/") == BASE_URL
+        else _find_profile(model, region)
+    )
 
 
-def _profile(model: str, region: str) -> str:
+def _find_profile(model: str, region: str) -> str:
     """Return the inference profile that a model is called by in a region, if it needs one.
 
     A profile keeps the work in a part of the world, or not at all: `global` is what is left where
     a part has none.
     """
-    part = _PARTS.get(region.partition("-")[0], "global")
+    part = _PROFILE_PREFIXES.get(region.partition("-")[0], "global")
     named = (f"{part}.{model}", f"global.{model}")
     return next((name for name in named if name in _PROFILES), model)
 
 
-def _place(access: Access, keys: Keys) -> tuple[str, str]:
+def _resolve_endpoint(access: Access, keys: AwsCredentials) -> tuple[str, str]:
     """Return the address to call, and its region: the host's, else the secret's, else ours."""
     base = access.base_urls["api"].rstrip("/")
     if base == BASE_URL and keys.region is not None:
         return base.replace(REGION, keys.region), keys.region
-    return base, _region_of(base) or keys.region or REGION
+    return base, _parse_region(base) or keys.region or REGION
 
 
-def _asked(access: Access, keys: Keys, fields: Json) -> Flow[Answer]:
-    base, region = _place(access, keys)
+def _send_request(access: Access, keys: AwsCredentials, fields: Json) -> Flow[VendorResponse]:
+    base, region = _resolve_endpoint(access, keys)
     # Many model ids contain `:`, which is signed and sent as %3A.
-    url = f"{base}/model/{in_path(_profile(access.model, region))}/converse"
+    url = f"{base}/model/{quote_path_segment(_find_profile(access.model, region))}/converse"
     content = json.dumps(fields).encode()
     headers = {"content-type": "application/json", "accept": "application/json"}
-    headers |= bearer(replace(access, secret=keys.bearer)) or _signed(
+    headers |= build_bearer_headers(replace(access, secret=keys.bearer)) or _sign_request(
         url, content, headers, replace(keys, region=region)
     )
     request = httpx.Request("POST", url, content=content, headers=headers)
     # What is sent, and could be echoed, is the API key or the id of the access key.
     shown = replace(access, secret=keys.bearer or keys.access_key)
-    return Answer("aws", shown, (yield from send(request)))
+    return VendorResponse("aws", shown, (yield from send(request)))
 
 
-def _signed(url: str, content: bytes, headers: Mapping[str, str], keys: Keys) -> dict[str, str]:
+def _sign_request(
+    url: str, content: bytes, headers: Mapping[str, str], keys: AwsCredentials
+) -> dict[str, str]:
     """Return the headers of a signed request (Signature Version 4)."""
     try:
         # Slow to import, and needed by those alone who sign.
@@ -217,7 +223,7 @@ def _signed(url: str, content: bytes, headers: Mapping[str, str], keys: Keys) ->
         request = import_module("botocore.awsrequest")
         credentials = import_module("botocore.credentials")
     except ImportError:
-        raise VendorFault(
+        raise ProviderError(
             ErrorCode.SECRET_UNRESOLVED,
             "Signing needs botocore: install `capability-toolkit[aws]`, or use a Bedrock API key.",
         ) from None
@@ -227,7 +233,7 @@ def _signed(url: str, content: bytes, headers: Mapping[str, str], keys: Keys) ->
     return {str(name).lower(): str(value) for name, value in asked.headers.items()}
 
 
-def _region_of(url: str) -> str | None:
+def _parse_region(url: str) -> str | None:
     """Return the region that a host names: `bedrock-runtime.{region}.amazonaws.com`; none for
     others.
     """
@@ -235,48 +241,53 @@ def _region_of(url: str) -> str | None:
     return host[1] if len(host) > 3 and host[0].startswith("bedrock") else None
 
 
-def _failure(answer: Answer, said: Json) -> VendorFault:
+def _build_failure(answer: VendorResponse, said: Json) -> ProviderError:
     named = answer.response.headers.get("x-amzn-errortype") or said.get("__type") or ""
     name = str(named).partition(":")[0].rpartition("#")[2]
     words = said.get("message") or said.get("Message")
-    verdict = _VERDICTS.get(name)
+    verdict = _CLASSIFICATIONS.get(name)
     if verdict is None and answer.status == 424:
-        verdict = _BUSY
-    return answer.failure(words, verdict=verdict)
+        verdict = _UNAVAILABLE
+    return answer.build_failure(words, verdict=verdict)
 
 
-def _refusal(answer: Answer) -> str:
+def _read_refusal(answer: VendorResponse) -> str:
     """Return the words by which an answer refuses what was asked; empty for any other."""
     words = answer.json().get("message") if answer.status == 400 else ""
     return words if isinstance(words, str) else ""
 
 
-def _reply(answer: Answer, said: Json, operation: TextRequest, called: str) -> TextReply:
+def _parse_reply(
+    answer: VendorResponse, said: Json, operation: TextRequest, called: str
+) -> TextReply:
     stopped = str(said.get("stopReason"))
-    if stopped in _BLOCKED:
-        raise answer.fault(REFUSED, f"aws refused to answer this: {stopped}.")
-    blocks = inner(inner(said, "output"), "message").get("content")
+    if stopped in _BLOCK_REASONS:
+        raise answer.build_error(REFUSED, f"aws refused to answer this: {stopped}.")
+    blocks = get_object(get_object(said, "output"), "message").get("content")
     if not isinstance(blocks, list) or stopped.startswith("malformed"):
-        raise answer.fault(
+        raise answer.build_error(
             (ErrorCode.PROVIDER_BAD_RESPONSE, None), "The answer of aws has no message in it."
         )
-    texts = [plain(block.get("text")) or "" for block in blocks if isinstance(block, dict)]
-    units = _units(inner(said, "usage"))
-    finish = _FINISH.get(stopped, "stop")
+    texts = [clean_text(block.get("text")) or "" for block in blocks if isinstance(block, dict)]
+    units = _parse_usage(get_object(said, "usage"))
+    finish = _FINISH_REASONS.get(stopped, "stop")
     whole = "".join(texts).strip()
-    return _chat.finished(answer, operation, whole, finish, units, answer.request_id, called)
+    return _chat.build_reply(answer, operation, whole, finish, units, answer.request_id, called)
 
 
-def _units(usage: Json) -> dict[str, float]:
+def _parse_usage(usage: Json) -> dict[str, float]:
     """Parse the tokens that were billed, cached ones included; none unless both are given."""
-    given, made = number(usage.get("inputTokens")), number(usage.get("outputTokens"))
+    given, made = (
+        to_finite_number(usage.get("inputTokens")),
+        to_finite_number(usage.get("outputTokens")),
+    )
     if given is None or made is None:
         return {}
     read, written = (
-        number(usage.get("cacheReadInputTokens")),
-        number(usage.get("cacheWriteInputTokens")),
+        to_finite_number(usage.get("cacheReadInputTokens")),
+        to_finite_number(usage.get("cacheWriteInputTokens")),
     )
-    return _chat.token_units(given + (read or 0.0) + (written or 0.0), made, read)
+    return _chat.build_token_units(given + (read or 0.0) + (written or 0.0), made, read)
 
 
 VENDOR = Vendor(
@@ -285,7 +296,7 @@ VENDOR = Vendor(
     title="AWS Bedrock",
     variable="AWS_BEARER_TOKEN_BEDROCK",
     base_urls={"api": BASE_URL},
-    operations={TextRequest: text},
+    operations={TextRequest: generate_text},
     models=_MODELS,
     bounds={
         TextRequest: TokenBound(
@@ -295,5 +306,5 @@ VENDOR = Vendor(
         )
     },
     telemetry_name="aws.bedrock",
-    name_at=name_at,
+    name_at=resolve_model_name,
 )

@@ -6,11 +6,11 @@ from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import (
     Access,
     Flow,
+    ProviderError,
     TextReply,
     TextRequest,
     TokenBound,
     Vendor,
-    VendorFault,
     send,
 )
 from toolkit.vendors import _chat
@@ -18,26 +18,26 @@ from toolkit.vendors._http import (
     KEY_REFUSED,
     OUT_OF_CREDIT,
     REFUSED,
-    Answer,
     Json,
-    carried,
-    in_path,
-    inner,
-    number,
-    plain,
-    probed,
+    VendorResponse,
+    check_header_safe,
+    clean_text,
+    get_object,
+    quote_path_segment,
+    send_probe,
+    to_finite_number,
 )
-from toolkit.vendors._prices import models
+from toolkit.vendors._prices import load_models
 
-_FINISH = {"STOP": "stop", "MAX_TOKENS": "length"}
+_FINISH_REASONS = {"STOP": "stop", "MAX_TOKENS": "length"}
 # Finish reasons that mean a refusal; an unknown reason does not.
-_BLOCKED = frozenset(
+_BLOCK_REASONS = frozenset(
     ("SAFETY", "RECITATION", "PROHIBITED_CONTENT", "BLOCKLIST", "SPII", "LANGUAGE", "IMAGE_SAFETY")
 )
-_SCHEMA_REFUSED = ("schema", "mimetype", "mime_type")
+_SCHEMA_REFUSAL_WORDS = ("schema", "mimetype", "mime_type")
 
 
-def text(operation: TextRequest, access: Access) -> Flow[TextReply]:
+def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     """Generate text by generateContent.
 
     A schema that the vendor refuses goes into the prompt instead, once.
@@ -45,13 +45,15 @@ def text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     Raises:
         VendorFault: as the error table of the vendor's documents has it.
     """
-    answer = yield from _chat.natively_or_in_the_prompt(
-        operation, lambda native: _asked(access, _body(operation, native=native)), _SCHEMA_REFUSED
+    answer = yield from _chat.ask_with_schema_fallback(
+        operation,
+        lambda native: _send_request(access, _build_body(operation, native=native)),
+        _SCHEMA_REFUSAL_WORDS,
     )
     said = answer.json()
-    if answer.failed:
-        raise _failure(answer, said)
-    return _reply(answer, said, operation)
+    if answer.is_failure:
+        raise _build_failure(answer, said)
+    return _parse_reply(answer, said, operation)
 
 
 def probe(access: Access) -> Flow[None]:
@@ -60,18 +62,18 @@ def probe(access: Access) -> Flow[None]:
     Raises:
         VendorFault: `PROVIDER_AUTH_FAILED` when the key is refused.
     """
-    answer = yield from probed("google", access, "/v1/models", _headers(access))
+    answer = yield from send_probe("google", access, "/v1/models", _build_headers(access))
     said = answer.json()
-    if answer.failed:
-        raise _failure(answer, said)
+    if answer.is_failure:
+        raise _build_failure(answer, said)
 
 
-def _headers(access: Access) -> dict[str, str]:
-    return {"x-goog-api-key": carried(access.secret)}
+def _build_headers(access: Access) -> dict[str, str]:
+    return {"x-goog-api-key": check_header_safe(access.secret)}
 
 
-def _body(operation: TextRequest, *, native: bool) -> Json:
-    prompt = operation.prompt if native else _chat.prompt_with_schema(operation)
+def _build_body(operation: TextRequest, *, native: bool) -> Json:
+    prompt = operation.prompt if native else _chat.add_schema_to_prompt(operation)
     config: Json = {"maxOutputTokens": operation.max_tokens}
     if operation.temperature is not None:
         config["temperature"] = operation.temperature
@@ -87,16 +89,16 @@ def _body(operation: TextRequest, *, native: bool) -> Json:
     return fields
 
 
-def _asked(access: Access, fields: Json) -> Flow[Answer]:
+def _send_request(access: Access, fields: Json) -> Flow[VendorResponse]:
     # Aliases that move on to newer models are known to the beta version alone.
     version = "v1beta" if access.model.endswith("-latest") else "v1"
-    path = f"/{version}/models/{in_path(access.model)}:generateContent"
-    request = httpx.Request("POST", access.url(path), json=fields, headers=_headers(access))
-    return Answer("google", access, (yield from send(request)))
+    path = f"/{version}/models/{quote_path_segment(access.model)}:generateContent"
+    request = httpx.Request("POST", access.url(path), json=fields, headers=_build_headers(access))
+    return VendorResponse("google", access, (yield from send(request)))
 
 
-def _failure(answer: Answer, said: Json) -> VendorFault:
-    error = inner(said, "error")
+def _build_failure(answer: VendorResponse, said: Json) -> ProviderError:
+    error = get_object(said, "error")
     details = error.get("details")
     reasons = (
         [d.get("reason") for d in details or () if isinstance(d, dict)]
@@ -108,50 +110,53 @@ def _failure(answer: Answer, said: Json) -> VendorFault:
         verdict = KEY_REFUSED
     elif error.get("status") == "FAILED_PRECONDITION":
         verdict = OUT_OF_CREDIT
-    return answer.failure(error.get("message"), verdict=verdict)
+    return answer.build_failure(error.get("message"), verdict=verdict)
 
 
-def _reply(answer: Answer, said: Json, operation: TextRequest) -> TextReply:
-    request_id = answer.label(said.get("responseId")) or answer.request_id
-    blocked = answer.quoted(inner(said, "promptFeedback").get("blockReason"))
+def _parse_reply(answer: VendorResponse, said: Json, operation: TextRequest) -> TextReply:
+    request_id = answer.read_label(said.get("responseId")) or answer.request_id
+    blocked = answer.redact_excerpt(get_object(said, "promptFeedback").get("blockReason"))
     choices = said.get("candidates")
     choice = choices[0] if isinstance(choices, list) and choices else None
     reason = str(choice.get("finishReason")) if isinstance(choice, dict) else ""
-    if blocked or reason in _BLOCKED:
-        raise answer.fault(
+    if blocked or reason in _BLOCK_REASONS:
+        raise answer.build_error(
             REFUSED, f"google refused to answer this: {blocked or reason}.", request_id=request_id
         )
     if not isinstance(choice, dict):
-        raise answer.fault(
+        raise answer.build_error(
             (ErrorCode.PROVIDER_BAD_RESPONSE, None),
             "The answer of google has no candidate in it.",
             request_id=request_id,
         )
-    parts = inner(choice, "content").get("parts")
+    parts = get_object(choice, "content").get("parts")
     texts = [
-        plain(part.get("text")) or ""
+        clean_text(part.get("text")) or ""
         for part in (parts if isinstance(parts, list) else ())
         if isinstance(part, dict) and part.get("thought") is not True
     ]
-    return _chat.finished(
+    return _chat.build_reply(
         answer,
         operation,
         "".join(texts).strip(),
-        _FINISH.get(reason, "stop"),
-        _units(inner(said, "usageMetadata")),
+        _FINISH_REASONS.get(reason, "stop"),
+        _parse_usage(get_object(said, "usageMetadata")),
         request_id,
-        answer.label(said.get("modelVersion")),
+        answer.read_label(said.get("modelVersion")),
     )
 
 
-def _units(usage: Json) -> dict[str, float]:
+def _parse_usage(usage: Json) -> dict[str, float]:
     """Parse the tokens that were billed, thoughts included; none unless the prompt's are given."""
-    given, made = number(usage.get("promptTokenCount")), number(usage.get("candidatesTokenCount"))
-    thoughts = number(usage.get("thoughtsTokenCount"))
+    given, made = (
+        to_finite_number(usage.get("promptTokenCount")),
+        to_finite_number(usage.get("candidatesTokenCount")),
+    )
+    thoughts = to_finite_number(usage.get("thoughtsTokenCount"))
     if given is None or (made is None and thoughts is None):
         return {}
-    cached = number(usage.get("cachedContentTokenCount"))
-    return _chat.token_units(given, (made or 0.0) + (thoughts or 0.0), cached)
+    cached = to_finite_number(usage.get("cachedContentTokenCount"))
+    return _chat.build_token_units(given, (made or 0.0) + (thoughts or 0.0), cached)
 
 
 VENDOR = Vendor(
@@ -160,8 +165,8 @@ VENDOR = Vendor(
     title="Google Gemini",
     variable="GEMINI_API_KEY",
     base_urls={"api": "https://generativelanguage.googleapis.com"},
-    operations={TextRequest: text},
-    models=models("google"),
+    operations={TextRequest: generate_text},
+    models=load_models("google"),
     bounds={
         # Models were seen to count thoughts within the cap, and documented to count them beside it.
         TextRequest: TokenBound(

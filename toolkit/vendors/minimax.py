@@ -14,13 +14,13 @@ from toolkit.plugins import (
     Cost,
     ExactBound,
     Flow,
+    ProviderError,
     SpeechReply,
     SpeechRequest,
     TextReply,
     TextRequest,
     TokenBound,
     Vendor,
-    VendorFault,
     run_in_thread,
     send,
 )
@@ -30,22 +30,22 @@ from toolkit.vendors._http import (
     KEY_REFUSED,
     OUT_OF_CREDIT,
     REFUSED,
-    Answer,
+    Classification,
     Json,
-    Verdict,
-    bearer,
-    inner,
-    number,
+    VendorResponse,
+    build_bearer_headers,
+    get_object,
+    to_finite_number,
 )
-from toolkit.vendors._prices import models
+from toolkit.vendors._prices import load_models
 
 DEFAULT_VOICE = "English_Graceful_Lady"
-_AUDIO = {"format": "mp3", "sample_rate": 32000, "bitrate": 128000, "channel": 1}
+_AUDIO_SETTING = {"format": "mp3", "sample_rate": 32000, "bitrate": 128000, "channel": 1}
 _SUFFIXES = {"audio/mpeg": "mp3", "audio/mp4": "m4a", "audio/wav": "wav"}
-_VOICE_EXISTS = 2039
-_INVALID = 2013  # of any parameter, a prompt that is too long included
+_VOICE_EXISTS_CODE = 2039
+_INVALID_PARAMETER_CODE = 2013  # of any parameter, a prompt that is too long included
 # The vendor's table of base_resp.status_code; what is not in it is a fault of the request.
-_VERDICTS: dict[int, Verdict] = {
+_CLASSIFICATIONS: dict[int, Classification] = {
     **dict.fromkeys((1004, 2049), KEY_REFUSED),
     **dict.fromkeys((1008, 2056, 2061), OUT_OF_CREDIT),
     **dict.fromkeys((1002, 1039, 1041, 2045), (ErrorCode.PROVIDER_RATE_LIMITED, None)),
@@ -54,7 +54,7 @@ _VERDICTS: dict[int, Verdict] = {
 }
 
 
-def text(operation: TextRequest, access: Access) -> Flow[TextReply]:
+def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     """Generate text by chat completions, with the model's thoughts kept out of it.
 
     Some models take no temperature of 0, or above 1: one that is refused is left out.
@@ -65,32 +65,36 @@ def text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     Raises:
         VendorFault: as the vendor's error table has it.
     """
-    answer = yield from _chat.with_or_without_temperature(
-        operation, access, lambda wanted: _chatted(wanted, access), _refusal
+    answer = yield from _chat.ask_with_temperature_fallback(
+        operation, access, lambda wanted: _send_chat(wanted, access), _read_refusal
     )
-    return _chat.reply(answer, _checked(answer), operation)
+    return _chat.parse_reply(answer, _read_body(answer), operation)
 
 
-def _chatted(operation: TextRequest, access: Access) -> Flow[Answer]:
-    fields = _chat.body(operation, access.model, schema_in_prompt=True)
+def _send_chat(operation: TextRequest, access: Access) -> Flow[VendorResponse]:
+    fields = _chat.build_body(operation, access.model, schema_in_prompt=True)
     fields["reasoning_split"] = True
     if access.model.startswith("MiniMax-M3"):
         fields["thinking"] = {"type": "disabled"}
-    asked = _chat.request(access, "/v1/chat/completions", fields)
-    return Answer("minimax", access, (yield from send(asked, instead=True)))
+    asked = _chat.build_request(access, "/v1/chat/completions", fields)
+    return VendorResponse("minimax", access, (yield from send(asked, instead=True)))
 
 
-def _refusal(answer: Answer) -> str:
+def _read_refusal(answer: VendorResponse) -> str:
     """Return the words by which an answer refuses what was asked; empty for any other."""
     try:
         said = answer.json()
-    except VendorFault:
+    except ProviderError:
         return ""
-    words = inner(said, "base_resp").get("status_msg")
-    return words if _number(said) == _INVALID and isinstance(words, str) else ""
+    words = get_object(said, "base_resp").get("status_msg")
+    return (
+        words
+        if _read_status_code(said) == _INVALID_PARAMETER_CODE and isinstance(words, str)
+        else ""
+    )
 
 
-def speech(operation: SpeechRequest, access: Access) -> Flow[SpeechReply]:
+def generate_speech(operation: SpeechRequest, access: Access) -> Flow[SpeechReply]:
     """Speak a text as MP3; the audio comes as hexadecimal digits.
 
     Raises:
@@ -103,20 +107,23 @@ def speech(operation: SpeechRequest, access: Access) -> Flow[SpeechReply]:
         "stream": False,
         "output_format": "hex",
         "voice_setting": {"voice_id": voice, "speed": operation.speed, "vol": 1, "pitch": 0},
-        "audio_setting": _AUDIO,
+        "audio_setting": _AUDIO_SETTING,
     }
-    answer = yield from _posted(access, "/v1/t2a_v2", fields)
-    said = yield from run_in_thread(_checked, answer)  # minutes of audio are many megabytes
-    audio = yield from run_in_thread(_decoded, inner(said, "data").get("audio"))
-    request_id = answer.label(said.get("trace_id")) or answer.request_id
+    answer = yield from _post(access, "/v1/t2a_v2", fields)
+    said = yield from run_in_thread(_read_body, answer)  # minutes of audio are many megabytes
+    audio = yield from run_in_thread(_decode_audio, get_object(said, "data").get("audio"))
+    request_id = answer.read_label(said.get("trace_id")) or answer.request_id
     if not audio:
-        raise answer.fault(
+        raise answer.build_error(
             (ErrorCode.PROVIDER_BAD_RESPONSE, None),
             "The answer of minimax has no audio in it.",
             request_id=request_id,
         )
-    extra = inner(said, "extra_info")
-    billed, length = number(extra.get("usage_characters")), number(extra.get("audio_length"))
+    extra = get_object(said, "extra_info")
+    billed, length = (
+        to_finite_number(extra.get("usage_characters")),
+        to_finite_number(extra.get("audio_length")),
+    )
     return SpeechReply(
         audio=audio,
         duration_ms=None if length is None else int(length),
@@ -126,7 +133,7 @@ def speech(operation: SpeechRequest, access: Access) -> Flow[SpeechReply]:
     )
 
 
-def clone(operation: CloneRequest, access: Access) -> Flow[CloneReply]:
+def clone_voice(operation: CloneRequest, access: Access) -> Flow[CloneReply]:
     """Upload reference audio, then have a voice made of it.
 
     The same name and audio make the same voice: where it is there already, it is the answer, and
@@ -136,19 +143,19 @@ def clone(operation: CloneRequest, access: Access) -> Flow[CloneReply]:
         VendorFault: as the vendor's error table has it.
     """
     if operation.media_type not in _SUFFIXES:
-        raise VendorFault(
+        raise ProviderError(
             ErrorCode.PROVIDER_REJECTED, "minimax clones voices from MP3, M4A and WAV alone."
         )
-    file_id = yield from _uploaded(operation, access)
-    voice = voice_id(operation)
+    file_id = yield from _upload_reference(operation, access)
+    voice = build_voice_id(operation)
     fields = {"file_id": file_id, "voice_id": voice}
-    answer = yield from _posted(access, "/v1/voice_clone", fields)
-    said = _checked(answer, passing=_VOICE_EXISTS)
-    made = _number(said) != _VOICE_EXISTS
+    answer = yield from _post(access, "/v1/voice_clone", fields)
+    said = _read_body(answer, passing=_VOICE_EXISTS_CODE)
+    made = _read_status_code(said) != _VOICE_EXISTS_CODE
     return CloneReply(
         voice=voice,
         model=access.model,
-        vendor_request_id=answer.label(said.get("trace_id")) or answer.request_id,
+        vendor_request_id=answer.read_label(said.get("trace_id")) or answer.request_id,
         cost=Cost({"voices": 1.0 if made else 0.0}),
     )
 
@@ -159,15 +166,15 @@ def probe(access: Access) -> Flow[None]:
     Raises:
         VendorFault: `PROVIDER_AUTH_FAILED` when the key is refused.
     """
-    answer = yield from _posted(access, "/v1/get_voice", {"voice_type": "system"})
-    _checked(answer)
+    answer = yield from _post(access, "/v1/get_voice", {"voice_type": "system"})
+    _read_body(answer)
 
 
-def voice_id(operation: CloneRequest) -> str:
+def build_voice_id(operation: CloneRequest) -> str:
     """Build a voice id as the vendor wants it: 8 to 256 characters, a letter first, unique to the
     audio.
 
-    >>> voice_id(CloneRequest(name="Ada!", audio=b"x", media_type="audio/wav"))
+    >>> build_voice_id(CloneRequest(name="Ada!", audio=b"x", media_type="audio/wav"))
     'Ada-2d711642b726'
     """
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", operation.name).strip("-_")[:64]
@@ -175,7 +182,7 @@ def voice_id(operation: CloneRequest) -> str:
     return f"{name}-{digest}" if name[:1].isalpha() else f"v{name}-{digest}"
 
 
-def _uploaded(operation: CloneRequest, access: Access) -> Flow[int]:
+def _upload_reference(operation: CloneRequest, access: Access) -> Flow[int]:
     """Upload the reference audio, and return the vendor's id of it."""
     name = f"reference.{_SUFFIXES[operation.media_type]}"
     response = yield from send(
@@ -184,25 +191,27 @@ def _uploaded(operation: CloneRequest, access: Access) -> Flow[int]:
             access.url("/v1/files/upload"),
             data={"purpose": "voice_clone"},
             files={"file": (name, operation.audio, operation.media_type)},
-            headers=bearer(access),
+            headers=build_bearer_headers(access),
         ),
         free=True,
     )
-    answer = Answer("minimax", access, response)
-    file_id = inner(_checked(answer), "file").get("file_id")
+    answer = VendorResponse("minimax", access, response)
+    file_id = get_object(_read_body(answer), "file").get("file_id")
     if isinstance(file_id, bool) or not isinstance(file_id, int):
-        raise answer.fault(
+        raise answer.build_error(
             (ErrorCode.PROVIDER_BAD_RESPONSE, None), "minimax took the audio but named no file."
         )
     return file_id
 
 
-def _posted(access: Access, path: str, fields: Json) -> Flow[Answer]:
-    request = httpx.Request("POST", access.url(path), json=fields, headers=bearer(access))
-    return Answer("minimax", access, (yield from send(request)))
+def _post(access: Access, path: str, fields: Json) -> Flow[VendorResponse]:
+    request = httpx.Request(
+        "POST", access.url(path), json=fields, headers=build_bearer_headers(access)
+    )
+    return VendorResponse("minimax", access, (yield from send(request)))
 
 
-def _checked(answer: Answer, passing: int = 0) -> Json:
+def _read_body(answer: VendorResponse, passing: int = 0) -> Json:
     """Read the body of an answer, unless it is one of the failures that come with status 200.
 
     Args:
@@ -210,24 +219,26 @@ def _checked(answer: Answer, passing: int = 0) -> Json:
         passing: a code that the caller takes for a success.
     """
     said = answer.json()
-    code = _number(said)
-    if not answer.failed and code in (0, passing):
+    code = _read_status_code(said)
+    if not answer.is_failure and code in (0, passing):
         return said
-    words = inner(said, "base_resp").get("status_msg") or inner(said, "error").get("message")
-    raise answer.failure(
+    words = get_object(said, "base_resp").get("status_msg") or get_object(said, "error").get(
+        "message"
+    )
+    raise answer.build_failure(
         words,
-        verdict=_VERDICTS.get(code, REFUSED) if code else None,
+        verdict=_CLASSIFICATIONS.get(code, REFUSED) if code else None,
         number=code or None,
-        request_id=answer.label(said.get("trace_id")),
+        request_id=answer.read_label(said.get("trace_id")),
     )
 
 
-def _number(said: Json) -> int:
-    code = inner(said, "base_resp").get("status_code", 0)
+def _read_status_code(said: Json) -> int:
+    code = get_object(said, "base_resp").get("status_code", 0)
     return code if isinstance(code, int) else -1
 
 
-def _decoded(audio: object) -> bytes:
+def _decode_audio(audio: object) -> bytes:
     try:
         return decode_hex(audio) if isinstance(audio, str) else b""
     except ValueError:
@@ -240,8 +251,12 @@ VENDOR = Vendor(
     title="MiniMax",
     variable="MINIMAX_API_KEY",
     base_urls={"api": "https://api.minimax.io"},
-    operations={TextRequest: text, SpeechRequest: speech, CloneRequest: clone},
-    models=models("minimax"),
+    operations={
+        TextRequest: generate_text,
+        SpeechRequest: generate_speech,
+        CloneRequest: clone_voice,
+    },
+    models=load_models("minimax"),
     bounds={
         TextRequest: TokenBound(
             "API reference, chat completions: max_completion_tokens is the most that is generated;"

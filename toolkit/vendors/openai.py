@@ -5,32 +5,32 @@ import re
 from toolkit.plugins import (
     Access,
     Flow,
+    ProviderError,
     TextReply,
     TextRequest,
     TokenBound,
     Vendor,
-    VendorFault,
     send,
 )
 from toolkit.vendors import _chat
 from toolkit.vendors._http import (
     OUT_OF_CREDIT,
     REFUSED,
-    Answer,
     Json,
-    bearer,
-    inner,
-    listed_names,
-    probed,
+    VendorResponse,
+    build_bearer_headers,
+    collect_names,
+    get_object,
+    send_probe,
 )
-from toolkit.vendors._negotiation import negotiate
-from toolkit.vendors._prices import models
+from toolkit.vendors._negotiation import negotiate_request
+from toolkit.vendors._prices import load_models
 
-PATH = "/chat/completions"
-_VALIDATION = re.compile(r"\bvalidation errors?\b.*'loc': \('body'", re.DOTALL)
+CHAT_PATH = "/chat/completions"
+_VALIDATION_ERROR = re.compile(r"\bvalidation errors?\b.*'loc': \('body'", re.DOTALL)
 
 
-def text(operation: TextRequest, access: Access) -> Flow[TextReply]:
+def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     """Generate text by chat completions.
 
     Newer models refuse some parameters by name, and other servers do not know all of the wire:
@@ -39,11 +39,13 @@ def text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     Raises:
         VendorFault: as the error table of the vendor's documents has it.
     """
-    answer = yield from negotiate(operation, access, lambda fields: _asked(access, fields))
+    answer = yield from negotiate_request(
+        operation, access, lambda fields: _send_request(access, fields)
+    )
     said = answer.json()
-    if answer.failed:
-        raise _failure(answer, said)
-    return _chat.reply(answer, said, operation)
+    if answer.is_failure:
+        raise _build_failure(answer, said)
+    return _chat.parse_reply(answer, said, operation)
 
 
 def probe(access: Access) -> Flow[list[str]]:
@@ -52,27 +54,29 @@ def probe(access: Access) -> Flow[list[str]]:
     Raises:
         VendorFault: `PROVIDER_AUTH_FAILED` when the key is refused.
     """
-    answer = yield from probed("openai", access, "/models", bearer(access))
+    answer = yield from send_probe("openai", access, "/models", build_bearer_headers(access))
     said = answer.json()
-    if answer.failed:
-        raise _failure(answer, said)
-    return listed_names(answer, said.get("data"), "id")
+    if answer.is_failure:
+        raise _build_failure(answer, said)
+    return collect_names(answer, said.get("data"), "id")
 
 
-def _asked(access: Access, fields: Json) -> Flow[Answer]:
-    return Answer(
-        "openai", access, (yield from send(_chat.request(access, PATH, fields), instead=True))
+def _send_request(access: Access, fields: Json) -> Flow[VendorResponse]:
+    return VendorResponse(
+        "openai",
+        access,
+        (yield from send(_chat.build_request(access, CHAT_PATH, fields), instead=True)),
     )
 
 
-def _failure(answer: Answer, said: Json) -> VendorFault:
-    error = inner(said, "error")
+def _build_failure(answer: VendorResponse, said: Json) -> ProviderError:
+    error = get_object(said, "error")
     words = error.get("message") or said.get("error") or said.get("message") or said.get("detail")
     if "insufficient_quota" in (error.get("code"), error.get("type")):
-        return answer.failure(words, verdict=OUT_OF_CREDIT)
+        return answer.build_failure(words, verdict=OUT_OF_CREDIT)
     # Some servers validate a request and answer 500 where it is the request that is wrong.
-    refused = answer.status == 500 and bool(_VALIDATION.search(str(words)))
-    return answer.failure(words, verdict=REFUSED if refused else None)
+    refused = answer.status == 500 and bool(_VALIDATION_ERROR.search(str(words)))
+    return answer.build_failure(words, verdict=REFUSED if refused else None)
 
 
 VENDOR = Vendor(
@@ -81,8 +85,8 @@ VENDOR = Vendor(
     title="OpenAI and compatible servers",
     variable="OPENAI_API_KEY",
     base_urls={"api": "https://api.openai.com/v1"},
-    operations={TextRequest: text},
-    models=models("openai"),
+    operations={TextRequest: generate_text},
+    models=load_models("openai"),
     bounds={
         TextRequest: TokenBound(
             "API reference, chat completions: max_completion_tokens bounds what is generated,"

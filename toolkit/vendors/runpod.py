@@ -13,11 +13,11 @@ from toolkit.plugins import (
     ImageReply,
     ImageRequest,
     PixelBound,
+    ProviderError,
     TextReply,
     TextRequest,
     TokenBound,
     Vendor,
-    VendorFault,
     WorkerTime,
     pause,
     run_in_thread,
@@ -42,19 +42,26 @@ from toolkit.plugins.infrastructure import (
     VolumeListing,
 )
 from toolkit.vendors import _chat
-from toolkit.vendors._http import Answer, Json, Verdict, inner, number, quoted
-from toolkit.vendors._pictures import media_type
-from toolkit.vendors._prices import models
+from toolkit.vendors._http import (
+    Classification,
+    Json,
+    VendorResponse,
+    get_object,
+    redact_excerpt,
+    to_finite_number,
+)
+from toolkit.vendors._pictures import detect_media_type
+from toolkit.vendors._prices import load_models
 from toolkit.vendors._runpod import (
-    asked,
+    build_request,
+    check_id,
     create_endpoint,
     delete_endpoint,
     list_endpoints,
     list_gpus,
     probe,
     read_endpoint,
-    segment,
-    to,
+    send_request,
 )
 from toolkit.vendors._runpod_stock import (
     WORKER_PORT,
@@ -69,22 +76,28 @@ from toolkit.vendors._runpod_stock import (
     list_volumes,
     read_pod,
 )
-from toolkit.vendors._runpod_worker import RESULTS, of_job, picture, seed_of, worker_input
+from toolkit.vendors._runpod_worker import (
+    RESULTS_URL,
+    attach_job_id,
+    build_worker_input,
+    read_image,
+    read_seed,
+)
 
-SERVED = "served-by-the-endpoint"
+SERVED_MODEL = "served-by-the-endpoint"
 # The public endpoints that generate text, with the name of each one's model on the chat wire.
-PUBLIC_TEXT = {"qwen3-32b-awq": "Qwen/Qwen3-32B-AWQ"}
-POLICY = {"executionTimeout": 600_000}  # in milliseconds
-START_S = 300.0  # the most that a worker's start is taken to be billed
-POLL_S = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0)  # then as the last
-PATIENCE_S = 1200.0
-COLD_START_S = 60.0  # a job that waits longer than a worker takes to start waits for a free GPU
+PUBLIC_TEXT_MODELS = {"qwen3-32b-awq": "Qwen/Qwen3-32B-AWQ"}
+JOB_POLICY = {"executionTimeout": 600_000}  # in milliseconds
+MAX_START_S = 300.0  # the most that a worker's start is taken to be billed
+POLL_DELAYS_S = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0)  # then as the last
+MAX_JOB_WAIT_S = 1200.0
+MAX_COLD_START_S = 60.0  # a job that waits longer than a worker takes to start waits for a free GPU
 # Statuses of a pod's proxy while nothing in it listens yet: the work was not accepted.
-_NOT_UP = frozenset({404, 502, 503, 521, 522})
-POD_PATIENCE_S = 600.0
-LOST_POLLS = 8  # in a row, before a job counts as out of reach
-_STATES = ("IN_QUEUE", "IN_PROGRESS", "RUNNING", "COMPLETED")
-_ENDED: dict[str, Verdict] = {
+_NOT_READY_STATUSES = frozenset({404, 502, 503, 521, 522})
+MAX_POD_WAIT_S = 600.0
+MAX_LOST_POLLS = 8  # in a row, before a job counts as out of reach
+_LIVE_STATES = ("IN_QUEUE", "IN_PROGRESS", "RUNNING", "COMPLETED")
+_FAILED_STATES: dict[str, Classification] = {
     "FAILED": (ErrorCode.PROVIDER_REJECTED, False),
     "CANCELLED": (ErrorCode.PROVIDER_UNAVAILABLE, False),
     # Again would take, and be billed, as long again.
@@ -92,41 +105,41 @@ _ENDED: dict[str, Verdict] = {
 }
 
 
-def image(operation: ImageRequest, access: Access) -> Flow[ImageReply]:
+def generate_image(operation: ImageRequest, access: Access) -> Flow[ImageReply]:
     """Queue an image at a serverless worker, ask until it is done, and bring back its bytes.
 
-    A pod that is named is asked instead (`in_pod`). Work that was submitted before a crash is
-    taken up by `access.resume`, never sent again.
+    A pod that is named is asked instead (`generate_image_in_pod`). Work that was submitted before a
+    crash is taken up by `access.resume`, never sent again.
 
     Raises:
         VendorFault: what the queue or the worker says; `PROVIDER_BAD_RESPONSE` for an output
             without an image, or one on a host that results are not fetched from.
     """
     if access.pod is not None:
-        return (yield from in_pod(operation, access, access.pod))
-    endpoint = segment(access.endpoint or access.model)
+        return (yield from generate_image_in_pod(operation, access, access.pod))
+    endpoint = check_id(access.endpoint or access.model)
     job = access.resume
     if job is None:
-        work: Json = {"input": worker_input(operation, endpoint), "policy": POLICY}
+        work: Json = {"input": build_worker_input(operation, endpoint), "policy": JOB_POLICY}
         # Not `runsync`: its id comes late, and its result is kept for a minute only.
-        answer = yield from asked(access, "POST", f"/{endpoint}/run", work)
-        job = segment(answer.json().get("id"))
-    cancel = to(access, "POST", f"/{endpoint}/cancel/{segment(job)}")
+        answer = yield from send_request(access, "POST", f"/{endpoint}/run", work)
+        job = check_id(answer.json().get("id"))
+    cancel = build_request(access, "POST", f"/{endpoint}/cancel/{check_id(job)}")
     yield from submitted(job, cancel)
-    done = yield from _finished(access, endpoint, job, cancel)
+    done = yield from _await_job(access, endpoint, job, cancel)
     output = done.get("output")
-    data = yield from picture(output, access, job)
+    data = yield from read_image(output, access, job)
     return ImageReply(
         image=data,
-        media_type=media_type(data) or "application/octet-stream",
-        seed=seed_of(output),
+        media_type=detect_media_type(data) or "application/octet-stream",
+        seed=read_seed(output),
         model=access.model if access.endpoint is None else "serverless",
         vendor_request_id=job,
-        cost=_cost(operation, access, done),
+        cost=_calculate_cost(operation, access, done),
     )
 
 
-def in_pod(operation: ImageRequest, access: Access, pod: str) -> Flow[ImageReply]:
+def generate_image_in_pod(operation: ImageRequest, access: Access, pod: str) -> Flow[ImageReply]:
     """Have the worker in a pod draw, by the API that the vendor's SDK serves in it.
 
     The proxy in front of a pod wants no key, and the container is not the vendor's: it gets none.
@@ -135,52 +148,54 @@ def in_pod(operation: ImageRequest, access: Access, pod: str) -> Flow[ImageReply
     Raises:
         VendorFault: as the worker says; `PROVIDER_TIMEOUT` when none answers in the pod.
     """
-    work: Json = {"input": worker_input(operation, "")}
-    url = _in_pod_url(access, segment(pod))
+    work: Json = {"input": build_worker_input(operation, "")}
+    url = _build_pod_url(access, check_id(pod))
     waited, turn = 0.0, 0
     while True:
-        answer = Answer("runpod", access, (yield from send(httpx.Request("POST", url, json=work))))
-        if answer.status not in _NOT_UP:
+        answer = VendorResponse(
+            "runpod", access, (yield from send(httpx.Request("POST", url, json=work)))
+        )
+        if answer.status not in _NOT_READY_STATUSES:
             break
-        if waited >= POD_PATIENCE_S:
-            raise answer.fault(
+        if waited >= MAX_POD_WAIT_S:
+            raise answer.build_error(
                 (ErrorCode.PROVIDER_TIMEOUT, False),
-                f"No image worker answered in the pod for {POD_PATIENCE_S:.0f} s.",
+                f"No image worker answered in the pod for {MAX_POD_WAIT_S:.0f} s.",
             )
-        delay = POLL_S[min(turn, len(POLL_S) - 1)]
+        delay = POLL_DELAYS_S[min(turn, len(POLL_DELAYS_S) - 1)]
         yield from pause(delay, "cold_start")
         waited, turn = waited + delay, turn + 1
     said = yield from run_in_thread(answer.json)  # an image in it makes it megabytes
-    if answer.failed:
-        raise answer.failure(said.get("error") or said.get("detail"))
-    job = answer.label(said.get("id")) or pod
+    if answer.is_failure:
+        raise answer.build_failure(said.get("error") or said.get("detail"))
+    job = answer.read_label(said.get("id")) or pod
     if said.get("status") != "COMPLETED":
-        words = quoted(said.get("error"), access)
-        raise VendorFault(
+        words = redact_excerpt(said.get("error"), access)
+        raise ProviderError(
             ErrorCode.PROVIDER_REJECTED,
             f"The worker's job failed: {words}" if words else "The worker's job failed.",
             vendor_request_id=job,
         )
     output = said.get("output")
-    data = yield from picture(output, access, job)
+    data = yield from read_image(output, access, job)
     return ImageReply(
         image=data,
-        media_type=media_type(data) or "application/octet-stream",
-        seed=seed_of(output),
+        media_type=detect_media_type(data) or "application/octet-stream",
+        seed=read_seed(output),
         model="pod",
         vendor_request_id=job,
         cost=Cost(operation.units(), Decimal(0)),
     )
 
 
-def _in_pod_url(access: Access, pod: str) -> str:
+def _build_pod_url(access: Access, pod: str) -> str:
     """Build the address of a pod's worker: at a host of its own, or below a gateway's path."""
     base = access.url("", "pods")
     host = base.replace("{pod}", pod) if "{pod}" in base else f"{base}/{pod}"
     return f"{host}/runsync"
 
 
-def text(operation: TextRequest, access: Access) -> Flow[TextReply]:
+def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     """Generate text at an endpoint whose worker speaks the OpenAI-compatible wire.
 
     At one's own, the model is the one that it serves: it is asked for unless the operator named
@@ -189,89 +204,92 @@ def text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     Raises:
         VendorFault: as the worker's status says; `PROVIDER_REJECTED` without any endpoint.
     """
-    public = PUBLIC_TEXT.get(access.model) if access.endpoint is None else None
+    public = PUBLIC_TEXT_MODELS.get(access.model) if access.endpoint is None else None
     if access.endpoint is None and public is None:
-        raise VendorFault(
+        raise ProviderError(
             ErrorCode.PROVIDER_REJECTED,
             "runpod generates this at an endpoint of yours alone: name it by options.endpoint_id.",
         )
-    at = f"/{segment(access.endpoint or access.model)}/openai/v1"
+    at = f"/{check_id(access.endpoint or access.model)}/openai/v1"
     model = public or access.model
-    if access.endpoint is not None and model in (SERVED, *PUBLIC_TEXT):
-        listed = (yield from asked(access, "GET", f"{at}/models")).json().get("data")
+    if access.endpoint is not None and model in (SERVED_MODEL, *PUBLIC_TEXT_MODELS):
+        listed = (yield from send_request(access, "GET", f"{at}/models")).json().get("data")
         first = listed[0] if isinstance(listed, list) and listed else None
         model = str(first.get("id")) if isinstance(first, dict) else ""
-    fields = _chat.body(operation, model, schema_in_prompt=True)
+    fields = _chat.build_body(operation, model, schema_in_prompt=True)
     fields["max_tokens"] = fields.pop("max_completion_tokens")  # workers know the older name
     if public is not None:
         # Its thoughts are billed like the answer, and come before it. Servers that do not know
         # this field of vLLM's pass over it.
         fields["chat_template_kwargs"] = {"enable_thinking": False}
-    answer = yield from asked(access, "POST", f"{at}/chat/completions", fields)
-    return _chat.reply(answer, answer.json(), operation)
+    answer = yield from send_request(access, "POST", f"{at}/chat/completions", fields)
+    return _chat.parse_reply(answer, answer.json(), operation)
 
 
-def _finished(access: Access, endpoint: str, job: str, cancel: httpx.Request) -> Flow[Json]:
+def _await_job(access: Access, endpoint: str, job: str, cancel: httpx.Request) -> Flow[Json]:
     """Ask about a job until it is completed, more slowly as time goes by."""
     waited, turn, lost = 0.0, 0, 0
-    while waited < PATIENCE_S:
-        detail, delay = None, POLL_S[min(turn, len(POLL_S) - 1)]
+    while waited < MAX_JOB_WAIT_S:
+        detail, delay = None, POLL_DELAYS_S[min(turn, len(POLL_DELAYS_S) - 1)]
         try:
-            said = yield from _status(access, endpoint, job)
-        except VendorFault as fault:
+            said = yield from _read_status(access, endpoint, job)
+        except ProviderError as fault:
             # To ask again costs nothing, whatever became of this question.
             lost += 1
-            if not fault.retryable or lost == LOST_POLLS:
-                raise of_job(fault, job) from None
+            if not fault.retryable or lost == MAX_LOST_POLLS:
+                raise attach_job_id(fault, job) from None
             delay = max(delay, fault.retry_after or 0.0)
         else:
             lost = 0
             if said["status"] == "COMPLETED":
                 return said
             if said["status"] == "IN_QUEUE":
-                detail = "cold_start" if waited < COLD_START_S else "waiting_capacity"
+                detail = "cold_start" if waited < MAX_COLD_START_S else "waiting_capacity"
         yield from pause(delay, detail)
         waited, turn = waited + delay, turn + 1
-    with suppress(VendorFault):
+    with suppress(ProviderError):
         yield from send(cancel, free=True)
-    raise VendorFault(
+    raise ProviderError(
         ErrorCode.PROVIDER_TIMEOUT,
-        f"The worker did not finish in {PATIENCE_S:.0f} s; its job was cancelled.",
+        f"The worker did not finish in {MAX_JOB_WAIT_S:.0f} s; its job was cancelled.",
         retryable=False,
         vendor_request_id=job,
     )
 
 
-def _status(access: Access, endpoint: str, job: str) -> Flow[Json]:
+def _read_status(access: Access, endpoint: str, job: str) -> Flow[Json]:
     """Read the state of a job, unless it has ended badly."""
-    answer = yield from asked(access, "GET", f"/{endpoint}/status/{job}")
+    answer = yield from send_request(access, "GET", f"/{endpoint}/status/{job}")
     said = yield from run_in_thread(answer.json)  # an image in it makes it megabytes
     status = str(said.get("status"))
-    if status in _ENDED:
-        code, retryable = _ENDED[status]
-        words = quoted(said.get("error") or inner(said, "output").get("error"), access)
+    if status in _FAILED_STATES:
+        code, retryable = _FAILED_STATES[status]
+        words = redact_excerpt(said.get("error") or get_object(said, "output").get("error"), access)
         message = f"The worker's job is {status.lower().replace('_', ' ')}"
         message += f": {words}" if words else "."
-        raise VendorFault(code, message, retryable=retryable)
-    if status not in _STATES:
-        raise answer.fault(
+        raise ProviderError(code, message, retryable=retryable)
+    if status not in _LIVE_STATES:
+        raise answer.build_error(
             (ErrorCode.PROVIDER_BAD_RESPONSE, None), "runpod did not say how the job stands."
         )
     return said
 
 
-def _cost(operation: ImageRequest, access: Access, done: Json) -> Cost:
+def _calculate_cost(operation: ImageRequest, access: Access, done: Json) -> Cost:
     """Return the cost: public endpoints bill by the megapixel and say so; one's own by the GPU
     second.
     """
     if access.endpoint is not None:
-        ran_ms, waited_ms = number(done.get("executionTime")), number(done.get("delayTime"))
+        ran_ms, waited_ms = (
+            to_finite_number(done.get("executionTime")),
+            to_finite_number(done.get("delayTime")),
+        )
         if ran_ms is None:
             return Cost()
         # The vendor does not say how much of the delay was a worker's start, and how much waiting.
-        start_s = min((waited_ms or 0.0) / 1000, START_S)
+        start_s = min((waited_ms or 0.0) / 1000, MAX_START_S)
         return Cost({"gpu_seconds": ran_ms / 1000 + start_s})
-    said = number(inner(done, "output").get("cost"))
+    said = to_finite_number(get_object(done, "output").get("cost"))
     return Cost(operation.units(), None if said is None else Decimal(str(said)))
 
 
@@ -283,17 +301,17 @@ VENDOR = Vendor(
     base_urls={
         "api": "https://api.runpod.io/v2",
         "jobs": "https://api.runpod.ai/v2",
-        "images": RESULTS,
+        "images": RESULTS_URL,
         "pods": f"https://{{pod}}-{WORKER_PORT}.proxy.runpod.net",
     },
-    operations={ImageRequest: image, TextRequest: text},
+    operations={ImageRequest: generate_image, TextRequest: generate_text},
     on_endpoint=frozenset({"text"}),
     in_pod=frozenset({"image"}),
     endpoint_time=WorkerTime(
         "guide to serverless pricing: from a worker's start to its stop, by the second; the time"
         " limit is ours, and how long a start takes nobody bounds: this is far beyond the usual",
-        limit_s=POLICY["executionTimeout"] / 1000,
-        start_s=START_S,
+        limit_s=JOB_POLICY["executionTimeout"] / 1000,
+        start_s=MAX_START_S,
         idle_s=5.0,
     ),
     infrastructure={
@@ -313,7 +331,7 @@ VENDOR = Vendor(
         VolumeListing.kind: list_volumes,
         VolumeDeletion.kind: delete_volume,
     },
-    models=models("runpod"),
+    models=load_models("runpod"),
     bounds={
         ImageRequest: PixelBound("page of the public endpoint: by the megapixel"),
         TextRequest: TokenBound(

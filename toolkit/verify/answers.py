@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import httpx
 
-from toolkit.cassettes.file import Exchange
+from toolkit.cassettes.file import RecordedExchange
 from toolkit.plugins import (
     Access,
     CloneRequest,
@@ -20,7 +20,7 @@ from toolkit.plugins import (
     Vendor,
 )
 
-Path: TypeAlias = tuple[str, ...]  # of members; `[]` stands for the first item of a list
+MemberPath: TypeAlias = tuple[str, ...]  # of members; `[]` stands for the first item of a list
 
 OPERATIONS: dict[str, Operation[Any]] = {
     "text": TextRequest(prompt="ok", max_tokens=256),
@@ -67,7 +67,10 @@ class Comparison:
 
 
 def compare(
-    vendor: Vendor, kind: str, live: Sequence[Exchange], expected: Sequence[Exchange]
+    vendor: Vendor,
+    kind: str,
+    live: Sequence[RecordedExchange],
+    expected: Sequence[RecordedExchange],
 ) -> Comparison:
     """Compare the answers to one call with those of the sandbox.
 
@@ -78,44 +81,46 @@ def compare(
         expected: the sandbox's answers; none for a vendor that it does not simulate.
     """
     found = Comparison()
-    there, known = _members(live), _members(expected)
+    there, known = _collect_members(live), _collect_members(expected)
     for path, value in there.items():
         if path[-1] in ENDINGS and isinstance(value, str) and value not in ENDINGS[path[-1]]:
-            found.unknown_endings.append(f"{_spelled(path)} = {value[:40]!r}")
+            found.unknown_endings.append(f"{_format_path(path)} = {value[:40]!r}")
     if not known:
         return found
     for path in read_members(vendor, kind, expected):
         if path not in there:
-            found.missing.append(_spelled(path))
-        elif _type(there[path]) != _type(known[path]):
+            found.missing.append(_format_path(path))
+        elif _name_type(there[path]) != _name_type(known[path]):
             found.changed.append(
-                f"{_spelled(path)} is {_type(there[path])}, not {_type(known[path])}"
+                f"{_format_path(path)} is {_name_type(there[path])}, not {_name_type(known[path])}"
             )
-    found.missing = _outermost(found.missing)
-    found.added = _outermost([_spelled(path) for path in there if path not in known])
+    found.missing = _keep_outermost(found.missing)
+    found.added = _keep_outermost([_format_path(path) for path in there if path not in known])
     return found
 
 
-def read_members(vendor: Vendor, kind: str, exchanges: Sequence[Exchange]) -> list[Path]:
+def read_members(
+    vendor: Vendor, kind: str, exchanges: Sequence[RecordedExchange]
+) -> list[MemberPath]:
     """Find the members of a vendor's answers that its flow depends on."""
-    whole = [each.response() for each in exchanges]
-    usual = _outcome(vendor, kind, whole)
-    read: list[Path] = []
+    whole = [each.to_response() for each in exchanges]
+    usual = _describe_outcome(vendor, kind, whole)
+    read: list[MemberPath] = []
     for place, exchange in enumerate(exchanges):
-        body = _json(exchange)
-        for path, _ in _walk(body):
-            cut = json.dumps(_without(body, path)).encode()
-            answers = [each.response() for each in exchanges]
+        body = _parse_json(exchange)
+        for path, _ in _walk_members(body):
+            cut = json.dumps(_remove_member(body, path)).encode()
+            answers = [each.to_response() for each in exchanges]
             answers[place] = httpx.Response(exchange.status, headers=exchange.headers, content=cut)
-            if _outcome(vendor, kind, answers) != usual:
+            if _describe_outcome(vendor, kind, answers) != usual:
                 read.append(path)
     return list(dict.fromkeys(read))
 
 
-def _outcome(vendor: Vendor, kind: str, answers: list[httpx.Response]) -> str:
+def _describe_outcome(vendor: Vendor, kind: str, answers: list[httpx.Response]) -> str:
     """Describe what a vendor's flow makes of answers: its reply or its failure."""
     operation = OPERATIONS[kind]
-    model = vendor.model_for(kind)
+    model = vendor.find_default_model(kind)
     access = Access(vendor.base_urls, "", model.id if model else "", vendor=vendor.id)
     flow = vendor.operations[type(operation)](operation, access)
     left = iter(answers)
@@ -140,37 +145,37 @@ def _outcome(vendor: Vendor, kind: str, answers: list[httpx.Response]) -> str:
         flow.close()
 
 
-def _members(exchanges: Sequence[Exchange]) -> dict[Path, object]:
-    return {path: value for each in exchanges for path, value in _walk(_json(each))}
+def _collect_members(exchanges: Sequence[RecordedExchange]) -> dict[MemberPath, object]:
+    return {path: value for each in exchanges for path, value in _walk_members(_parse_json(each))}
 
 
-def _json(exchange: Exchange) -> object:
+def _parse_json(exchange: RecordedExchange) -> object:
     try:
         return json.loads(exchange.body)
     except ValueError:
         return None
 
 
-def _walk(value: object, path: Path = ()) -> Iterator[tuple[Path, object]]:
+def _walk_members(value: object, path: MemberPath = ()) -> Iterator[tuple[MemberPath, object]]:
     """Yield every member with its path; of a list, only the first item."""
     if isinstance(value, dict):
         for name, inner in value.items():
             yield (*path, name), inner
-            yield from _walk(inner, (*path, name))
+            yield from _walk_members(inner, (*path, name))
     elif isinstance(value, list) and value:
-        yield from _walk(value[0], (*path, "[]"))
+        yield from _walk_members(value[0], (*path, "[]"))
 
 
-def _without(value: Any, path: Path) -> Any:
+def _remove_member(value: Any, path: MemberPath) -> Any:
     """Return a copy of a value without one member."""
     if path[0] == "[]":
-        return [_without(value[0], path[1:]), *value[1:]]
+        return [_remove_member(value[0], path[1:]), *value[1:]]
     if len(path) == 1:
         return {name: inner for name, inner in value.items() if name != path[0]}
-    return {**value, path[0]: _without(value[path[0]], path[1:])}
+    return {**value, path[0]: _remove_member(value[path[0]], path[1:])}
 
 
-def _type(value: object) -> str:
+def _name_type(value: object) -> str:
     if isinstance(value, bool):
         return "a boolean"
     if isinstance(value, int | float):
@@ -179,11 +184,11 @@ def _type(value: object) -> str:
     return names.get(type(value), "something else")
 
 
-def _spelled(path: Path) -> str:
+def _format_path(path: MemberPath) -> str:
     return ".".join(path).replace(".[]", "[]")
 
 
-def _outermost(names: list[str]) -> list[str]:
+def _keep_outermost(names: list[str]) -> list[str]:
     """Return the names, leaving out those inside another one of them."""
     known = set(names)
     return [

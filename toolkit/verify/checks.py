@@ -8,17 +8,17 @@ from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Any
 
-from toolkit.cassettes import Mode
-from toolkit.cassettes.file import Exchange, holds_anything, read
+from toolkit.cassettes import CassetteMode
+from toolkit.cassettes.file import RecordedExchange, has_content, read_exchanges
 from toolkit.contract.errors import ToolkitError
-from toolkit.display.text import money
+from toolkit.display.text import format_money
 from toolkit.engine import Registry
 from toolkit.local import Client
 from toolkit.settings import Settings
 from toolkit.verify.answers import compare
 
 # The capability for each kind of operation, and the cheapest input for it.
-ASKED: dict[str, tuple[str, dict[str, object]]] = {
+CHEAPEST_REQUESTS: dict[str, tuple[str, dict[str, object]]] = {
     "text": ("llm.generate", {"objective": "Answer with the word ok.", "max_tokens": 256}),
     "speech": ("speech.generate", {"text": "Ok."}),
     "image": ("image.generate", {"prompt": "a dot", "width": 256, "height": 256, "steps": 4}),
@@ -26,7 +26,7 @@ ASKED: dict[str, tuple[str, dict[str, object]]] = {
 }
 
 
-UNPRICED = "its price is not known, so it comes on top of --max-cost"
+UNPRICED_NOTE = "its price is not known, so it comes on top of --max-cost"
 
 
 @dataclass(slots=True)
@@ -108,44 +108,44 @@ def verify(
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="toolkit-verify-")))
         tape = cassette or folder / "live.yaml"
-        client = stack.enter_context(_opened(settings, tape if live else None, "record"))
+        client = stack.enter_context(_open_client(settings, tape if live else None, "record"))
         report.connectable = [
             row.record.provider
             for row in client.connections.discover()
             if row.record.set and not row.record.connected
         ]
-        report.checks = list(_planned(client, max_cost_usd, reference_audio is not None))
+        report.checks = list(_plan_checks(client, max_cost_usd, reference_audio is not None))
         if not live:
             return report
         # A directory of its own: what is expected must not depend on stored results.
         pretended = settings.model_copy(
             update={"data_dir": folder / "data", "sandbox": True, "vendors": {}}
         )
-        simulated = stack.enter_context(_opened(pretended, folder / "sandbox.yaml", "record"))
-        here = _Side(client, tape, reference_audio)
-        there = _Side(simulated, folder / "sandbox.yaml", reference_audio)
+        simulated = stack.enter_context(_open_client(pretended, folder / "sandbox.yaml", "record"))
+        here = _RecordingClient(client, tape, reference_audio)
+        there = _RecordingClient(simulated, folder / "sandbox.yaml", reference_audio)
         for check in report.checks:
             if check.result == "planned":
-                _carry_out(check, here, there, max_cost_usd - report.paid_usd)
+                _run_check(check, here, there, max_cost_usd - report.paid_usd)
                 report.paid_usd += check.paid_usd or 0.0
             tell(check)
     return report
 
 
 @dataclass(slots=True)
-class _Side:
+class _RecordingClient:
     """A client and the cassette that its vendors' answers are recorded to."""
 
     client: Client
     tape: Path
     audio: Path | None
 
-    def run(self, check: Check, room_usd: float | None) -> tuple[Any, list[Exchange]]:
+    def run(self, check: Check, room_usd: float | None) -> tuple[Any, list[RecordedExchange]]:
         """Make the call of a check, and return its result and the recorded exchanges."""
-        capability, fields = ASKED[check.kind]
+        capability, fields = CHEAPEST_REQUESTS[check.kind]
         if check.kind == "clone" and self.audio is not None:
             fields = fields | {"reference_audio": self.client.artifacts.upload(self.audio).id}
-        before = len(read(self.tape)) if holds_anything(self.tape) else 0
+        before = len(read_exchanges(self.tape)) if has_content(self.tape) else 0
         run = self.client.runs.create(
             capability,
             fields,
@@ -155,23 +155,23 @@ class _Side:
             cache=False,
         )
         run.wait(progress=False, check=False)
-        answers = read(self.tape)[before:] if holds_anything(self.tape) else []
+        answers = read_exchanges(self.tape)[before:] if has_content(self.tape) else []
         return run.record, answers
 
 
-def _opened(settings: Settings, tape: Path | None, mode: Mode) -> Client:
+def _open_client(settings: Settings, tape: Path | None, mode: CassetteMode) -> Client:
     once = settings.model_copy(update={"retries": 0})  # a second try would be a second call
     return Client.local(
         settings=once, cassette=tape, mode=mode if tape else "replay", take_up=False
     )
 
 
-def _planned(client: Client, max_cost_usd: float, with_clone: bool) -> Iterator[Check]:
+def _plan_checks(client: Client, max_cost_usd: float, with_clone: bool) -> Iterator[Check]:
     """Yield the checks, each with what it may cost."""
     for provider in client.providers.list():
         if not provider.record.connected:
             continue
-        for kind in ASKED:
+        for kind in CHEAPEST_REQUESTS:
             if kind not in provider.record.operations:
                 continue
             check = Check(provider.record.id, kind)
@@ -179,15 +179,15 @@ def _planned(client: Client, max_cost_usd: float, with_clone: bool) -> Iterator[
                 check.result = "skipped"
                 check.notes = ["makes a voice at the vendor: asked for by --clone FILE alone"]
             else:
-                _price(client, check, max_cost_usd)
+                _price_check(client, check, max_cost_usd)
             yield check
 
 
-def _price(client: Client, check: Check, max_cost_usd: float) -> None:
+def _price_check(client: Client, check: Check, max_cost_usd: float) -> None:
     if check.kind == "clone":
         _price_clone(client, check, max_cost_usd)
         return
-    capability, fields = ASKED[check.kind]
+    capability, fields = CHEAPEST_REQUESTS[check.kind]
     try:
         chosen = client.route(
             capability, fields, provider=check.provider, optimize_for="cost"
@@ -202,7 +202,7 @@ def _price(client: Client, check: Check, max_cost_usd: float) -> None:
         return
     check.model, check.expected_usd = first.model, first.estimated_cost_usd
     check.bound_usd = first.reservation_usd
-    _keep_to(check, max_cost_usd)
+    _skip_over_budget(check, max_cost_usd)
     if check.bound_usd is None:
         check.result = "skipped"
         check.notes = [
@@ -217,24 +217,27 @@ def _price_clone(client: Client, check: Check, max_cost_usd: float) -> None:
     model = next(m for m in offered if (m.provider, m.kind) == (check.provider, check.kind))
     check.model = model.model
     check.expected_usd = check.bound_usd = model.prices_usd.get("voices")
-    _keep_to(check, max_cost_usd)
+    _skip_over_budget(check, max_cost_usd)
     if check.bound_usd is None:
-        check.notes = [UNPRICED]  # a recording that is named asks for this very call
+        check.notes = [UNPRICED_NOTE]  # a recording that is named asks for this very call
 
 
-def _keep_to(check: Check, room_usd: float) -> None:
+def _skip_over_budget(check: Check, room_usd: float) -> None:
     """Skip a check whose call may come to more than is left."""
     if check.bound_usd is not None and check.bound_usd > room_usd:
         check.result = "skipped"
         check.notes = [
-            f"may come to {money(check.bound_usd)}, and {money(max(room_usd, 0.0))} is left:"
+            f"may come to {format_money(check.bound_usd)}, and"
+            f" {format_money(max(room_usd, 0.0))} is left:"
             " raise --max-cost"
         ]
 
 
-def _carry_out(check: Check, here: _Side, there: _Side, room_usd: float) -> None:
+def _run_check(
+    check: Check, here: _RecordingClient, there: _RecordingClient, room_usd: float
+) -> None:
     """Run a check, and compare the answers with those of the sandbox."""
-    _keep_to(check, room_usd)
+    _skip_over_budget(check, room_usd)
     if check.result == "skipped":
         return
     started = monotonic()
@@ -264,10 +267,10 @@ def _carry_out(check: Check, here: _Side, there: _Side, room_usd: float) -> None
     if check.bound_usd is not None and record.cost_source not in ("metered", "reported"):
         check.notes.append("tells no usage: its cost is an estimate")
     if check.bound_usd is not None and (check.paid_usd or 0) > check.bound_usd:
-        check.notes.append(f"came to more than its bound of {money(check.bound_usd)}")
+        check.notes.append(f"came to more than its bound of {format_money(check.bound_usd)}")
     check.result = "differs" if check.notes else "ok"
     if check.bound_usd is None:
-        check.notes.append(UNPRICED)
+        check.notes.append(UNPRICED_NOTE)
     if not check.request_id:
         check.notes.append("gives no id of the call")
     if found.added:

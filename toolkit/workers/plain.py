@@ -13,37 +13,37 @@ from io import BytesIO, RawIOBase
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
-_HEAD = struct.Struct(">Q")
-MAX_READ = 1024 * 1024  # per call, as a read allocates as much as it asks for
-PLAIN = "None, bool, int, float, str, bytes, and lists, tuples and dicts of them"
+_LENGTH_PREFIX = struct.Struct(">Q")
+MAX_READ_BYTES = 1024 * 1024  # per call, as a read allocates as much as it asks for
+SUPPORTED_TYPES = "None, bool, int, float, str, bytes, and lists, tuples and dicts of them"
 
 
-class NotPlainError(TypeError):
+class NotSerializableError(TypeError):
     """A value cannot travel to a worker process or back: one line that says what, and why."""
 
 
-def name_of(function: object) -> tuple[str, str]:
+def get_function_name(function: object) -> tuple[str, str]:
     """Return the module and the qualified name by which a worker process finds a function.
 
     Raises:
-        NotPlainError: it would not find it.
+        NotSerializableError: it would not find it.
 
-    >>> name_of(json.dumps)
+    >>> get_function_name(json.dumps)
     ('json', 'dumps')
     """
     if not isinstance(function, FunctionType | BuiltinFunctionType):
-        raise NotPlainError(
+        raise NotSerializableError(
             f"A {type(function).__name__} cannot run in a worker process: only a function of a"
             " module can, with what it needs as arguments."
         )
     module, name = str(function.__module__), function.__qualname__
     if "<" in name:
-        raise NotPlainError(
+        raise NotSerializableError(
             f"`{name}` cannot run in a worker process, as it has no name in `{module}`: make it a"
             " function of the module, or use run_in_thread."
         )
     if module == "__main__":
-        raise NotPlainError(
+        raise NotSerializableError(
             f"`{name}` is a function of a script or notebook, which no worker process imports:"
             " move it to a module, or use run_in_thread."
         )
@@ -52,7 +52,7 @@ def name_of(function: object) -> tuple[str, str]:
     except (ImportError, AttributeError):
         found = None
     if found is not function:
-        raise NotPlainError(
+        raise NotSerializableError(
             f"`{module}.{name}` cannot run in a worker process: that name leads to something else."
         )
     return module, name
@@ -74,7 +74,7 @@ def find_function(module: str, name: str) -> Callable[..., object]:
     return function
 
 
-def encode(value: object, subject: str = "argument") -> list[bytes]:
+def encode_message(value: object, subject: str = "argument") -> list[bytes]:
     """Serialize a plain value as the pieces of one message.
 
     Args:
@@ -82,11 +82,11 @@ def encode(value: object, subject: str = "argument") -> list[bytes]:
         subject: the name for it in errors.
 
     Raises:
-        NotPlainError: it, or something in it, is not plain.
+        NotSerializableError: it, or something in it, is not plain.
     """
-    writer = _Writer(subject)
+    writer = _ValueEncoder(subject)
     try:
-        tree = writer.write(value)
+        tree = writer.encode_value(value)
         document = {
             "value": tree,
             "bytes": writer.bytes_at,
@@ -95,13 +95,17 @@ def encode(value: object, subject: str = "argument") -> list[bytes]:
         }
         text = json.dumps(document, separators=(",", ":")).encode()
     except RecursionError:
-        raise NotPlainError(f"The {subject} of a worker process is nested too deeply.") from None
+        raise NotSerializableError(
+            f"The {subject} of a worker process is nested too deeply."
+        ) from None
     except ValueError as error:  # an integer of more digits than Python writes
-        raise NotPlainError(f"The {subject} of a worker process cannot travel: {error}.") from None
-    return [_HEAD.pack(len(text)), text, *writer.buffers]
+        raise NotSerializableError(
+            f"The {subject} of a worker process cannot travel: {error}."
+        ) from None
+    return [_LENGTH_PREFIX.pack(len(text)), text, *writer.buffers]
 
 
-class _Writer:
+class _ValueEncoder:
     """An encoder of a value as JSON, with its bytes and tuples listed by place."""
 
     def __init__(self, subject: str) -> None:
@@ -111,7 +115,7 @@ class _Writer:
         self.tuples_at: list[list[str | int]] = []
         self.buffers: list[bytes] = []
 
-    def write(self, value: object) -> object:
+    def encode_value(self, value: object) -> object:
         kind = type(value)
         if value is None or kind in (bool, int, float, str):
             return value
@@ -122,47 +126,47 @@ class _Writer:
         if isinstance(value, list | tuple) and kind in (list, tuple):
             if kind is tuple:
                 self.tuples_at.append([*self._place])
-            return [self._within(index, item) for index, item in enumerate(value)]
+            return [self._encode_item(index, item) for index, item in enumerate(value)]
         if isinstance(value, dict) and kind is dict:
             for name in value:
                 if type(name) is not str:
-                    raise self._fault(f"a key of type {type(name).__name__}")
-            return {name: self._within(name, item) for name, item in value.items()}
-        raise self._fault(f"a {kind.__name__}")
+                    raise self._make_error(f"a key of type {type(name).__name__}")
+            return {name: self._encode_item(name, item) for name, item in value.items()}
+        raise self._make_error(f"a {kind.__name__}")
 
-    def _within(self, step: str | int, value: object) -> object:
+    def _encode_item(self, step: str | int, value: object) -> object:
         self._place.append(step)
-        written = self.write(value)
+        written = self.encode_value(value)
         self._place.pop()
         return written
 
-    def _fault(self, what: str) -> NotPlainError:
-        return NotPlainError(
+    def _make_error(self, what: str) -> NotSerializableError:
+        return NotSerializableError(
             f"The {self._subject} of a worker process is not plain: it holds {what},"
-            f" and only {PLAIN} can travel."
+            f" and only {SUPPORTED_TYPES} can travel."
         )
 
 
-def read(source: RawIOBase | BytesIO) -> object:
+def read_message(source: RawIOBase | BytesIO) -> object:
     """Read one message from an unbuffered file, and return the value in it.
 
     Raises:
         EOFError: the other side has closed its end, or died in the middle.
     """
-    (length,) = _HEAD.unpack(_exactly(source, _HEAD.size))
-    document = json.loads(_exactly(source, length))
-    buffers = [_exactly(source, size) for size in document["sizes"]]
+    (length,) = _LENGTH_PREFIX.unpack(_read_exactly(source, _LENGTH_PREFIX.size))
+    document = json.loads(_read_exactly(source, length))
+    buffers = [_read_exactly(source, size) for size in document["sizes"]]
     box = [document["value"]]
     for place, buffer in zip(document["bytes"], buffers, strict=True):
-        holder, last = _holder(box, place)
+        holder, last = _find_holder(box, place)
         holder[last] = buffer
     for place in reversed(document["tuples"]):  # the innermost first
-        holder, last = _holder(box, place)
+        holder, last = _find_holder(box, place)
         holder[last] = tuple(holder[last])
     return box[0]
 
 
-def _holder(box: list[Any], place: list[Any]) -> tuple[Any, Any]:
+def _find_holder(box: list[Any], place: list[Any]) -> tuple[Any, Any]:
     """Find the container of a place, and the index or key in it."""
     holder, last = box, 0
     for step in place:
@@ -170,19 +174,19 @@ def _holder(box: list[Any], place: list[Any]) -> tuple[Any, Any]:
     return holder, last
 
 
-def copy_plain(value: object, subject: str) -> object:
+def copy_value(value: object, subject: str) -> object:
     """Return a copy as it arrives on the other side.
 
-    >>> copy_plain({"size": (3, 4)}, "argument")
+    >>> copy_value({"size": (3, 4)}, "argument")
     {'size': (3, 4)}
 
     Raises:
-        NotPlainError: it cannot travel.
+        NotSerializableError: it cannot travel.
     """
-    return read(BytesIO(b"".join(encode(value, subject))))
+    return read_message(BytesIO(b"".join(encode_message(value, subject))))
 
 
-def write(sink: RawIOBase, pieces: list[bytes]) -> None:
+def write_message(sink: RawIOBase, pieces: list[bytes]) -> None:
     """Write a message to an unbuffered file, which may take less at once.
 
     A buffered one has a lock: a thread that holds it as the interpreter exits would abort it.
@@ -193,10 +197,10 @@ def write(sink: RawIOBase, pieces: list[bytes]) -> None:
             left = left[sink.write(left) or 0 :]
 
 
-def _exactly(source: RawIOBase | BytesIO, size: int) -> bytes:
+def _read_exactly(source: RawIOBase | BytesIO, size: int) -> bytes:
     parts: list[bytes] = []
     while size:
-        part = source.read(min(size, MAX_READ))
+        part = source.read(min(size, MAX_READ_BYTES))
         if not part:
             raise EOFError
         parts.append(part)

@@ -11,11 +11,11 @@ from io import FileIO, RawIOBase
 from pathlib import Path
 from typing import Any, cast
 
-from toolkit.workers.plain import encode, read, write
+from toolkit.workers.plain import encode_message, read_message, write_message
 
 PROGRAM = Path(__file__).with_name("program.py")
 # The variables that a program needs to start and find its files, and no vendor's key.
-KEPT_VARIABLES = frozenset(
+PASSED_VARIABLES = frozenset(
     {
         "PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TMP", "TEMP",
         "VIRTUAL_ENV", "CONDA_PREFIX", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH",
@@ -58,7 +58,9 @@ class WorkerProcess:
         """True if it can be called: it runs, or has not been started yet."""
         return not self._killed and (self._process is None or self._process.poll() is None)
 
-    def ask(self, module: str, name: str, args: Sequence[object], timeout_s: float) -> Any:
+    def call_function(
+        self, module: str, name: str, args: Sequence[object], timeout_s: float
+    ) -> Any:
         """Call a function and wait for the result; blocks, so it belongs in a thread.
 
         Args:
@@ -73,15 +75,15 @@ class WorkerProcess:
         """
         path = [os.path.abspath(entry) for entry in sys.path]
         call = {"module": module, "name": name, "args": list(args), "path": path}
-        pieces = encode(call | {"timeout_s": timeout_s})
+        pieces = encode_message(call | {"timeout_s": timeout_s})
         process = self._process or self._start(path)
         try:
-            write(cast("RawIOBase", process.stdin), pieces)
-            return read(cast("RawIOBase", process.stdout))
+            write_message(cast("RawIOBase", process.stdin), pieces)
+            return read_message(cast("RawIOBase", process.stdout))
         except (EOFError, OSError, ValueError):  # also if another thread closed the pipes
             self.kill()
             self.join()
-            raise WorkerEndedError(_ending(process.returncode)) from None
+            raise WorkerEndedError(_describe_exit(process.returncode)) from None
 
     def _start(self, path: Sequence[str]) -> "subprocess.Popen[bytes]":
         # Closed with this process, however that ends: the worker does not outlive it.
@@ -94,7 +96,7 @@ class WorkerProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 bufsize=0,
-                env=kept_environment(os.environ),
+                env=filter_environment(os.environ),
                 # The parent alone handles Ctrl-C, or a signal to its group.
                 start_new_session=True,
             )
@@ -135,20 +137,20 @@ class WorkerProcess:
                     pipe.close()
 
 
-def kept_environment(environment: Mapping[str, str]) -> dict[str, str]:
+def filter_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return only the variables that a worker needs: no key, no token, no setting.
 
-    >>> kept_environment(dict.fromkeys(["PATH", "LC_ALL", "OPENAI_API_KEY"], "x"))
+    >>> filter_environment(dict.fromkeys(["PATH", "LC_ALL", "OPENAI_API_KEY"], "x"))
     {'PATH': 'x', 'LC_ALL': 'x'}
     """
     return {
         name: value
         for name, value in environment.items()
-        if name.upper() in KEPT_VARIABLES or name.startswith("LC_")
+        if name.upper() in PASSED_VARIABLES or name.startswith("LC_")
     }
 
 
-def _ending(returncode: int | None) -> str:
+def _describe_exit(returncode: int | None) -> str:
     if returncode is None or returncode >= 0:
         return f"it exited with status {returncode}"
     try:

@@ -22,7 +22,9 @@ except ImportError:  # pragma: no cover - Windows: a worker ends with its parent
 GRACE_S = 5.0  # after the deadline, at which its parent kills it, it ends itself
 TRACEBACK_CHARACTERS, MESSAGE_CHARACTERS = 4_000, 1_000
 NICENESS = 10  # processes that answer requests go first where there are too few cores
-PREFERRED_VICTIM = "500"  # rather than a server, the kernel ends a worker that uses up the memory
+OOM_SCORE_ADJUSTMENT = (
+    "500"  # rather than a server, the kernel ends a worker that uses up the memory
+)
 
 
 def main() -> None:
@@ -33,35 +35,35 @@ def main() -> None:
     os.dup2(nothing, 0)
     os.dup2(2, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _limit(int(sys.argv[1]))
-    _give_way()
+    _limit_resources(int(sys.argv[1]))
+    _lower_priority()
     _die_with_parent(int(sys.argv[2]))
     sys.path[:] = sys.argv[3:]
-    while _serve(source, sink):
+    while _serve_call(source, sink):
         pass
 
 
-def _serve(source: FileIO, sink: FileIO) -> bool:
-    from toolkit.workers.plain import encode, read, write
+def _serve_call(source: FileIO, sink: FileIO) -> bool:
+    from toolkit.workers.plain import encode_message, read_message, write_message
 
     try:
-        call: Any = read(source)
+        call: Any = read_message(source)
     except EOFError:
         return False
     if sys.path != call["path"]:
         sys.path[:] = call["path"]
     _end_after(call["timeout_s"] + GRACE_S)
-    answer = _answer(call)
+    answer = _run_call(call)
     _end_after(0)
     try:
-        pieces = encode(answer, "result")
+        pieces = encode_message(answer, "result")
     except TypeError as error:
-        pieces = encode({"error": {"kind": "plain", "message": str(error)}})
-    write(sink, pieces)
+        pieces = encode_message({"error": {"kind": "plain", "message": str(error)}})
+    write_message(sink, pieces)
     return True
 
 
-def _answer(call: Any) -> dict[str, object]:
+def _run_call(call: Any) -> dict[str, object]:
     from toolkit.workers.plain import find_function
 
     try:
@@ -73,13 +75,13 @@ def _answer(call: Any) -> dict[str, object]:
     except (
         BaseException
     ) as error:  # whatever work raises is its answer: only a signal ends a worker
-        return {"error": _described(error)}
+        return {"error": _describe_error(error)}
 
 
-def _described(error: BaseException) -> dict[str, object]:
+def _describe_error(error: BaseException) -> dict[str, object]:
     """Return an error as plain values: a vendor's as it is, others as a built-in class."""
-    faults = sys.modules.get("toolkit.plugins.vendor")
-    if faults is not None and isinstance(error, faults.VendorFault):
+    vendor = sys.modules.get("toolkit.plugins.vendor")
+    if vendor is not None and isinstance(error, vendor.ProviderError):
         return {
             "kind": "fault",
             "code": error.code.name,
@@ -100,7 +102,7 @@ def _described(error: BaseException) -> dict[str, object]:
     }
 
 
-def _limit(memory_bytes: int) -> None:
+def _limit_resources(memory_bytes: int) -> None:
     if resource is None:  # pragma: no cover - Windows
         return
     with contextlib.suppress(OSError, ValueError):
@@ -110,10 +112,10 @@ def _limit(memory_bytes: int) -> None:
         with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
-        file.write(PREFERRED_VICTIM)
+        file.write(OOM_SCORE_ADJUSTMENT)
 
 
-def _give_way() -> None:
+def _lower_priority() -> None:
     """Lower this process's priority, so that the parent and others go first."""
     if not hasattr(os, "nice"):  # pragma: no cover - Windows
         return

@@ -8,10 +8,10 @@ from toolkit.plugins import (
     Call,
     Capability,
     Flow,
+    InputBinding,
     Result,
-    Take,
     TextRequest,
-    operate,
+    request_operation,
     run_in_process,
 )
 from toolkit_haiku.lines import first_lines
@@ -43,7 +43,7 @@ def request(given: HaikuInput) -> TextRequest:
 
 def write(call: Call[HaikuInput]) -> Flow[Result]:
     """Ask for a haiku and keep its first three lines."""
-    reply = yield from operate(request(call.input))
+    reply = yield from request_operation(request(call.input))
     # A stranger wrote it, at any length: it is read where that can be ended.
     lines = yield from run_in_process(first_lines, reply.text, 3)
     return Result({"lines": lines}, Blob("\n".join(lines).encode(), "text/plain"))
@@ -58,8 +58,8 @@ CAPABILITY = Capability(
     flow=write,
     operation=TextRequest,
     default_provider="verse_club",
-    takes={"context": Take(("text/*", "application/json"), "text")},
-    yields="text/plain",
+    accepts={"context": InputBinding(("text/*", "application/json"), "text")},
+    produces="text/plain",
     estimate=request,
     keywords=("haiku",),
 )

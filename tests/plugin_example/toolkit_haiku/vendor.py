@@ -10,11 +10,11 @@ from toolkit.plugins import (
     Cost,
     Flow,
     Model,
+    ProviderError,
     TextReply,
     TextRequest,
     TokenBound,
     Vendor,
-    VendorFault,
     send,
 )
 
@@ -37,7 +37,7 @@ def text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     )
     if response.status_code != 200:
         code = CODES.get(response.status_code, ErrorCode.PROVIDER_REJECTED)
-        raise VendorFault(code, f"The Verse Club answered {response.status_code}.")
+        raise ProviderError(code, f"The Verse Club answered {response.status_code}.")
     said = response.json()
     return TextReply(
         text=said["text"],

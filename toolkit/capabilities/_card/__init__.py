@@ -2,12 +2,12 @@
 
 from toolkit.capabilities._card._fonts import Fonts
 from toolkit.capabilities._card._png import render_png
-from toolkit.capabilities._card._scene import Card, CardError, Line, Rendered, TextBox
+from toolkit.capabilities._card._scene import Card, CardError, Line, RenderedCard, TextBox
 from toolkit.capabilities._card._svg import render_svg
-from toolkit.capabilities._card._templates import BY_NAME
+from toolkit.capabilities._card._templates import TEMPLATES_BY_NAME
 from toolkit.capabilities._card._themes import PALETTES
 
-TEMPLATES: tuple[str, ...] = tuple(BY_NAME)
+TEMPLATES: tuple[str, ...] = tuple(TEMPLATES_BY_NAME)
 THEMES: tuple[str, ...] = tuple(PALETTES)
 
 __all__ = [
@@ -17,7 +17,7 @@ __all__ = [
     "CardError",
     "Fonts",
     "Line",
-    "Rendered",
+    "RenderedCard",
     "TextBox",
     "render_png",
     "render_svg",

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from toolkit.capabilities._card._fonts import ASCENT, DESCENT, Fonts
-from toolkit.capabilities._card._text import clusters, pieces
+from toolkit.capabilities._card._text import split_clusters, split_pieces
 
 ELLIPSIS = "…"
 # Space between paragraphs, as a share of the distance of two lines.
@@ -12,14 +12,14 @@ _PARAGRAPH_GAP = 0.4
 
 
 @dataclass(frozen=True, slots=True)
-class Style:
+class TextStyle:
     """The setting of a role: its sizes in pixels, its leading in ems and its most lines."""
 
     bold: bool
-    largest: int
-    smallest: int
+    max_size: int
+    min_size: int
     leading: float
-    most_lines: int
+    max_lines: int
     balanced: bool = False
     indent: float = 0.0
 
@@ -43,10 +43,10 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
+class FittedText:
     """Rows at the size found, and whether some of the text had to go."""
 
-    style: Style
+    style: TextStyle
     size: int
     rows: tuple[Row, ...]
     shortened: bool
@@ -55,9 +55,9 @@ class Fitted:
     def height(self) -> float:
         """From the top of the first line to the foot of the last, in pixels."""
         last = self.rows[-1].paragraph
-        return _height(self.style, self.size, len(self.rows), last)
+        return _measure_height(self.style, self.size, len(self.rows), last)
 
-    def baselines(self) -> list[float]:
+    def compute_baselines(self) -> list[float]:
         """Return the baseline of every row, in pixels from the top."""
         step = self.style.leading * self.size
         gap = _PARAGRAPH_GAP * step
@@ -66,15 +66,15 @@ class Fitted:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wrapped:
+class _WrapResult:
     rows: tuple[Row, ...]
     whole: bool  # nothing is left over
     broken: bool  # a word was cut
 
 
-def fit(
-    paragraphs: Sequence[Paragraph], style: Style, width: float, height: float, fonts: Fonts
-) -> Fitted | None:
+def fit_paragraphs(
+    paragraphs: Sequence[Paragraph], style: TextStyle, width: float, height: float, fonts: Fonts
+) -> FittedText | None:
     """Set paragraphs as large as they fit, shortened with an ellipsis only at the smallest size.
 
     Args:
@@ -88,31 +88,31 @@ def fit(
         The rows, or None where not even one line has room.
 
     Example:
-        >>> style = Style(True, 60, 20, 1.2, 3)
-        >>> fit([Paragraph("Tides", False)], style, 400, 100, Fonts.bundled()).size
+        >>> style = TextStyle(True, 60, 20, 1.2, 3)
+        >>> fit_paragraphs([Paragraph("Tides", False)], style, 400, 100, Fonts.load_bundled()).size
         60
     """
-    smallest = style.smallest
-    if _height(style, smallest, 1, 0) > height:
+    smallest = style.min_size
+    if _measure_height(style, smallest, 1, 0) > height:
         return None
 
-    def attempt(size: int) -> _Wrapped:
+    def attempt(size: int) -> _WrapResult:
         return _wrap_all(paragraphs, style, size, width, height, fonts)
 
-    size = _largest(style, lambda s: (tried := attempt(s)).whole and not tried.broken)
+    size = _find_largest_size(style, lambda s: (tried := attempt(s)).whole and not tried.broken)
     # Shrinking comes before cutting words; only words too long even at the smallest size are cut.
-    size = size or _largest(style, lambda s: attempt(s).whole)
+    size = size or _find_largest_size(style, lambda s: attempt(s).whole)
     if size is None:
-        rows = _shorten(attempt(smallest).rows, style, width, smallest, fonts)
-        return Fitted(style, smallest, rows, shortened=True)
+        rows = _shorten_rows(attempt(smallest).rows, style, width, smallest, fonts)
+        return FittedText(style, smallest, rows, shortened=True)
     wrapped = attempt(size)
     if style.balanced and not wrapped.broken:
-        wrapped = _balance(paragraphs, style, size, width, height, fonts, len(wrapped.rows))
-    return Fitted(style, size, wrapped.rows, shortened=False)
+        wrapped = _balance_rows(paragraphs, style, size, width, height, fonts, len(wrapped.rows))
+    return FittedText(style, size, wrapped.rows, shortened=False)
 
 
-def _largest(style: Style, fits: Callable[[int], bool]) -> int | None:
-    low, high = style.smallest, max(style.smallest, style.largest)
+def _find_largest_size(style: TextStyle, fits: Callable[[int], bool]) -> int | None:
+    low, high = style.min_size, max(style.min_size, style.max_size)
     if not fits(low):
         return None
     while low < high:
@@ -124,42 +124,42 @@ def _largest(style: Style, fits: Callable[[int], bool]) -> int | None:
     return low
 
 
-def _height(style: Style, size: int, rows: int, gaps: int) -> float:
+def _measure_height(style: TextStyle, size: int, rows: int, gaps: int) -> float:
     step = style.leading * size
     return (ASCENT + DESCENT) * size + (rows - 1) * step + gaps * _PARAGRAPH_GAP * step
 
 
 def _wrap_all(
     paragraphs: Sequence[Paragraph],
-    style: Style,
+    style: TextStyle,
     size: int,
     width: float,
     height: float,
     fonts: Fonts,
-) -> _Wrapped:
+) -> _WrapResult:
     rows: list[Row] = []
     broken = False
     inner = width - style.indent * size
     for number, paragraph in enumerate(paragraphs):
-        room = _rows_left(style, size, height, len(rows), number)
-        wrap = _Wrap(fonts, size, style.bold, paragraph.rtl, inner, room)
-        done = wrap.run(paragraph.text)
+        room = _count_rows_left(style, size, height, len(rows), number)
+        wrap = _LineWrapper(fonts, size, style.bold, paragraph.rtl, inner, room)
+        done = wrap.wrap_text(paragraph.text)
         rows += [Row(text, wrap.measure(text), paragraph.rtl, number) for text in wrap.lines]
         broken = broken or wrap.broken
         if not done:
-            return _Wrapped(tuple(rows), False, broken)
-    return _Wrapped(tuple(rows), True, broken)
+            return _WrapResult(tuple(rows), False, broken)
+    return _WrapResult(tuple(rows), True, broken)
 
 
-def _rows_left(style: Style, size: int, height: float, used: int, gaps: int) -> int:
+def _count_rows_left(style: TextStyle, size: int, height: float, used: int, gaps: int) -> int:
     step = style.leading * size
     free = height - (ASCENT + DESCENT) * size - gaps * _PARAGRAPH_GAP * step
     # The small share of a pixel keeps a box of exactly n lines from losing one to rounding.
     rows = int((free + 0.01) // step) + 1
-    return max(0, min(rows, style.most_lines) - used)
+    return max(0, min(rows, style.max_lines) - used)
 
 
-class _Wrap:
+class _LineWrapper:
     """One paragraph filling lines, as many as there is room for."""
 
     def __init__(
@@ -171,19 +171,19 @@ class _Wrap:
         self.broken = False
 
     def measure(self, text: str) -> float:
-        return self._fonts.width(text, self._size, self._bold, self._rtl)
+        return self._fonts.measure_width(text, self._size, self._bold, self._rtl)
 
-    def run(self, text: str) -> bool:
+    def wrap_text(self, text: str) -> bool:
         """Fill lines with a paragraph, and tell whether all of it found room."""
         held = ""
-        for piece in pieces(text):
+        for piece in split_pieces(text):
             longer = f"{held} {piece.text}" if held and piece.spaced else held + piece.text
             if self._fits(longer):
                 held = longer
                 continue
             if held:
                 self.lines.append(held)
-            held = piece.text if self._fits(piece.text) else self._cut(piece.text)
+            held = piece.text if self._fits(piece.text) else self._cut_word(piece.text)
             if len(self.lines) >= self._room:
                 del self.lines[self._room :]
                 return False
@@ -195,19 +195,19 @@ class _Wrap:
     def _fits(self, text: str) -> bool:
         return self.measure(text) <= self._width
 
-    def _cut(self, word: str) -> str:
+    def _cut_word(self, word: str) -> str:
         """Fill lines with a word too long for one; returns what stands on the last."""
         self.broken = True
-        rest = clusters(word)
+        rest = split_clusters(word)
         while len(self.lines) < self._room:
-            count = self._longest_start(rest)
+            count = self._find_longest_start(rest)
             if count == len(rest):
                 break
             self.lines.append("".join(rest[:count]))
             rest = rest[count:]
         return "".join(rest)
 
-    def _longest_start(self, parts: list[str]) -> int:
+    def _find_longest_start(self, parts: list[str]) -> int:
         low, high = 1, 8
         while high < len(parts) and self._fits("".join(parts[:high])):
             low, high = high, high * 2
@@ -221,15 +221,15 @@ class _Wrap:
         return low
 
 
-def _balance(
+def _balance_rows(
     paragraphs: Sequence[Paragraph],
-    style: Style,
+    style: TextStyle,
     size: int,
     width: float,
     height: float,
     fonts: Fonts,
     rows: int,
-) -> _Wrapped:
+) -> _WrapResult:
     """Find the narrowest setting with the same number of rows: lines of about the same length."""
     low, high = width / 2, width
     best = _wrap_all(paragraphs, style, size, width, height, fonts)
@@ -243,19 +243,19 @@ def _balance(
     return best
 
 
-def _shorten(
-    rows: tuple[Row, ...], style: Style, width: float, size: int, fonts: Fonts
+def _shorten_rows(
+    rows: tuple[Row, ...], style: TextStyle, width: float, size: int, fonts: Fonts
 ) -> tuple[Row, ...]:
     last = rows[-1]
     inner = width - style.indent * size
 
     def measure(text: str) -> float:
-        return fonts.width(text, size, style.bold, last.rtl)
+        return fonts.measure_width(text, size, style.bold, last.rtl)
 
     text = last.text
     while measure(text.rstrip(" ,.;:-–—…") + ELLIPSIS) > inner:
         head, _, _ = text.rpartition(" ")
-        text = head or "".join(clusters(text)[:-1])
+        text = head or "".join(split_clusters(text)[:-1])
         if not text:
             break
     ended = text.rstrip(" ,.;:-–—…") + ELLIPSIS

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from PIL import ImageFont, features
 
-from toolkit.capabilities._card._text import clusters, ignorable
+from toolkit.capabilities._card._text import is_ignorable, split_clusters
 
 REPLACEMENT = "\ufffd"
 # Of the em, in DejaVu Sans: where its tallest accents and deepest tails end.
@@ -17,7 +17,7 @@ DESCENT = 0.24
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class FontRun:
     """A stretch of a line that one font file draws."""
 
     path: str
@@ -35,7 +35,7 @@ class Fonts:
             from right to left are drawn letter by letter, and a warning says so.
 
     Example:
-        >>> Fonts.bundled().missing("Tide 日")
+        >>> Fonts.load_bundled().find_missing("Tide 日")
         ('日',)
     """
 
@@ -45,7 +45,7 @@ class Fonts:
 
     @classmethod
     @functools.lru_cache(maxsize=8)
-    def bundled(cls, extra: tuple[Path, ...] = ()) -> "Fonts":
+    def load_bundled(cls, extra: tuple[Path, ...] = ()) -> "Fonts":
         """Load DejaVu Sans as it comes with matplotlib, then the files given; never system fonts.
 
         Args:
@@ -55,68 +55,69 @@ class Fonts:
             RuntimeError: a font file is missing or unreadable: a fault of the installation.
 
         Example:
-            >>> len(Fonts.bundled().regular)
+            >>> len(Fonts.load_bundled().regular)
             2
         """
-        folder = _bundled_folder()
+        folder = _find_bundled_folder()
         regular, bold = str(folder / "DejaVuSans.ttf"), str(folder / "DejaVuSans-Bold.ttf")
         more = tuple(str(path) for path in extra)
         for path in (regular, bold, *more):
-            coverage(path)
+            load_coverage(path)
         return cls((regular, bold, *more), (bold, regular, *more), bool(features.check("raqm")))
 
-    def missing(self, text: str, bold: bool = False) -> tuple[str, ...]:
+    def find_missing(self, text: str, bold: bool = False) -> tuple[str, ...]:
         """Return the visible characters that no file of the chain has, each once, in order.
 
         Args:
             text: tidied text.
             bold: which chain to ask.
         """
-        chain = self._chain(bold)
+        chain = self._get_chain(bold)
         lost = (
             char
             for char in dict.fromkeys(text)
-            if not ignorable(char) and not any(ord(char) in coverage(path) for path in chain)
+            if not is_ignorable(char)
+            and not any(ord(char) in load_coverage(path) for path in chain)
         )
         return tuple(lost)
 
-    def drawable(self, text: str, bold: bool = False) -> str:
+    def to_drawable(self, text: str, bold: bool = False) -> str:
         """Return the text without the clusters that cannot be drawn, or U+FFFD if none can.
 
         Args:
             text: tidied text of one paragraph.
             bold: which chain draws it.
         """
-        lost = frozenset(self.missing(text, bold))
+        lost = frozenset(self.find_missing(text, bold))
         if not lost:
             return text
-        kept = "".join(_without(cluster, lost) for cluster in clusters(text))
+        kept = "".join(_drop_missing(cluster, lost) for cluster in split_clusters(text))
         # Only plain spaces are joined; a no-break space keeps its meaning.
         return " ".join(part for part in kept.split(" ") if part) or REPLACEMENT
 
-    def runs(self, text: str, bold: bool = False) -> tuple[Run, ...]:
+    def split_runs(self, text: str, bold: bool = False) -> tuple[FontRun, ...]:
         """Cut a line where another font file has to take over, in reading order.
 
         Args:
             text: drawable text of one line.
             bold: which chain draws it.
         """
-        chain = self._chain(bold)
-        if all(ord(char) in coverage(chain[0]) for char in text):
-            return (Run(chain[0], text),)
-        found: list[Run] = []
-        for cluster in clusters(text):
+        chain = self._get_chain(bold)
+        if all(ord(char) in load_coverage(chain[0]) for char in text):
+            return (FontRun(chain[0], text),)
+        found: list[FontRun] = []
+        for cluster in split_clusters(text):
             last = found[-1].path if found else chain[0]
             # Spaces and signs stay with the run before them, so that shaping sees whole phrases.
             order = (last, *chain) if not cluster[0].isalnum() else chain
             path = next((p for p in order if _covers(p, cluster)), chain[0])
             if found and path == last:
-                found[-1] = Run(path, found[-1].text + cluster)
+                found[-1] = FontRun(path, found[-1].text + cluster)
             else:
-                found.append(Run(path, cluster))
+                found.append(FontRun(path, cluster))
         return tuple(found)
 
-    def placed(
+    def place_runs(
         self, text: str, size: int, bold: bool, rtl: bool
     ) -> Iterator[tuple[ImageFont.FreeTypeFont, str, float, float]]:
         """Yield each run of a line with its font, the offset of its left edge and its width in
@@ -129,16 +130,16 @@ class Fonts:
             rtl: whether the line reads from right to left, so that runs go leftwards.
         """
         measured = []
-        for run in self.runs(text, bold):
-            font = self._font(run.path, size)
-            length = font.getlength(run.text, direction=self.direction(rtl))
+        for run in self.split_runs(text, bold):
+            font = self._load_font(run.path, size)
+            length = font.getlength(run.text, direction=self.get_direction(rtl))
             measured.append((font, run.text, length))
         offset = 0.0
         for font, part, width in reversed(measured) if rtl else measured:
             yield font, part, offset, width
             offset += width
 
-    def width(self, text: str, size: int, bold: bool = False, rtl: bool = False) -> float:
+    def measure_width(self, text: str, size: int, bold: bool = False, rtl: bool = False) -> float:
         """Measure the advance width of a line in pixels.
 
         Args:
@@ -148,12 +149,13 @@ class Fonts:
             rtl: whether the line reads from right to left.
 
         Example:
-            >>> Fonts.bundled().width("wide", 40) > Fonts.bundled().width("wide", 20)
+            >>> fonts = Fonts.load_bundled()
+            >>> fonts.measure_width("wide", 40) > fonts.measure_width("wide", 20)
             True
         """
-        return sum(part[3] for part in self.placed(text, size, bold, rtl))
+        return sum(part[3] for part in self.place_runs(text, size, bold, rtl))
 
-    def direction(self, rtl: bool) -> str | None:
+    def get_direction(self, rtl: bool) -> str | None:
         """Return the direction to give to Pillow: none if it cannot shape."""
         if not self.shaping:
             return None
@@ -162,17 +164,17 @@ class Fonts:
     @property
     def families(self) -> tuple[str, ...]:
         """The family names of the regular chain, each once, for a viewer that has them."""
-        names = (self._font(path, 16).getname()[0] for path in self.regular)
+        names = (self._load_font(path, 16).getname()[0] for path in self.regular)
         return tuple(dict.fromkeys(name for name in names if name))
 
-    def _chain(self, bold: bool) -> tuple[str, ...]:
+    def _get_chain(self, bold: bool) -> tuple[str, ...]:
         return self.bold if bold else self.regular
 
-    def _font(self, path: str, size: int) -> ImageFont.FreeTypeFont:
-        return _load(path, size, self.shaping)
+    def _load_font(self, path: str, size: int) -> ImageFont.FreeTypeFont:
+        return _load_font_file(path, size, self.shaping)
 
 
-def _bundled_folder() -> Path:
+def _find_bundled_folder() -> Path:
     # Only located, not imported: importing matplotlib takes longer than drawing a card.
     spec = importlib.util.find_spec("matplotlib")
     if spec is None or spec.origin is None:
@@ -181,7 +183,7 @@ def _bundled_folder() -> Path:
 
 
 @functools.lru_cache(maxsize=32)
-def coverage(path: str) -> frozenset[int]:
+def load_coverage(path: str) -> frozenset[int]:
     """Return the code points a font file has glyphs for.
 
     Args:
@@ -200,16 +202,16 @@ def coverage(path: str) -> frozenset[int]:
 
 
 @functools.lru_cache(maxsize=256)
-def _load(path: str, size: int, shaping: bool) -> ImageFont.FreeTypeFont:
+def _load_font_file(path: str, size: int, shaping: bool) -> ImageFont.FreeTypeFont:
     engine = ImageFont.Layout.RAQM if shaping else ImageFont.Layout.BASIC
     return ImageFont.truetype(path, size, layout_engine=engine)
 
 
 def _covers(path: str, cluster: str) -> bool:
-    return all(ord(char) in coverage(path) or ignorable(char) for char in cluster)
+    return all(ord(char) in load_coverage(path) or is_ignorable(char) for char in cluster)
 
 
-def _without(cluster: str, lost: frozenset[str]) -> str:
+def _drop_missing(cluster: str, lost: frozenset[str]) -> str:
     # A base without a glyph takes its marks and joined parts along: alone they would be noise.
     if cluster[0] in lost:
         return ""

@@ -7,10 +7,10 @@ from PIL import Image, ImageOps
 
 from toolkit.capabilities._card._scene import Box, CardError, Color
 
-MOST_PIXELS = 40_000_000
+MAX_PIXELS = 40_000_000
 _FORMATS = ("PNG", "JPEG", "WEBP")
 # The errors that Pillow raises for data that is no picture, is cut off or claims to be enormous.
-_FAULTS = (
+_READ_ERRORS = (
     OSError,
     SyntaxError,
     ValueError,
@@ -33,29 +33,29 @@ def open_picture(data: bytes) -> Image.Image:
     try:
         with Image.open(io.BytesIO(data), formats=_FORMATS) as probe:
             # Before anything is decoded: a small file may unpack to gigabytes.
-            if probe.width * probe.height > MOST_PIXELS:
+            if probe.width * probe.height > MAX_PIXELS:
                 raise CardError(
                     f"the picture has {probe.width} by {probe.height} pixels; at most "
-                    f"{MOST_PIXELS // 1_000_000} megapixels are accepted"
+                    f"{MAX_PIXELS // 1_000_000} megapixels are accepted"
                 )
             probe.verify()
         with Image.open(io.BytesIO(data), formats=_FORMATS) as picture:
             picture.load()
-            return _plain(ImageOps.exif_transpose(picture))
+            return _to_rgb(ImageOps.exif_transpose(picture))
     except CardError:
         raise
-    except _FAULTS as error:
+    except _READ_ERRORS as error:
         raise CardError("the picture is not a readable PNG, JPEG or WebP file") from error
 
 
-def _plain(picture: Image.Image) -> Image.Image:
+def _to_rgb(picture: Image.Image) -> Image.Image:
     if picture.mode.startswith("I"):
         # 16 bits of grey: converting would clip all but the darkest 256 shades to white.
         picture = picture.convert("I").point(lambda grey: grey * (1 / 257)).convert("L")
     return picture.convert("RGBA" if picture.has_transparency_data else "RGB")
 
 
-def cut(picture: Image.Image, box: Box, ground: Color) -> Image.Image:
+def cut_picture(picture: Image.Image, box: Box, ground: Color) -> Image.Image:
     """Cut out the middle of a picture, scaled to cover a box; see-through parts show the ground.
 
     Args:
@@ -64,7 +64,7 @@ def cut(picture: Image.Image, box: Box, ground: Color) -> Image.Image:
         ground: the colour behind.
 
     Example:
-        >>> cut(Image.new("RGB", (40, 20)), Box(0, 0, 10, 10), (0, 0, 0)).size
+        >>> cut_picture(Image.new("RGB", (40, 20)), Box(0, 0, 10, 10), (0, 0, 0)).size
         (10, 10)
     """
     size = (max(1, round(box.w)), max(1, round(box.h)))

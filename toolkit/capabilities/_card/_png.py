@@ -6,17 +6,17 @@ import math
 from PIL import Image, ImageDraw
 
 from toolkit.capabilities._card._fonts import Fonts
-from toolkit.capabilities._card._layout import compose
+from toolkit.capabilities._card._layout import compose_scene
 from toolkit.capabilities._card._scene import (
     Box,
     Card,
+    ClippedGroup,
     Disc,
     Fade,
-    Group,
     Layer,
-    Picture,
+    PictureLayer,
     Polygon,
-    Rendered,
+    RenderedCard,
     RoundRect,
     Scene,
     Solid,
@@ -25,11 +25,11 @@ from toolkit.capabilities._card._scene import (
 
 # Shapes are drawn this many times larger and scaled down, which smooths their edges; shapes of
 # over a megapixel get less, where steps are small beside them and memory is not.
-_FINE, _COARSE = 4, 2
-_LARGE = 1_000_000
+_FINE_ZOOM, _COARSE_ZOOM = 4, 2
+_LARGE_SHAPE_PIXELS = 1_000_000
 
 
-def render_png(card: Card, fonts: Fonts | None = None) -> Rendered:
+def render_png(card: Card, fonts: Fonts | None = None) -> RenderedCard:
     """Draw a card as a PNG file; the same card gives the same bytes.
 
     Args:
@@ -44,11 +44,11 @@ def render_png(card: Card, fonts: Fonts | None = None) -> Rendered:
         >>> render_png(Card(title="Tides", width=400, height=210)).media_type
         'image/png'
     """
-    chosen = fonts or Fonts.bundled()
-    scene = compose(card, chosen)
+    chosen = fonts or Fonts.load_bundled()
+    scene = compose_scene(card, chosen)
     buffer = io.BytesIO()
-    paint(scene, chosen).save(buffer, "PNG", compress_level=6)
-    return Rendered(
+    paint_scene(scene, chosen).save(buffer, "PNG", compress_level=6)
+    return RenderedCard(
         buffer.getvalue(),
         "image/png",
         scene.width,
@@ -59,7 +59,7 @@ def render_png(card: Card, fonts: Fonts | None = None) -> Rendered:
     )
 
 
-def paint(scene: Scene, fonts: Fonts, text: bool = True) -> Image.Image:
+def paint_scene(scene: Scene, fonts: Fonts, text: bool = True) -> Image.Image:
     """Paint a scene as an RGB picture.
 
     Args:
@@ -69,64 +69,64 @@ def paint(scene: Scene, fonts: Fonts, text: bool = True) -> Image.Image:
     """
     canvas = Image.new("RGB", (scene.width, scene.height))
     for layer in scene.layers:
-        _layer(canvas, layer, (0, 0))
+        _draw_layer(canvas, layer, (0, 0))
     if text:
         draw = ImageDraw.Draw(canvas)
         for box in scene.texts:
-            _write(draw, box, fonts)
+            _draw_text(draw, box, fonts)
     return canvas
 
 
-def _write(draw: ImageDraw.ImageDraw, box: TextBox, fonts: Fonts) -> None:
+def _draw_text(draw: ImageDraw.ImageDraw, box: TextBox, fonts: Fonts) -> None:
     for line in box.lines:
-        for font, part, offset, _ in fonts.placed(line.text, box.font_size, box.bold, line.rtl):
+        for font, part, offset, _ in fonts.place_runs(line.text, box.font_size, box.bold, line.rtl):
             draw.text(
                 (line.x + offset, line.baseline),
                 part,
                 fill=box.color,
                 font=font,
                 anchor="ls",
-                direction=fonts.direction(line.rtl),
+                direction=fonts.get_direction(line.rtl),
             )
 
 
-def _layer(canvas: Image.Image, layer: Layer, origin: tuple[float, float]) -> None:
+def _draw_layer(canvas: Image.Image, layer: Layer, origin: tuple[float, float]) -> None:
     """Draw one layer on a canvas whose top left corner lies at the origin."""
-    if isinstance(layer, Group):
-        area = _pixels(layer.clip, (0, 0), canvas.size)
+    if isinstance(layer, ClippedGroup):
+        area = _to_pixels(layer.clip, (0, 0), canvas.size)
         tile = canvas.crop(area)
         for shape in layer.shapes:
-            _layer(tile, shape, (area[0], area[1]))
-        _paste(canvas, tile, layer.clip, layer.radius)
-    elif isinstance(layer, Picture):
-        _paste(canvas, layer.image, layer.box, layer.radius)
+            _draw_layer(tile, shape, (area[0], area[1]))
+        _paste_tile(canvas, tile, layer.clip, layer.radius)
+    elif isinstance(layer, PictureLayer):
+        _paste_tile(canvas, layer.image, layer.box, layer.radius)
     elif isinstance(layer, Fade):
-        _fade(canvas, layer, origin)
+        _draw_fade(canvas, layer, origin)
     else:
-        _shape(canvas, layer, origin)
+        _draw_shape(canvas, layer, origin)
 
 
-def _paste(canvas: Image.Image, tile: Image.Image, box: Box, radius: float) -> None:
+def _paste_tile(canvas: Image.Image, tile: Image.Image, box: Box, radius: float) -> None:
     place = (round(box.x), round(box.y))
     if radius <= 0:
         canvas.paste(tile, place)
         return
     mask = Image.new("L", tile.size)
-    _shape_mask(mask, RoundRect(Box(0, 0, *tile.size), radius, (0, 0, 0)), (0, 0))
+    _fill_shape_mask(mask, RoundRect(Box(0, 0, *tile.size), radius, (0, 0, 0)), (0, 0))
     canvas.paste(tile, place, mask)
 
 
-def _fade(canvas: Image.Image, fade: Fade, origin: tuple[float, float]) -> None:
-    area = _pixels(fade.box, origin, canvas.size)
+def _draw_fade(canvas: Image.Image, fade: Fade, origin: tuple[float, float]) -> None:
+    area = _to_pixels(fade.box, origin, canvas.size)
     wide, tall = area[2] - area[0], area[3] - area[1]
     strip = Image.new("RGBA", (1, tall))
     for y in range(tall):
-        strip.putpixel((0, y), _stop(fade, (y + 0.5) / tall))
+        strip.putpixel((0, y), _interpolate_stops(fade, (y + 0.5) / tall))
     sheet = strip.resize((wide, tall), Image.Resampling.NEAREST)
     canvas.paste(sheet.convert("RGB"), area, sheet.getchannel("A"))
 
 
-def _stop(fade: Fade, at: float) -> tuple[int, int, int, int]:
+def _interpolate_stops(fade: Fade, at: float) -> tuple[int, int, int, int]:
     before = fade.stops[0]
     for after in fade.stops:
         if at < after[0]:
@@ -139,16 +139,16 @@ def _stop(fade: Fade, at: float) -> tuple[int, int, int, int]:
     return *before[1], round(255 * before[2])
 
 
-def _shape(canvas: Image.Image, shape: Solid, origin: tuple[float, float]) -> None:
-    area = _pixels(_bounds(shape), origin, canvas.size)
+def _draw_shape(canvas: Image.Image, shape: Solid, origin: tuple[float, float]) -> None:
+    area = _to_pixels(_find_bounds(shape), origin, canvas.size)
     if area[2] <= area[0] or area[3] <= area[1]:
         return
     mask = Image.new("L", (area[2] - area[0], area[3] - area[1]))
-    _shape_mask(mask, shape, (origin[0] + area[0], origin[1] + area[1]))
+    _fill_shape_mask(mask, shape, (origin[0] + area[0], origin[1] + area[1]))
     canvas.paste(shape.color, area, mask)
 
 
-def _bounds(shape: Solid) -> Box:
+def _find_bounds(shape: Solid) -> Box:
     if isinstance(shape, Disc):
         side = 2 * shape.radius
         return Box(shape.cx - shape.radius, shape.cy - shape.radius, side, side)
@@ -158,7 +158,7 @@ def _bounds(shape: Solid) -> Box:
     return shape.box
 
 
-def _pixels(
+def _to_pixels(
     box: Box, origin: tuple[float, float], size: tuple[int, int]
 ) -> tuple[int, int, int, int]:
     """Return the whole pixels a box touches on a canvas of that size at the origin."""
@@ -167,10 +167,10 @@ def _pixels(
     return max(0, left), max(0, top), min(size[0], right), min(size[1], bottom)
 
 
-def _shape_mask(mask: Image.Image, shape: Solid, origin: tuple[float, float]) -> None:
+def _fill_shape_mask(mask: Image.Image, shape: Solid, origin: tuple[float, float]) -> None:
     """Fill a mask with the part of a shape that lies over it."""
     wide, tall = mask.size
-    zoom = _FINE if wide * tall <= _LARGE else _COARSE
+    zoom = _FINE_ZOOM if wide * tall <= _LARGE_SHAPE_PIXELS else _COARSE_ZOOM
     large = Image.new("L", (wide * zoom, tall * zoom))
     draw = ImageDraw.Draw(large)
 

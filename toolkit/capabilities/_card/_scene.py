@@ -6,8 +6,8 @@ from PIL import Image
 
 Color = tuple[int, int, int]
 
-SMALLEST_SIDE = 200
-LARGEST_SIDE = 4096
+MIN_SIDE = 200
+MAX_SIDE = 4096
 
 
 class CardError(ValueError):
@@ -68,7 +68,7 @@ class Box:
         """The y of the lower edge."""
         return self.y + self.h
 
-    def mirrored(self, width: float) -> "Box":
+    def mirror(self, width: float) -> "Box":
         """Return the same box on a canvas of that width read from the other side."""
         return Box(width - self.right, self.y, self.w, self.h)
 
@@ -105,7 +105,7 @@ class TextBox:
 
 
 @dataclass(frozen=True, slots=True)
-class Rendered:
+class RenderedCard:
     """A finished card and an account of what is on it."""
 
     data: bytes
@@ -161,7 +161,7 @@ Shape = Solid | Fade
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ClippedGroup:
     """Shapes that show only inside a box with round corners."""
 
     clip: Box
@@ -170,7 +170,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class PictureLayer:
     """A picture already cut to its whole-pixel box, shown with round corners."""
 
     box: Box
@@ -178,7 +178,7 @@ class Picture:
     image: Image.Image
 
 
-Layer = Shape | Group | Picture
+Layer = Shape | ClippedGroup | PictureLayer
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from toolkit.capabilities._card._fit import Fitted, Paragraph, Style, fit
+from toolkit.capabilities._card._fit import FittedText, Paragraph, TextStyle, fit_paragraphs
 from toolkit.capabilities._card._fonts import ASCENT, DESCENT, Fonts
 from toolkit.capabilities._card._scene import Box, Line, TextBox
 from toolkit.capabilities._card._themes import Inks
@@ -17,7 +17,7 @@ _MARKER_RISE = 0.36
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TextColumn:
     """The place where a template wants its text, and how it is set.
 
     Attributes:
@@ -32,7 +32,7 @@ class Column:
 
     box: Box
     scale: float
-    styles: Mapping[str, Style]
+    styles: Mapping[str, TextStyle]
     inks: Inks
     rtl: bool
     lead: float = 0.0
@@ -40,7 +40,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Stack:
+class TextStack:
     """The drawn texts and the box around all but the footer, with the lead at its top."""
 
     boxes: tuple[TextBox, ...]
@@ -50,23 +50,23 @@ class Stack:
 
 
 @dataclass(slots=True)
-class _Setting:
+class _StackPass:
     """One pass over the roles from top to bottom."""
 
-    column: Column
+    column: TextColumn
     fonts: Fonts
     free: float
-    fitted: dict[str, Fitted] = field(default_factory=dict)
+    fitted: dict[str, FittedText] = field(default_factory=dict)
     shortened: list[str] = field(default_factory=list)
     omitted: list[str] = field(default_factory=list)
 
-    def place(self, role: str, paragraphs: tuple[Paragraph, ...], cap: float) -> None:
+    def place_role(self, role: str, paragraphs: tuple[Paragraph, ...], cap: float) -> None:
         if not paragraphs:
             return
         gap = _GAP_BEFORE.get(role, 0.0) * self.column.scale if self.fitted else 0.0
-        style = self._style(role)
+        style = self._choose_style(role)
         room = min(cap, self.free - gap)
-        found = fit(paragraphs, style, self.column.box.w, room, self.fonts)
+        found = fit_paragraphs(paragraphs, style, self.column.box.w, room, self.fonts)
         if found is None:
             self.omitted.append(role)
             return
@@ -75,17 +75,19 @@ class _Setting:
         self.fitted[role] = found
         self.free -= gap + found.height
 
-    def _style(self, role: str) -> Style:
+    def _choose_style(self, role: str) -> TextStyle:
         style = self.column.styles[role]
         title = self.fitted.get("title")
         if title is None or role == "title":
             return style
         # Text below the title stays clearly smaller than it.
         above = self.fitted["subtitle"].size if "subtitle" in self.fitted else title.size * 0.62
-        return replace(style, largest=max(style.smallest, min(style.largest, int(above))))
+        return replace(style, max_size=max(style.min_size, min(style.max_size, int(above))))
 
 
-def stack(texts: Mapping[str, tuple[Paragraph, ...]], column: Column, fonts: Fonts) -> Stack:
+def stack_texts(
+    texts: Mapping[str, tuple[Paragraph, ...]], column: TextColumn, fonts: Fonts
+) -> TextStack:
     """Set all texts in a column: each as large as its share of the height allows.
 
     Args:
@@ -97,48 +99,50 @@ def stack(texts: Mapping[str, tuple[Paragraph, ...]], column: Column, fonts: Fon
         Text boxes that neither overlap nor leave the column, with warnings for what had to be
         shortened or left out.
     """
-    footer = _footer(texts.get("footer", ()), column, fonts)
+    footer = _fit_footer(texts.get("footer", ()), column, fonts)
     kept = footer.height + _GAP_FOOTER * column.scale if footer else 0.0
     free = column.box.h - kept - column.lead
-    setting = _set(texts, column, fonts, free, {})
+    setting = _place_roles(texts, column, fonts, free, {})
     if setting.shortened and setting.free > 0:
         # Room that the roles below did not use goes to those that came out short.
-        setting = _set(texts, column, fonts, free, dict.fromkeys(setting.shortened, setting.free))
+        setting = _place_roles(
+            texts, column, fonts, free, dict.fromkeys(setting.shortened, setting.free)
+        )
     if texts.get("footer") and footer is None:
         setting.omitted.append("footer")
     elif footer and footer.shortened:
         setting.shortened.append("footer")
-    boxes, markers, block = _position(setting, column, setting.free)
+    boxes, markers, block = _position_roles(setting, column, setting.free)
     if footer:
         low = column.box.bottom - footer.height
-        boxes += _boxes("footer", footer, column, low)
+        boxes += _build_boxes("footer", footer, column, low)
     warnings = [f"{role} was shortened to fit" for role in setting.shortened]
     warnings += [f"{role} was left out: there is no room for it" for role in setting.omitted]
-    return Stack(tuple(boxes), block, tuple(markers), tuple(warnings))
+    return TextStack(tuple(boxes), block, tuple(markers), tuple(warnings))
 
 
-def _set(
+def _place_roles(
     texts: Mapping[str, tuple[Paragraph, ...]],
-    column: Column,
+    column: TextColumn,
     fonts: Fonts,
     free: float,
     bonus: Mapping[str, float],
-) -> _Setting:
-    setting = _Setting(column, fonts, free)
+) -> _StackPass:
+    setting = _StackPass(column, fonts, free)
     body, bullets = texts.get("body", ()), texts.get("bullets", ())
     rest = bool(body or bullets)
     title_share = 1.0 if not (rest or texts.get("subtitle")) else (0.44 if rest else 0.7)
 
     def put(role: str, share: float) -> None:
-        setting.place(role, texts.get(role, ()), setting.free * share + bonus.get(role, 0.0))
+        setting.place_role(role, texts.get(role, ()), setting.free * share + bonus.get(role, 0.0))
 
     put("kicker", 0.3)
     put("title", title_share)
     put("subtitle", 0.36 if rest else 1.0)
     if body and bullets:
         # Bullets are measured first, so that the body gets all that they leave.
-        trial = _Setting(column, fonts, setting.free, dict(setting.fitted))
-        trial.place("bullets", bullets, trial.free * 0.55)
+        trial = _StackPass(column, fonts, setting.free, dict(setting.fitted))
+        trial.place_role("bullets", bullets, trial.free * 0.55)
         put("body", max(0.45, trial.free / max(setting.free, 1.0)))
     else:
         put("body", 1.0)
@@ -146,14 +150,18 @@ def _set(
     return setting
 
 
-def _footer(paragraphs: tuple[Paragraph, ...], column: Column, fonts: Fonts) -> Fitted | None:
+def _fit_footer(
+    paragraphs: tuple[Paragraph, ...], column: TextColumn, fonts: Fonts
+) -> FittedText | None:
     if not paragraphs:
         return None
-    return fit(paragraphs, column.styles["footer"], column.box.w, column.box.h * 0.3, fonts)
+    return fit_paragraphs(
+        paragraphs, column.styles["footer"], column.box.w, column.box.h * 0.3, fonts
+    )
 
 
-def _position(
-    setting: _Setting, column: Column, spare: float
+def _position_roles(
+    setting: _StackPass, column: TextColumn, spare: float
 ) -> tuple[list[TextBox], list[tuple[float, float, float]], Box]:
     top = column.box.y + max(0.0, spare) * column.anchor
     boxes: list[TextBox] = []
@@ -161,28 +169,28 @@ def _position(
     y = top + column.lead
     for role, fitted in setting.fitted.items():
         y += _GAP_BEFORE.get(role, 0.0) * column.scale if boxes else 0.0
-        found = _boxes(role, fitted, column, y)
+        found = _build_boxes(role, fitted, column, y)
         if role == "bullets":
-            markers += [_marker(box, column) for box in found]
+            markers += [_place_marker(box, column) for box in found]
         boxes += found
         y += fitted.height
     return boxes, markers, Box(column.box.x, top, column.box.w, y - top)
 
 
-def _boxes(role: str, fitted: Fitted, column: Column, top: float) -> list[TextBox]:
+def _build_boxes(role: str, fitted: FittedText, column: TextColumn, top: float) -> list[TextBox]:
     """Build one box for a role, or one for each bullet."""
     if role != "bullets":
-        return [_box(role, fitted, column, top, range(len(fitted.rows)))]
+        return [_build_box(role, fitted, column, top, range(len(fitted.rows)))]
     items: dict[int, list[int]] = {}
     for number, row in enumerate(fitted.rows):
         items.setdefault(row.paragraph, []).append(number)
-    return [_box("bullet", fitted, column, top, rows) for rows in items.values()]
+    return [_build_box("bullet", fitted, column, top, rows) for rows in items.values()]
 
 
-def _box(
-    role: str, fitted: Fitted, column: Column, top: float, numbers: range | list[int]
+def _build_box(
+    role: str, fitted: FittedText, column: TextColumn, top: float, numbers: range | list[int]
 ) -> TextBox:
-    baselines = fitted.baselines()
+    baselines = fitted.compute_baselines()
     inset = fitted.style.indent * fitted.size
     lines = []
     for number in numbers:
@@ -200,17 +208,17 @@ def _box(
         lines[-1].baseline + DESCENT * fitted.size - y,
         fitted.size,
         fitted.style.bold,
-        _ink(role, column.inks),
+        _choose_ink(role, column.inks),
     )
 
 
-def _ink(role: str, inks: Inks) -> tuple[int, int, int]:
+def _choose_ink(role: str, inks: Inks) -> tuple[int, int, int]:
     if role == "kicker":
         return inks.accent
     return inks.title if role in {"title", "bullet"} else inks.muted
 
 
-def _marker(box: TextBox, column: Column) -> tuple[float, float, float]:
+def _place_marker(box: TextBox, column: TextColumn) -> tuple[float, float, float]:
     first = box.lines[0]
     em = box.font_size
     inset = 0.32 * em
@@ -218,9 +226,9 @@ def _marker(box: TextBox, column: Column) -> tuple[float, float, float]:
     return x, first.baseline - _MARKER_RISE * em, 0.17 * em
 
 
-def styles(
+def build_styles(
     scale: float, title: tuple[int, int] = (76, 34), title_lines: int = 5
-) -> dict[str, Style]:
+) -> dict[str, TextStyle]:
     """Build the usual styles by role at a scale.
 
     Args:
@@ -229,15 +237,15 @@ def styles(
         title_lines: how many lines the title may take.
 
     Example:
-        >>> styles(0.5)["title"].largest
+        >>> build_styles(0.5)["title"].max_size
         38
     """
 
     def style(
         bold: bool, sizes: tuple[int, int], leading: float, most: int, balanced: bool = False
-    ) -> Style:
+    ) -> TextStyle:
         small = max(7, round(sizes[1] * scale))
-        return Style(bold, max(small, round(sizes[0] * scale)), small, leading, most, balanced)
+        return TextStyle(bold, max(small, round(sizes[0] * scale)), small, leading, most, balanced)
 
     return {
         "kicker": style(True, (23, 14), 1.2, 1),

@@ -7,18 +7,18 @@ from collections.abc import Callable
 from xml.sax.saxutils import escape, quoteattr
 
 from toolkit.capabilities._card._fonts import Fonts
-from toolkit.capabilities._card._layout import compose
+from toolkit.capabilities._card._layout import compose_scene
 from toolkit.capabilities._card._scene import (
     Box,
     Card,
+    ClippedGroup,
     Color,
     Disc,
     Fade,
-    Group,
     Layer,
-    Picture,
+    PictureLayer,
     Polygon,
-    Rendered,
+    RenderedCard,
     RoundRect,
     Scene,
     Shape,
@@ -28,7 +28,7 @@ from toolkit.capabilities._card._scene import (
 _JPEG_QUALITY = 90
 
 
-def render_svg(card: Card, fonts: Fonts | None = None) -> Rendered:
+def render_svg(card: Card, fonts: Fonts | None = None) -> RenderedCard:
     """Draw a card as an SVG file with the same boxes as `render_png`; same card, same bytes.
 
     The file refers to nothing outside it. Letters are text, so a viewer without DejaVu Sans shows
@@ -46,10 +46,10 @@ def render_svg(card: Card, fonts: Fonts | None = None) -> Rendered:
         >>> render_svg(Card(title="A < B")).data.count(b"A &lt; B")
         2
     """
-    chosen = fonts or Fonts.bundled()
-    scene = compose(card, chosen)
-    return Rendered(
-        _Writer(scene, chosen).document().encode(),
+    chosen = fonts or Fonts.load_bundled()
+    scene = compose_scene(card, chosen)
+    return RenderedCard(
+        _SvgWriter(scene, chosen).write_document().encode(),
         "image/svg+xml",
         scene.width,
         scene.height,
@@ -59,7 +59,7 @@ def render_svg(card: Card, fonts: Fonts | None = None) -> Rendered:
     )
 
 
-class _Writer:
+class _SvgWriter:
     """Builds the document; clips and gradients are collected on the way."""
 
     def __init__(self, scene: Scene, fonts: Fonts) -> None:
@@ -72,10 +72,10 @@ class _Writer:
         content = repr((scene.title, scene.width, scene.height, scene.texts))
         self._prefix = "c" + hashlib.sha256(content.encode()).hexdigest()[:10]
 
-    def document(self) -> str:
+    def write_document(self) -> str:
         scene = self._scene
-        layers = [self._layer(layer) for layer in scene.layers]
-        texts = [self._text(box) for box in scene.texts]
+        layers = [self._write_layer(layer) for layer in scene.layers]
+        texts = [self._write_text(box) for box in scene.texts]
         label = self._prefix + "t"
         parts = [
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{scene.width}" '
@@ -91,46 +91,51 @@ class _Writer:
         ]
         return "\n".join(parts)
 
-    def _layer(self, layer: Layer) -> str:
-        if isinstance(layer, Group):
-            inside = "".join(self._shape(shape) for shape in layer.shapes)
-            return f'<g clip-path="url(#{self._clip(layer.clip, layer.radius)})">{inside}</g>'
-        if isinstance(layer, Picture):
-            return self._picture(layer)
-        return self._shape(layer)
+    def _write_layer(self, layer: Layer) -> str:
+        if isinstance(layer, ClippedGroup):
+            inside = "".join(self._write_shape(shape) for shape in layer.shapes)
+            return (
+                f'<g clip-path="url(#{self._define_clip(layer.clip, layer.radius)})">{inside}</g>'
+            )
+        if isinstance(layer, PictureLayer):
+            return self._write_picture(layer)
+        return self._write_shape(layer)
 
-    def _picture(self, picture: Picture) -> str:
+    def _write_picture(self, picture: PictureLayer) -> str:
         buffer = io.BytesIO()
         picture.image.save(buffer, "JPEG", quality=_JPEG_QUALITY, subsampling=0)
         data = base64.b64encode(buffer.getvalue()).decode()
-        clip = self._clip(picture.box, picture.radius)
+        clip = self._define_clip(picture.box, picture.radius)
         return (
-            f'<image {_place(picture.box)} preserveAspectRatio="none" '
+            f'<image {_format_box(picture.box)} preserveAspectRatio="none" '
             f'clip-path="url(#{clip})" href="data:image/jpeg;base64,{data}"/>'
         )
 
-    def _shape(self, shape: Shape) -> str:
+    def _write_shape(self, shape: Shape) -> str:
         if isinstance(shape, Fade):
-            return f'<rect {_place(shape.box)} fill="url(#{self._gradient(shape)})"/>'
-        paint = f'fill="{_hex(shape.color)}"' + _opacity("fill-opacity", shape.alpha)
+            return f'<rect {_format_box(shape.box)} fill="url(#{self._define_gradient(shape)})"/>'
+        paint = f'fill="{_format_color(shape.color)}"' + _format_opacity(
+            "fill-opacity", shape.alpha
+        )
         if isinstance(shape, RoundRect):
-            return f'<rect {_place(shape.box)} rx="{_num(shape.radius)}" {paint}/>'
+            return f'<rect {_format_box(shape.box)} rx="{_format_number(shape.radius)}" {paint}/>'
         if isinstance(shape, Polygon):
-            points = " ".join(f"{_num(x)},{_num(y)}" for x, y in shape.points)
+            points = " ".join(f"{_format_number(x)},{_format_number(y)}" for x, y in shape.points)
             return f'<polygon points="{points}" {paint}/>'
-        return _disc(shape, paint)
+        return _format_disc(shape, paint)
 
-    def _clip(self, box: Box, radius: float) -> str:
+    def _define_clip(self, box: Box, radius: float) -> str:
         return self._define(
             lambda name: (
-                f'<clipPath id="{name}"><rect {_place(box)} rx="{_num(radius)}"/></clipPath>'
+                f'<clipPath id="{name}"><rect {_format_box(box)} rx="{_format_number(radius)}"/>'
+                "</clipPath>"
             )
         )
 
-    def _gradient(self, fade: Fade) -> str:
+    def _define_gradient(self, fade: Fade) -> str:
         stops = "".join(
-            f'<stop offset="{_num(offset)}" stop-color="{_hex(color)}"'
-            + _opacity("stop-opacity", alpha)
+            f'<stop offset="{_format_number(offset)}" stop-color="{_format_color(color)}"'
+            + _format_opacity("stop-opacity", alpha)
             + "/>"
             for offset, color, alpha in fade.stops
         )
@@ -145,46 +150,48 @@ class _Writer:
         self._definitions.append(build(name))
         return name
 
-    def _text(self, box: TextBox) -> str:
+    def _write_text(self, box: TextBox) -> str:
         weight = ' font-weight="700"' if box.bold else ""
-        common = f'font-size="{box.font_size}"{weight} fill="{_hex(box.color)}"'
+        common = f'font-size="{box.font_size}"{weight} fill="{_format_color(box.color)}"'
         lines = []
         for line in box.lines:
             # A line that reads leftwards starts at its right edge.
             x = line.x + line.width if line.rtl else line.x
             way = ' direction="rtl"' if line.rtl else ""
             lines.append(
-                f'<text x="{_num(x)}" y="{_num(line.baseline)}"{way} xml:space="preserve" '
-                f'textLength="{_num(line.width)}" lengthAdjust="spacingAndGlyphs">'
+                f'<text x="{_format_number(x)}" y="{_format_number(line.baseline)}"{way} '
+                f'xml:space="preserve" '
+                f'textLength="{_format_number(line.width)}" lengthAdjust="spacingAndGlyphs">'
                 f"{escape(line.text)}</text>"
             )
         return f"<g {common}>{''.join(lines)}</g>"
 
 
-def _disc(disc: Disc, paint: str) -> str:
-    centre = f'cx="{_num(disc.cx)}" cy="{_num(disc.cy)}"'
+def _format_disc(disc: Disc, paint: str) -> str:
+    centre = f'cx="{_format_number(disc.cx)}" cy="{_format_number(disc.cy)}"'
     if disc.hole <= 0:
-        return f'<circle {centre} r="{_num(disc.radius)}" {paint}/>'
+        return f'<circle {centre} r="{_format_number(disc.radius)}" {paint}/>'
     wide = disc.radius - disc.hole
     return (
-        f'<circle {centre} r="{_num(disc.radius - wide / 2)}" fill="none" '
-        f'stroke="{_hex(disc.color)}" stroke-width="{_num(wide)}"'
-        + _opacity("stroke-opacity", disc.alpha)
+        f'<circle {centre} r="{_format_number(disc.radius - wide / 2)}" fill="none" '
+        f'stroke="{_format_color(disc.color)}" stroke-width="{_format_number(wide)}"'
+        + _format_opacity("stroke-opacity", disc.alpha)
         + "/>"
     )
 
 
-def _place(box: Box) -> str:
-    return f'x="{_num(box.x)}" y="{_num(box.y)}" width="{_num(box.w)}" height="{_num(box.h)}"'
+def _format_box(box: Box) -> str:
+    names = {"x": box.x, "y": box.y, "width": box.w, "height": box.h}
+    return " ".join(f'{name}="{_format_number(value)}"' for name, value in names.items())
 
 
-def _num(value: float) -> str:
+def _format_number(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
-def _hex(color: Color) -> str:
+def _format_color(color: Color) -> str:
     return "#{:02x}{:02x}{:02x}".format(*color)
 
 
-def _opacity(name: str, alpha: float) -> str:
-    return "" if alpha >= 1 else f' {name}="{_num(alpha)}"'
+def _format_opacity(name: str, alpha: float) -> str:
+    return "" if alpha >= 1 else f' {name}="{_format_number(alpha)}"'

@@ -6,25 +6,25 @@ from dataclasses import dataclass, replace
 
 from PIL import Image
 
-from toolkit.capabilities._card._art import ornament, quotation_mark, rings
-from toolkit.capabilities._card._picture import cut
+from toolkit.capabilities._card._art import draw_ornament, draw_quotation_mark, draw_rings
+from toolkit.capabilities._card._picture import cut_picture
 from toolkit.capabilities._card._scene import (
     Box,
     Disc,
     Fade,
     Layer,
-    Picture,
+    PictureLayer,
     RoundRect,
 )
-from toolkit.capabilities._card._stack import Column, Stack, styles
+from toolkit.capabilities._card._stack import TextColumn, TextStack, build_styles
 from toolkit.capabilities._card._themes import SCRIM_ALPHA, Theme
 
 # Below this ratio of width to height pictures go above the text instead of beside it.
-_UPRIGHT = 1.15
+_UPRIGHT_RATIO = 1.15
 
 
 @dataclass(frozen=True, slots=True)
-class Canvas:
+class CardCanvas:
     """The facts that a template needs of a card before its text is set.
 
     Attributes:
@@ -62,7 +62,7 @@ class Canvas:
     @property
     def upright(self) -> bool:
         """True if pictures go above the text."""
-        return self.width / self.height < _UPRIGHT
+        return self.width / self.height < _UPRIGHT_RATIO
 
     @property
     def inner(self) -> Box:
@@ -74,50 +74,50 @@ class Canvas:
         """Place a box meant for a card read from the left, in whole pixels, on this one."""
         left, top = round(box.x), round(box.y)
         whole = Box(left, top, round(box.right) - left, round(box.bottom) - top)
-        return whole.mirrored(self.width) if self.rtl else whole
+        return whole.mirror(self.width) if self.rtl else whole
 
-    def column(
+    def build_column(
         self,
         box: Box,
         title: tuple[int, int],
         lead: float = 0.0,
         anchor: float = 0.45,
         title_lines: int = 5,
-    ) -> Column:
+    ) -> TextColumn:
         """Build the text column of this card in a box meant for one read from the left."""
         largest = round(title[0] * 1.3) if self.lonely else title[0]
-        return Column(
+        return TextColumn(
             self.place(box),
             self.scale,
-            styles(self.scale, (largest, title[1]), title_lines),
+            build_styles(self.scale, (largest, title[1]), title_lines),
             self.theme.inks,
             self.rtl,
             lead,
             anchor,
         )
 
-    def art(self, box: Box, radius: float) -> Layer:
+    def build_art(self, box: Box, radius: float) -> Layer:
         """Build the picture, or an ornament, in a box meant for a card read from the left."""
         placed = self.place(box)
         if self.picture is None:
-            return ornament(placed, radius, self.theme, self.seed)
-        return Picture(placed, radius, cut(self.picture, placed, self.theme.panel))
+            return draw_ornament(placed, radius, self.theme, self.seed)
+        return PictureLayer(placed, radius, cut_picture(self.picture, placed, self.theme.panel))
 
-    def ground(self) -> Fade:
+    def build_ground(self) -> Fade:
         """Build the background of the whole card."""
         top, bottom = self.theme.ground
         return Fade(Box(0, 0, self.width, self.height), ((0.0, top, 1.0), (1.0, bottom, 1.0)))
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
+class CardTemplate:
     """The division of a card, and the layers behind its text once that is set."""
 
-    column: Callable[[Canvas], Column]
-    layers: Callable[[Canvas, Stack], tuple[Layer, ...]]
+    build_column: Callable[[CardCanvas], TextColumn]
+    build_layers: Callable[[CardCanvas, TextStack], tuple[Layer, ...]]
 
 
-def _classic_art(canvas: Canvas) -> Box:
+def _place_classic_art(canvas: CardCanvas) -> Box:
     inner = canvas.inner
     if canvas.upright:
         return Box(inner.x, inner.y, inner.w, inner.h * (0.26 if canvas.crowded else 0.38))
@@ -126,59 +126,59 @@ def _classic_art(canvas: Canvas) -> Box:
     return Box(inner.right - wide, inner.y, wide, inner.h)
 
 
-def _classic_column(canvas: Canvas) -> Column:
-    inner, art, unit = canvas.inner, _classic_art(canvas), canvas.scale
+def _build_classic_column(canvas: CardCanvas) -> TextColumn:
+    inner, art, unit = canvas.inner, _place_classic_art(canvas), canvas.scale
     left = inner.x + 36 * unit
     if canvas.upright:
         top = art.bottom + 44 * unit
         box = Box(left, top, inner.right - left, inner.bottom - top)
     else:
         box = Box(left, inner.y, art.x - 52 * unit - left, inner.h)
-    return canvas.column(box, (72, 32))
+    return canvas.build_column(box, (72, 32))
 
 
-def _classic_layers(canvas: Canvas, stack: Stack) -> tuple[Layer, ...]:
+def _build_classic_layers(canvas: CardCanvas, stack: TextStack) -> tuple[Layer, ...]:
     unit, block = canvas.scale, stack.block
     wide = max(3.0, 9 * unit)
     bar = Box(canvas.inner.x, 0, wide, 0)
-    x = bar.mirrored(canvas.width).x if canvas.rtl else bar.x
+    x = bar.mirror(canvas.width).x if canvas.rtl else bar.x
     side = RoundRect(Box(x, block.y, wide, block.h), wide / 2, canvas.theme.inks.accent)
-    return canvas.ground(), canvas.art(_classic_art(canvas), 30 * unit), side
+    return canvas.build_ground(), canvas.build_art(_place_classic_art(canvas), 30 * unit), side
 
 
-def _split_art(canvas: Canvas) -> Box:
+def _place_split_art(canvas: CardCanvas) -> Box:
     if canvas.upright:
         return Box(0, 0, canvas.width, canvas.height * (0.28 if canvas.crowded else 0.44))
     wide = min(canvas.width * (0.36 if canvas.crowded else 0.44), canvas.height * 1.3)
     return Box(canvas.width - wide, 0, wide, canvas.height)
 
 
-def _split_column(canvas: Canvas) -> Column:
-    inner, art, unit = canvas.inner, _split_art(canvas), canvas.scale
+def _build_split_column(canvas: CardCanvas) -> TextColumn:
+    inner, art, unit = canvas.inner, _place_split_art(canvas), canvas.scale
     if canvas.upright:
         top = art.bottom + inner.y
         box = Box(inner.x, top, inner.w, inner.bottom - top)
     else:
         box = Box(inner.x, inner.y, art.x - 56 * unit - inner.x, inner.h)
-    return canvas.column(box, (66, 31), lead=36 * unit, title_lines=6)
+    return canvas.build_column(box, (66, 31), lead=36 * unit, title_lines=6)
 
 
-def _split_layers(canvas: Canvas, stack: Stack) -> tuple[Layer, ...]:
+def _build_split_layers(canvas: CardCanvas, stack: TextStack) -> tuple[Layer, ...]:
     unit = canvas.scale
     wide, tall = 76 * unit, max(3.0, 9 * unit)
     x = stack.block.right - wide if canvas.rtl else stack.block.x
     bar = RoundRect(Box(x, stack.block.y, wide, tall), tall / 2, canvas.theme.inks.accent)
-    return canvas.ground(), canvas.art(_split_art(canvas), 0), bar
+    return canvas.build_ground(), canvas.build_art(_place_split_art(canvas), 0), bar
 
 
-def _cover_column(canvas: Canvas) -> Column:
+def _build_cover_column(canvas: CardCanvas) -> TextColumn:
     inner = canvas.inner
     wide = inner.w if canvas.upright else inner.w * 0.88
-    column = canvas.column(Box(inner.x, inner.y, wide, inner.h), (80, 34), anchor=1.0)
+    column = canvas.build_column(Box(inner.x, inner.y, wide, inner.h), (80, 34), anchor=1.0)
     return replace(column, inks=canvas.theme.scrim_inks)
 
 
-def _cover_layers(canvas: Canvas, stack: Stack) -> tuple[Layer, ...]:
+def _build_cover_layers(canvas: CardCanvas, stack: TextStack) -> tuple[Layer, ...]:
     dusk, tall = canvas.theme.scrim, canvas.height
     # Under all text the scrim has its full strength; above it, it thins out.
     full = max(0.0, (stack.block.y - 14 * canvas.scale) / tall)
@@ -188,10 +188,10 @@ def _cover_layers(canvas: Canvas, stack: Stack) -> tuple[Layer, ...]:
         stops = [(0.0, dusk, SCRIM_ALPHA)]
     stops.append((1.0, dusk, 0.9))
     box = Box(0, 0, canvas.width, tall)
-    return canvas.art(box, 0), Fade(box, tuple(stops))
+    return canvas.build_art(box, 0), Fade(box, tuple(stops))
 
 
-def _quote_art(canvas: Canvas) -> Box:
+def _place_quote_art(canvas: CardCanvas) -> Box:
     """Return the square around the round picture, or around the visible part of the rings."""
     inner = canvas.inner
     side = min(canvas.width * 0.27, canvas.height * (0.27 if canvas.upright else 0.56))
@@ -201,33 +201,38 @@ def _quote_art(canvas: Canvas) -> Box:
     return Box(inner.right - side, top, side, side)
 
 
-def _quote_column(canvas: Canvas) -> Column:
-    inner, art, unit = canvas.inner, _quote_art(canvas), canvas.scale
+def _build_quote_column(canvas: CardCanvas) -> TextColumn:
+    inner, art, unit = canvas.inner, _place_quote_art(canvas), canvas.scale
     if canvas.upright:
         top = art.bottom + 36 * unit
         box = Box(inner.x, top, inner.w, inner.bottom - top)
     else:
         box = Box(inner.x, inner.y, art.x - 52 * unit - inner.x, inner.h)
-    return canvas.column(box, (60, 28), lead=84 * unit, title_lines=9)
+    return canvas.build_column(box, (60, 28), lead=84 * unit, title_lines=9)
 
 
-def _quote_layers(canvas: Canvas, stack: Stack) -> tuple[Layer, ...]:
+def _build_quote_layers(canvas: CardCanvas, stack: TextStack) -> tuple[Layer, ...]:
     unit, theme, block = canvas.scale, canvas.theme, stack.block
-    art = canvas.place(_quote_art(canvas))
+    art = canvas.place(_place_quote_art(canvas))
     wide = 74 * unit
     left = block.right - wide if canvas.rtl else block.x
-    mark = quotation_mark(Box(left, block.y, wide, 58 * unit), theme.inks.accent)
+    mark = draw_quotation_mark(Box(left, block.y, wide, 58 * unit), theme.inks.accent)
     if canvas.picture is not None:
         halo = Disc(art.x + art.w / 2, art.y + art.h / 2, art.w / 2 + 9 * unit, theme.panel)
-        return canvas.ground(), halo, canvas.art(_quote_art(canvas), art.w / 2), *mark
+        return (
+            canvas.build_ground(),
+            halo,
+            canvas.build_art(_place_quote_art(canvas), art.w / 2),
+            *mark,
+        )
     cx = 0.0 if canvas.rtl else float(canvas.width)
     cy = 0.0 if canvas.upright else float(canvas.height)
-    return canvas.ground(), *rings(cx, cy, art.w, theme), *mark
+    return canvas.build_ground(), *draw_rings(cx, cy, art.w, theme), *mark
 
 
-BY_NAME: dict[str, Template] = {
-    "classic": Template(_classic_column, _classic_layers),
-    "split": Template(_split_column, _split_layers),
-    "cover": Template(_cover_column, _cover_layers),
-    "quote": Template(_quote_column, _quote_layers),
+TEMPLATES_BY_NAME: dict[str, CardTemplate] = {
+    "classic": CardTemplate(_build_classic_column, _build_classic_layers),
+    "split": CardTemplate(_build_split_column, _build_split_layers),
+    "cover": CardTemplate(_build_cover_column, _build_cover_layers),
+    "quote": CardTemplate(_build_quote_column, _build_quote_layers),
 }

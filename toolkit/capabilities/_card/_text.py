@@ -12,7 +12,7 @@ _BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u20
 _NO_BREAK_SPACES = "\u00a0\u202f"
 _JOINER = "\u200d"
 # More marks than any living orthography stacks; beyond it they would climb into other lines.
-_MOST_MARKS = 4
+_MAX_MARKS = 4
 _BREAK_AFTER = frozenset("-‐–—/")
 _NOT_AT_START = frozenset(
     "、。，．・：；？！）］｝」』】〉》ー々ぁぃぅぇぉっゃゅょァィゥェォッャュョ,.;:!?)]}…"
@@ -51,14 +51,14 @@ def tidy(text: str) -> tuple[str, ...]:
     composed = unicodedata.normalize("NFC", text)
     paragraphs = []
     for raw in _LINE_ENDS.split(composed):
-        kept = "".join(_plain(char) for char in raw)
+        kept = "".join(_normalize_character(char) for char in raw)
         joined = _SPACES.sub(" ", kept).strip()
         if joined:
-            paragraphs.append("".join(clusters(joined)))
+            paragraphs.append("".join(split_clusters(joined)))
     return tuple(paragraphs)
 
 
-def _plain(char: str) -> str:
+def _normalize_character(char: str) -> str:
     if char == "\t" or (unicodedata.category(char) == "Zs" and char not in _NO_BREAK_SPACES):
         return " "
     code = ord(char)
@@ -67,21 +67,21 @@ def _plain(char: str) -> str:
     return "" if dropped or noncharacter or char in "\u00ad\ufeff" else char
 
 
-def ignorable(char: str) -> bool:
+def is_ignorable(char: str) -> bool:
     """Tell whether a character shows nothing by itself, so that lacking its glyph loses nothing.
 
     Args:
         char: one character.
 
     Example:
-        >>> ignorable("\\ufe0f"), ignorable("a")
+        >>> is_ignorable("\\ufe0f"), is_ignorable("a")
         (True, False)
     """
     selector = 0xFE00 <= ord(char) <= 0xFE0F or 0xE0100 <= ord(char) <= 0xE01EF
     return selector or unicodedata.category(char) == "Cf"
 
 
-def clusters(text: str) -> list[str]:
+def split_clusters(text: str) -> list[str]:
     """Cut a text into what a reader sees as single characters: a base with all its marks.
 
     Marks beyond the fourth on one base are dropped.
@@ -90,14 +90,14 @@ def clusters(text: str) -> list[str]:
         text: composed text of one paragraph.
 
     Example:
-        >>> clusters("ne\\u0301\\u0323")
+        >>> split_clusters("ne\\u0301\\u0323")
         ['n', 'e\\u0301\\u0323']
     """
     found: list[str] = []
     for char in text:
         if not found or not _continues(found[-1], char):
             found.append(char)
-        elif not _is_mark(char) or sum(map(_is_mark, found[-1])) < _MOST_MARKS:
+        elif not _is_mark(char) or sum(map(_is_mark, found[-1])) < _MAX_MARKS:
             found[-1] += char
     return found
 
@@ -141,21 +141,21 @@ def is_rtl(text: str, default: bool = False) -> bool:
     return default
 
 
-def pieces(text: str) -> list[Piece]:
+def split_pieces(text: str) -> list[Piece]:
     """Cut a text at every place where a line may end.
 
     Args:
         text: one tidied paragraph.
 
     Example:
-        >>> [piece.text for piece in pieces("well-known 日本。")]
+        >>> [piece.text for piece in split_pieces("well-known 日本。")]
         ['well-', 'known', '日', '本。']
     """
     found: list[Piece] = []
     for word in text.split(" "):
         start = len(found)
         held = ""
-        for cluster in clusters(word):
+        for cluster in split_clusters(word):
             if held and _may_break(held, cluster):
                 found.append(Piece(held, len(found) == start))
                 held = ""
@@ -170,8 +170,8 @@ def _may_break(before: str, cluster: str) -> bool:
         return False
     if before[-1] in _BREAK_AFTER:
         return len(before) > 1 and cluster[0].isalpha()
-    return _spaceless(before[-1]) or _spaceless(cluster[0])
+    return _is_spaceless(before[-1]) or _is_spaceless(cluster[0])
 
 
-def _spaceless(char: str) -> bool:
+def _is_spaceless(char: str) -> bool:
     return any(first <= ord(char) <= last for first, last in _SPACELESS)

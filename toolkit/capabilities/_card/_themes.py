@@ -9,7 +9,7 @@ from toolkit.capabilities._card._scene import Color
 SCRIM_ALPHA = 0.78
 
 
-def _hex(code: str) -> Color:
+def _parse_hex(code: str) -> Color:
     return int(code[0:2], 16), int(code[2:4], 16), int(code[4:6], 16)
 
 
@@ -35,16 +35,16 @@ class Theme:
     scrim_inks: Inks
 
 
-def _theme(dark: bool, ground: str, panel: str, inks: str, art: str, scrim: str) -> Theme:
-    top, bottom = (_hex(code) for code in ground.split())
-    title, muted, accent = (_hex(code) for code in inks.split())
-    one, two, three, four = (_hex(code) for code in art.split())
-    dusk, glow = (_hex(code) for code in scrim.split())
-    over_picture = Inks(_hex("FFFFFF"), _hex("EDEDF2"), glow)
+def _build_theme(dark: bool, ground: str, panel: str, inks: str, art: str, scrim: str) -> Theme:
+    top, bottom = (_parse_hex(code) for code in ground.split())
+    title, muted, accent = (_parse_hex(code) for code in inks.split())
+    one, two, three, four = (_parse_hex(code) for code in art.split())
+    dusk, glow = (_parse_hex(code) for code in scrim.split())
+    over_picture = Inks(_parse_hex("FFFFFF"), _parse_hex("EDEDF2"), glow)
     return Theme(
         dark,
         (top, bottom),
-        _hex(panel),
+        _parse_hex(panel),
         Inks(title, muted, accent),
         (one, two, three, four),
         dusk,
@@ -53,7 +53,7 @@ def _theme(dark: bool, ground: str, panel: str, inks: str, art: str, scrim: str)
 
 
 PALETTES: dict[str, Theme] = {
-    "dawn": _theme(
+    "dawn": _build_theme(
         False,
         "FFF9F3 FFEDE1",
         "FFD9C2",
@@ -61,7 +61,7 @@ PALETTES: dict[str, Theme] = {
         "F2784B F9BC74 B0351F 6D2E46",
         "24121A FFC59A",
     ),
-    "paper": _theme(
+    "paper": _build_theme(
         False,
         "FCFCFA F2F1EB",
         "E6E3D8",
@@ -69,7 +69,7 @@ PALETTES: dict[str, Theme] = {
         "1F5FBF F2B134 E4572E 2A2A28",
         "141416 FFD98A",
     ),
-    "mint": _theme(
+    "mint": _build_theme(
         False,
         "F4FCF8 E0F4EB",
         "C6EADA",
@@ -77,7 +77,7 @@ PALETTES: dict[str, Theme] = {
         "0B6E57 3DB896 F4C95D 17434B",
         "0A201C A8F0D4",
     ),
-    "lilac": _theme(
+    "lilac": _build_theme(
         False,
         "FBF8FF EFE8FC",
         "DDD0F7",
@@ -85,7 +85,7 @@ PALETTES: dict[str, Theme] = {
         "6A35C9 A97BF0 F28DB2 2D1B5E",
         "180E30 DCC7FF",
     ),
-    "midnight": _theme(
+    "midnight": _build_theme(
         True,
         "0E1430 191F4A",
         "232A63",
@@ -93,7 +93,7 @@ PALETTES: dict[str, Theme] = {
         "5B7CFA 9DBBFF F59EB9 F7C948",
         "0A0E24 B9CFFF",
     ),
-    "ember": _theme(
+    "ember": _build_theme(
         True,
         "1B1210 2C1A15",
         "40261D",
@@ -101,7 +101,7 @@ PALETTES: dict[str, Theme] = {
         "FF7A3D FFBE8A D7263D 8A3420",
         "1B0D09 FFC49E",
     ),
-    "forest": _theme(
+    "forest": _build_theme(
         True,
         "0D1F1A 153228",
         "1F4638",
@@ -112,14 +112,14 @@ PALETTES: dict[str, Theme] = {
 }
 
 
-def luminance(color: Color) -> float:
+def calculate_luminance(color: Color) -> float:
     """Return the relative luminance of an sRGB colour as WCAG 2 defines it, 0 to 1.
 
     Args:
         color: red, green and blue, 0 to 255.
 
     Example:
-        >>> round(luminance((255, 255, 255)), 3)
+        >>> round(calculate_luminance((255, 255, 255)), 3)
         1.0
     """
     parts = [value / 255 for value in color]
@@ -127,7 +127,7 @@ def luminance(color: Color) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def contrast(one: Color, other: Color) -> float:
+def calculate_contrast(one: Color, other: Color) -> float:
     """Return the WCAG 2 contrast ratio of two colours, from 1 (same) to 21 (black on white).
 
     Args:
@@ -135,14 +135,14 @@ def contrast(one: Color, other: Color) -> float:
         other: the colour beside it; the order does not matter.
 
     Example:
-        >>> round(contrast((0, 0, 0), (255, 255, 255)))
+        >>> round(calculate_contrast((0, 0, 0), (255, 255, 255)))
         21
     """
-    low, high = sorted((luminance(one), luminance(other)))
+    low, high = sorted((calculate_luminance(one), calculate_luminance(other)))
     return (high + 0.05) / (low + 0.05)
 
 
-def mix(under: Color, over: Color, alpha: float) -> Color:
+def mix_colors(under: Color, over: Color, alpha: float) -> Color:
     """Return the colour seen when one lies over another.
 
     Args:
@@ -151,7 +151,7 @@ def mix(under: Color, over: Color, alpha: float) -> Color:
         alpha: how much of the front one shows, 0 to 1.
 
     Example:
-        >>> mix((0, 0, 0), (200, 100, 50), 0.5)
+        >>> mix_colors((0, 0, 0), (200, 100, 50), 0.5)
         (100, 50, 25)
     """
     red, green, blue = (round(a + (b - a) * alpha) for a, b in zip(under, over, strict=True))

@@ -2,19 +2,32 @@
 
 from collections.abc import Mapping
 
-from toolkit.capabilities._encyclopedia._http import HttpSource
-from toolkit.capabilities._encyclopedia._source import Hit, Page, Section, Source
-from toolkit.capabilities._encyclopedia._zim import ZimSource
+from toolkit.capabilities._encyclopedia._http import HttpEncyclopedia
+from toolkit.capabilities._encyclopedia._source import (
+    ArticleSection,
+    Encyclopedia,
+    EncyclopediaArticle,
+    SearchHit,
+)
+from toolkit.capabilities._encyclopedia._zim import ZimEncyclopedia
 
-__all__ = ["Hit", "HttpSource", "Page", "Section", "Source", "ZimSource", "open_source"]
+__all__ = [
+    "ArticleSection",
+    "Encyclopedia",
+    "EncyclopediaArticle",
+    "HttpEncyclopedia",
+    "SearchHit",
+    "ZimEncyclopedia",
+    "open_encyclopedia",
+]
 
 
-def open_source(services: Mapping[str, str], language: str) -> Source:
+def open_encyclopedia(services: Mapping[str, str], language: str) -> Encyclopedia:
     """Open the source that the operator's settings name: a ZIM file where there is one, else HTTP.
 
-    >>> open_source({"encyclopedia": "https://en.wikipedia.org"}, "de").base_url
+    >>> open_encyclopedia({"encyclopedia": "https://en.wikipedia.org"}, "de").base_url
     'https://de.wikipedia.org'
     """
     if services.get("zim"):
-        return ZimSource(services["zim"])
-    return HttpSource(services["encyclopedia"], language, services.get("contact", ""))
+        return ZimEncyclopedia(services["zim"])
+    return HttpEncyclopedia(services["encyclopedia"], language, services.get("contact", ""))

@@ -7,19 +7,19 @@ from email.utils import parsedate_to_datetime
 import httpx
 
 from toolkit.contract.errors import ErrorCode
-from toolkit.plugins import Flow, VendorFault, pause, send
+from toolkit.plugins import Flow, ProviderError, pause, send
 from toolkit.plugins.json_reader import read_json
 
-RETRIES = 2
-MOST_REDIRECTS = 3
-LONGEST_WAIT_S = 30.0
+MAX_RETRIES = 2
+MAX_REDIRECTS = 3
+MAX_WAIT_S = 30.0
 FIRST_WAIT_S = 0.5
-LAG_WAIT_S = 5.0  # the least the API asks for when it lags, or limits without saying how long
-_REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_BUSY = frozenset({"maxlag", "ratelimited", "readonly"})
+MIN_LAG_WAIT_S = 5.0  # the least the API asks for when it lags, or limits without saying how long
+_REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
+_BUSY_CODES = frozenset({"maxlag", "ratelimited", "readonly"})
 
 
-def fetch(address: str, headers: Mapping[str, str]) -> Flow[httpx.Response]:
+def fetch_response(address: str, headers: Mapping[str, str]) -> Flow[httpx.Response]:
     """Send a GET to an address, again where waiting may help.
 
     Returns:
@@ -31,29 +31,29 @@ def fetch(address: str, headers: Mapping[str, str]) -> Flow[httpx.Response]:
     """
     url, redirects, tries = httpx.URL(address), 0, 0
     while True:
-        fault: VendorFault
+        fault: ProviderError
         try:
             response = yield from send(httpx.Request("GET", url, headers=dict(headers)))
-        except VendorFault as lost:
+        except ProviderError as lost:
             # Reading twice harms nothing, so an unknown outcome is tried again too.
             fault, wait = lost, FIRST_WAIT_S * 2**tries
         else:
-            if response.status_code in _REDIRECTS:
+            if response.status_code in _REDIRECT_STATUSES:
                 redirects += 1
-                url = _followed(url, response.headers.get("location", ""), redirects)
+                url = _follow_redirect(url, response.headers.get("location", ""), redirects)
                 continue
-            refused = _fault(response)
+            refused = _build_failure(response)
             if refused is None:
                 return response
             fault = refused
             wait = FIRST_WAIT_S * 2**tries if fault.retry_after is None else fault.retry_after
-        if not fault.retryable or tries == RETRIES or wait > LONGEST_WAIT_S:
+        if not fault.retryable or tries == MAX_RETRIES or wait > MAX_WAIT_S:
             raise fault
         tries += 1
         yield from pause(wait, "retrying")
 
 
-def _followed(url: httpx.URL, location: str, redirects: int) -> httpx.URL:
+def _follow_redirect(url: httpx.URL, location: str, redirects: int) -> httpx.URL:
     """Return the target of a redirect, if it is on the same host: no answer sends us elsewhere."""
     try:
         target = url.join(location)
@@ -63,8 +63,8 @@ def _followed(url: httpx.URL, location: str, redirects: int) -> httpx.URL:
         (target.scheme, target.port) == (url.scheme, url.port)
         or (url.scheme, target.scheme, target.port) == ("http", "https", None)
     )
-    if not location or not same or redirects > MOST_REDIRECTS:
-        raise VendorFault(
+    if not location or not same or redirects > MAX_REDIRECTS:
+        raise ProviderError(
             ErrorCode.PROVIDER_BAD_RESPONSE,
             f"{url.host} redirects too often or to another host.",
             retryable=False,
@@ -72,44 +72,44 @@ def _followed(url: httpx.URL, location: str, redirects: int) -> httpx.URL:
     return target
 
 
-def _fault(response: httpx.Response) -> VendorFault | None:
+def _build_failure(response: httpx.Response) -> ProviderError | None:
     """Build the error for a response that failed; none for 200 and 404."""
     status = response.status_code
-    after = _seconds(response.headers.get("retry-after"))
+    after = _parse_retry_after(response.headers.get("retry-after"))
     if status in (200, 404):
-        code = _api_error(response) if status == 200 else None
+        code = _read_api_error(response) if status == 200 else None
         if code is None:
             return None
-        if code in _BUSY:
-            return VendorFault(
+        if code in _BUSY_CODES:
+            return ProviderError(
                 ErrorCode.PROVIDER_RATE_LIMITED,
                 "The encyclopedia is too busy to answer.",
-                retry_after=max(after or 0.0, LAG_WAIT_S),
+                retry_after=max(after or 0.0, MIN_LAG_WAIT_S),
                 status=status,
             )
-        return VendorFault(
+        return ProviderError(
             ErrorCode.PROVIDER_REJECTED, "The encyclopedia refused the query.", status=status
         )
     if status == 429:
-        return VendorFault(
+        return ProviderError(
             ErrorCode.PROVIDER_RATE_LIMITED,
             "The encyclopedia limits how often it may be asked.",
-            retry_after=LAG_WAIT_S if after is None else after,
+            retry_after=MIN_LAG_WAIT_S if after is None else after,
             status=status,
         )
     if status >= 500 or status == 408:
-        return VendorFault(
+        return ProviderError(
             ErrorCode.PROVIDER_UNAVAILABLE,
             f"The encyclopedia answered {status}.",
             retry_after=after,
             status=status,
         )
-    return VendorFault(
+    return ProviderError(
         ErrorCode.PROVIDER_REJECTED, f"The encyclopedia answered {status}.", status=status
     )
 
 
-def _api_error(response: httpx.Response) -> str | None:
+def _read_api_error(response: httpx.Response) -> str | None:
     """Read the error that the action API sends with HTTP 200."""
     if response.request.url.path.rpartition("/")[2] != "api.php":
         return None
@@ -121,7 +121,7 @@ def _api_error(response: httpx.Response) -> str | None:
     return str(error.get("code", "")) if isinstance(error, dict) else None
 
 
-def _seconds(value: str | None) -> float | None:
+def _parse_retry_after(value: str | None) -> float | None:
     """Parse a `Retry-After` as seconds from now, given as seconds or as a date."""
     if value is None:
         return None

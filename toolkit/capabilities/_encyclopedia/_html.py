@@ -3,24 +3,26 @@
 import re
 from html.parser import HTMLParser
 
-from toolkit.capabilities._encyclopedia._source import Section
+from toolkit.capabilities._encyclopedia._source import ArticleSection
 from toolkit.capabilities._text import clean
 
-LONGEST_HTML = 2_000_000  # characters; what stands later is not read
+MAX_HTML_CHARACTERS = 2_000_000  # characters; what stands later is not read
 
-_VOID = frozenset({"area", "br", "col", "embed", "hr", "img", "input", "link", "meta", "wbr"})
-_SILENT = frozenset(
+_VOID_ELEMENTS = frozenset(
+    {"area", "br", "col", "embed", "hr", "img", "input", "link", "meta", "wbr"}
+)
+_SILENT_ELEMENTS = frozenset(
     {"audio", "button", "figure", "form", "head", "math", "nav", "noscript", "script", "select",
      "style", "sup", "svg", "table", "template", "textarea", "title", "video"}
 )  # fmt: skip
 _SILENT_CLASSES = frozenset(
     {"hatnote", "mw-editsection", "navbox", "noprint", "reference", "reflist", "thumb", "toc"}
 )
-_BLOCKS = frozenset({"blockquote", "br", "dd", "div", "dt", "li", "p", "section"})
-_HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+_BLOCK_ELEMENTS = frozenset({"blockquote", "br", "dd", "div", "dt", "li", "p", "section"})
+_HEADING_ELEMENTS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 
 
-class _Reader(HTMLParser):
+class _ArticleParser(HTMLParser):
     """Collects the words outside silent elements, parted at headings of the second level."""
 
     def __init__(self) -> None:
@@ -30,20 +32,20 @@ class _Reader(HTMLParser):
         self._heading: list[str] | None = None
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag in _VOID:
+        if tag in _VOID_ELEMENTS:
             if tag == "br":
                 self._add("\n")
             return
         classes = set((dict(attrs).get("class") or "").split())
-        if self._silent or tag in _SILENT or classes & _SILENT_CLASSES:
+        if self._silent or tag in _SILENT_ELEMENTS or classes & _SILENT_CLASSES:
             self._silent.append(tag)
-        elif tag in _HEADINGS:
+        elif tag in _HEADING_ELEMENTS:
             self._heading = []
-        elif tag in _BLOCKS:
+        elif tag in _BLOCK_ELEMENTS:
             self._add("\n")
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag in _VOID:
+        if tag in _VOID_ELEMENTS:
             self.handle_starttag(tag, attrs)
 
     def handle_endtag(self, tag: str) -> None:
@@ -52,12 +54,12 @@ class _Reader(HTMLParser):
                 # Elements left open within are closed with the one around them.
                 while self._silent.pop() != tag:
                     pass
-        elif tag in _HEADINGS and self._heading is not None:
+        elif tag in _HEADING_ELEMENTS and self._heading is not None:
             title = " ".join("".join(self._heading).split())
             self._heading = None
             if tag == "h2":
                 self.parts.append((title, []))
-        elif tag in _BLOCKS:
+        elif tag in _BLOCK_ELEMENTS:
             self._add("\n")
 
     def handle_data(self, data: str) -> None:
@@ -69,14 +71,14 @@ class _Reader(HTMLParser):
             (self.parts[-1][1] if self._heading is None else self._heading).append(words)
 
 
-def _read(html: str) -> list[tuple[str, str]]:
-    reader = _Reader()
-    reader.feed(html[:LONGEST_HTML])
+def _parse_parts(html: str) -> list[tuple[str, str]]:
+    reader = _ArticleParser()
+    reader.feed(html[:MAX_HTML_CHARACTERS])
     reader.close()
-    return [(title, _tidy("".join(words))) for title, words in reader.parts]
+    return [(title, _tidy_lines("".join(words))) for title, words in reader.parts]
 
 
-def _tidy(text: str) -> str:
+def _tidy_lines(text: str) -> str:
     lines = (" ".join(line.split()) for line in clean(text).split("\n"))
     return "\n".join(line for line in lines if line)
 
@@ -87,24 +89,24 @@ def to_text(html: str) -> str:
     >>> to_text('Power of <span class="searchmatch">tides</span> &amp; waves<script>x()</script>')
     'Power of tides & waves'
     """
-    return "\n".join(text for _, text in _read(html) if text)
+    return "\n".join(text for _, text in _parse_parts(html) if text)
 
 
-def to_sections(html: str) -> tuple[str, tuple[Section, ...]]:
+def to_sections(html: str) -> tuple[str, tuple[ArticleSection, ...]]:
     """Return an article's lead and its sections.
 
     >>> to_sections("<p>Tides turn.</p><h2>Uses</h2><p>Mills.</p>")
-    ('Tides turn.', (Section(title='Uses', text='Mills.'),))
+    ('Tides turn.', (ArticleSection(title='Uses', text='Mills.'),))
     """
-    (_, lead), *rest = _read(html)
-    return lead, tuple(Section(title, text) for title, text in rest if title and text)
+    (_, lead), *rest = _parse_parts(html)
+    return lead, tuple(ArticleSection(title, text) for title, text in rest if title and text)
 
 
-def from_extract(extract: str) -> tuple[str, tuple[Section, ...]]:
+def from_extract(extract: str) -> tuple[str, tuple[ArticleSection, ...]]:
     """Return the lead and sections of a plain-text extract, whose headings stand in `==`.
 
     >>> from_extract("Tides turn.\\n\\n== Uses ==\\nMills.\\n=== Old ===\\nSome.")
-    ('Tides turn.', (Section(title='Uses', text='Mills.\\nSome.'),))
+    ('Tides turn.', (ArticleSection(title='Uses', text='Mills.\\nSome.'),))
     """
     parts: list[tuple[str, list[str]]] = [("", [])]
     for line in clean(extract).split("\n"):
@@ -113,5 +115,5 @@ def from_extract(extract: str) -> tuple[str, tuple[Section, ...]]:
             parts[-1][1].append(line)
         elif heading[1] == "==":
             parts.append((heading[2], []))
-    (_, lead), *rest = [(title, _tidy("\n".join(lines))) for title, lines in parts]
-    return lead, tuple(Section(title, text) for title, text in rest if title and text)
+    (_, lead), *rest = [(title, _tidy_lines("\n".join(lines))) for title, lines in parts]
+    return lead, tuple(ArticleSection(title, text) for title, text in rest if title and text)

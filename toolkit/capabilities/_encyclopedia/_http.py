@@ -9,25 +9,29 @@ from urllib.parse import quote
 
 import httpx
 
-from toolkit.capabilities._encyclopedia._fetch import fetch
+from toolkit.capabilities._encyclopedia._fetch import fetch_response
 from toolkit.capabilities._encyclopedia._html import from_extract, to_text
-from toolkit.capabilities._encyclopedia._source import Hit, Page, Section
+from toolkit.capabilities._encyclopedia._source import (
+    ArticleSection,
+    EncyclopediaArticle,
+    SearchHit,
+)
 from toolkit.capabilities._text import clean
 from toolkit.contract.errors import ErrorCode
-from toolkit.plugins import Flow, VendorFault
+from toolkit.plugins import Flow, ProviderError
 from toolkit.plugins.json_reader import read_json
 
 _PUBLIC_HOST = re.compile(r"[a-z-]+\.(wikipedia\.org)")
 PUBLIC_LICENSE = "CC BY-SA 4.0"
 
 
-def user_agent(contact: str) -> str:
+def build_user_agent(contact: str) -> str:
     """Build the User-Agent of a request, as the encyclopedia's policy asks.
 
     Args:
         contact: the operator's email address or web page.
 
-    >>> user_agent("ops@example.org").startswith("capability-toolkit/")
+    >>> build_user_agent("ops@example.org").startswith("capability-toolkit/")
     True
     """
     try:
@@ -39,7 +43,7 @@ def user_agent(contact: str) -> str:
 
 
 @dataclass(frozen=True)
-class HttpSource:
+class HttpEncyclopedia:
     """An encyclopedia at a base URL; the public one has a host for each language."""
 
     address: str
@@ -56,63 +60,67 @@ class HttpSource:
             url = url.copy_with(host=f"{self.language}.{public[1]}")
         return str(url).rstrip("/")
 
-    def search(self, topic: str, limit: int) -> Flow[list[Hit]]:
+    def search(self, topic: str, limit: int) -> Flow[list[SearchHit]]:
         """Search for articles on a topic, best first."""
         query = httpx.QueryParams({"q": topic, "limit": str(limit)})
-        found = yield from self._json(f"/w/rest.php/v1/search/page?{query}")
+        found = yield from self._fetch_json(f"/w/rest.php/v1/search/page?{query}")
         pages = found.get("pages") if found else None
         hits = (
-            [_hit(item, topic) for item in pages if isinstance(item, dict)] if _list(pages) else []
+            [_parse_hit(item, topic) for item in pages if isinstance(item, dict)]
+            if _is_list(pages)
+            else []
         )
         return [hit for hit in hits if hit.key]
 
-    def page(self, hit: Hit, *, whole: bool) -> Flow[Page | None]:
+    def read_article(self, hit: SearchHit, *, whole: bool) -> Flow[EncyclopediaArticle | None]:
         """Read an article, with sections if `whole`; none for a missing or disambiguation page."""
         key = quote(hit.key.replace(" ", "_"), safe="")
-        found = yield from self._json(f"/api/rest_v1/page/summary/{key}")
+        found = yield from self._fetch_json(f"/api/rest_v1/page/summary/{key}")
         if found is None or found.get("type") == "disambiguation":
             return None
-        title = _text(found, "title") or hit.title
-        page = Page(
+        title = _get_text(found, "title") or hit.title
+        page = EncyclopediaArticle(
             title=title,
-            url=self._url_of(found, title),
-            summary=_text(found, "extract"),
-            description=_text(found, "description"),
+            url=self._find_url(found, title),
+            summary=_get_text(found, "extract"),
+            description=_get_text(found, "description"),
             license=PUBLIC_LICENSE
             if _PUBLIC_HOST.fullmatch(httpx.URL(self.base_url).host)
             else None,
         )
         if not whole:
             return page if page.summary else None
-        lead, sections = yield from self._extract(title)
+        lead, sections = yield from self._fetch_extract(title)
         summary = page.summary or lead
         if not summary:
             return None
-        return Page(page.title, page.url, summary, sections, page.description, page.license)
+        return EncyclopediaArticle(
+            page.title, page.url, summary, sections, page.description, page.license
+        )
 
-    def _extract(self, title: str) -> Flow[tuple[str, tuple[Section, ...]]]:
+    def _fetch_extract(self, title: str) -> Flow[tuple[str, tuple[ArticleSection, ...]]]:
         query = httpx.QueryParams(
             {
                 "action": "query", "prop": "extracts", "explaintext": "1", "redirects": "1",
                 "titles": title, "format": "json", "formatversion": "2",
             }
         )  # fmt: skip
-        found = yield from self._json(f"/w/api.php?{query}")
+        found = yield from self._fetch_json(f"/w/api.php?{query}")
         answered = found.get("query") if found else None
         pages = answered.get("pages") if isinstance(answered, dict) else None
-        first = pages[0] if _list(pages) and pages else None
+        first = pages[0] if _is_list(pages) and pages else None
         extract = first.get("extract") if isinstance(first, dict) else None
         return from_extract(extract if isinstance(extract, str) else "")
 
-    def _json(self, path: str) -> Flow[dict[str, object] | None]:
+    def _fetch_json(self, path: str) -> Flow[dict[str, object] | None]:
         """Fetch a JSON object; none for 404."""
         headers = {
-            "user-agent": user_agent(self.contact),
+            "user-agent": build_user_agent(self.contact),
             "accept": "application/json",
             "accept-encoding": "gzip",
             "accept-language": self.language,
         }
-        response = yield from fetch(self.base_url + path, headers)
+        response = yield from fetch_response(self.base_url + path, headers)
         if response.status_code == 404:
             return None
         try:
@@ -120,12 +128,12 @@ class HttpSource:
         except (ValueError, RecursionError):
             value = None
         if not isinstance(value, dict):
-            raise VendorFault(
+            raise ProviderError(
                 ErrorCode.PROVIDER_BAD_RESPONSE, "The encyclopedia's answer is no JSON object."
             )
         return value
 
-    def _url_of(self, found: Mapping[str, object], title: str) -> str:
+    def _find_url(self, found: Mapping[str, object], title: str) -> str:
         urls = found.get("content_urls")
         desktop = urls.get("desktop") if isinstance(urls, dict) else None
         page = desktop.get("page") if isinstance(desktop, dict) else None
@@ -134,25 +142,25 @@ class HttpSource:
         return f"{self.base_url}/wiki/{quote(title.replace(' ', '_'))}"
 
 
-def _hit(item: Mapping[str, object], topic: str) -> Hit:
-    title = _text(item, "title")
-    named = {_plain(title), _plain(_text(item, "matched_title"))} - {""}
-    return Hit(
-        key=_text(item, "key") or title,
+def _parse_hit(item: Mapping[str, object], topic: str) -> SearchHit:
+    title = _get_text(item, "title")
+    named = {_normalize_title(title), _normalize_title(_get_text(item, "matched_title"))} - {""}
+    return SearchHit(
+        key=_get_text(item, "key") or title,
         title=title,
-        excerpt=f"{to_text(_text(item, 'excerpt'))} {_text(item, 'description')}".strip(),
-        certain=_plain(topic) in named,
+        excerpt=f"{to_text(_get_text(item, 'excerpt'))} {_get_text(item, 'description')}".strip(),
+        certain=_normalize_title(topic) in named,
     )
 
 
-def _plain(title: str) -> str:
+def _normalize_title(title: str) -> str:
     return " ".join(title.replace("_", " ").split()).casefold()
 
 
-def _text(record: Mapping[str, object], name: str) -> str:
+def _get_text(record: Mapping[str, object], name: str) -> str:
     value = record.get(name)
     return clean(value) if isinstance(value, str) else ""
 
 
-def _list(value: object) -> TypeGuard[list[object]]:
+def _is_list(value: object) -> TypeGuard[list[object]]:
     return isinstance(value, list)

@@ -7,7 +7,7 @@ from toolkit.plugins import Flow
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class SearchHit:
     """An article that a search found; `key` is how its source names it.
 
     Attributes:
@@ -21,7 +21,7 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class ArticleSection:
     """One section of an article, in plain text."""
 
     title: str
@@ -29,18 +29,18 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class EncyclopediaArticle:
     """One article, in plain text."""
 
     title: str
     url: str
     summary: str
-    sections: tuple[Section, ...] = ()
+    sections: tuple[ArticleSection, ...] = ()
     description: str = ""
     license: str | None = None
 
 
-class Source(Protocol):
+class Encyclopedia(Protocol):
     """An encyclopedia that can be searched and read, as sans-IO flows."""
 
     @property
@@ -53,10 +53,10 @@ class Source(Protocol):
         """The address of it; of a ZIM file only its name."""
         ...
 
-    def search(self, topic: str, limit: int) -> Flow[list[Hit]]:
+    def search(self, topic: str, limit: int) -> Flow[list[SearchHit]]:
         """Search for articles on a topic, best first."""
         ...
 
-    def page(self, hit: Hit, *, whole: bool) -> Flow[Page | None]:
+    def read_article(self, hit: SearchHit, *, whole: bool) -> Flow[EncyclopediaArticle | None]:
         """Read an article, with sections if `whole`; none for a missing or disambiguation page."""
         ...

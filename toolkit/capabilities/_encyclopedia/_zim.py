@@ -9,9 +9,13 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from toolkit.capabilities._encyclopedia._html import to_sections
-from toolkit.capabilities._encyclopedia._source import Hit, Page, Section
+from toolkit.capabilities._encyclopedia._source import (
+    ArticleSection,
+    EncyclopediaArticle,
+    SearchHit,
+)
 from toolkit.contract.errors import ErrorCode
-from toolkit.plugins import Flow, VendorFault, run_in_process
+from toolkit.plugins import Flow, ProviderError, run_in_process
 
 if TYPE_CHECKING:
     from libzim.reader import Archive
@@ -22,7 +26,7 @@ _DISAMBIGUATION = re.compile(
 
 
 @dataclass(frozen=True)
-class ZimSource:
+class ZimEncyclopedia:
     """An encyclopedia in a file at a path that the operator set."""
 
     path: str
@@ -33,22 +37,22 @@ class ZimSource:
         """The file's name alone: where it lies is the operator's business."""
         return f"zim:{Path(self.path).name}"
 
-    def search(self, topic: str, limit: int) -> Flow[list[Hit]]:
+    def search(self, topic: str, limit: int) -> Flow[list[SearchHit]]:
         """Search for articles on a topic, best first."""
         found = yield from run_in_process(search_file, os.path.abspath(self.path), topic, limit)
-        return [Hit(key, title, certain=certain) for key, title, certain in found]
+        return [SearchHit(key, title, certain=certain) for key, title, certain in found]
 
-    def page(self, hit: Hit, *, whole: bool) -> Flow[Page | None]:
+    def read_article(self, hit: SearchHit, *, whole: bool) -> Flow[EncyclopediaArticle | None]:
         """Read an article, with sections if `whole`; none for a missing or disambiguation page."""
-        read = yield from run_in_process(read_article, os.path.abspath(self.path), hit.key)
+        read = yield from run_in_process(read_article_file, os.path.abspath(self.path), hit.key)
         if read is None:
             return None
         summary, sections, facts = read
-        return Page(
+        return EncyclopediaArticle(
             title=hit.title,
-            url=_url(facts["Source"], hit.key, self.base_url),
+            url=_build_url(facts["Source"], hit.key, self.base_url),
             summary=summary,
-            sections=tuple(Section(*section) for section in sections) if whole else (),
+            sections=tuple(ArticleSection(*section) for section in sections) if whole else (),
             license=facts["License"] or None,
         )
 
@@ -59,30 +63,32 @@ def search_file(path: str, topic: str, limit: int) -> list[tuple[str, str, bool]
     Raises:
         VendorFault: `PROVIDER_UNAVAILABLE` when it cannot be opened.
     """
-    archive = _open(path)
+    archive = _open_archive(path)
     from libzim.search import Query, Searcher
     from libzim.suggestion import SuggestionSearcher
 
     hits: dict[str, tuple[str, str, bool]] = {}
     for name in dict.fromkeys((topic, topic[:1].upper() + topic[1:])):
         with suppress(KeyError):
-            _add(hits, archive, archive.get_entry_by_title(name).path, certain=True)
+            _add_hit(hits, archive, archive.get_entry_by_title(name).path, certain=True)
     paths = list(SuggestionSearcher(archive).suggest(topic).getResults(0, limit))
     if archive.has_fulltext_index:
         found = Searcher(archive).search(Query().set_query(topic)).getResults(0, limit)
         paths = [*found, *paths]
     for found_path in paths:
-        _add(hits, archive, found_path, certain=False)
+        _add_hit(hits, archive, found_path, certain=False)
     return list(hits.values())[:limit]
 
 
-def read_article(path: str, key: str) -> tuple[str, list[tuple[str, str]], dict[str, str]] | None:
+def read_article_file(
+    path: str, key: str
+) -> tuple[str, list[tuple[str, str]], dict[str, str]] | None:
     """Read an article's summary, its sections and where it is from; none if it is no article.
 
     Raises:
         VendorFault: `PROVIDER_UNAVAILABLE` when the file cannot be opened.
     """
-    archive = _open(path)
+    archive = _open_archive(path)
     try:
         item = archive.get_entry_by_path(key).get_item()
     except KeyError:
@@ -95,15 +101,15 @@ def read_article(path: str, key: str) -> tuple[str, list[tuple[str, str]], dict[
     summary = lead or (sections[0].text if sections else "")
     if not summary:
         return None
-    facts = {name: _fact(archive, name) for name in ("Source", "License")}
+    facts = {name: _read_metadata(archive, name) for name in ("Source", "License")}
     return summary, [(section.title, section.text) for section in sections], facts
 
 
-def _open(path: str) -> "Archive":
+def _open_archive(path: str) -> "Archive":
     try:
         from libzim.reader import Archive
     except ImportError:
-        raise VendorFault(
+        raise ProviderError(
             ErrorCode.PROVIDER_UNAVAILABLE,
             "Reading a ZIM file needs libzim: install capability-toolkit[zim].",
             retryable=False,
@@ -111,14 +117,14 @@ def _open(path: str) -> "Archive":
     try:
         return Archive(Path(path))
     except (RuntimeError, OSError):
-        raise VendorFault(
+        raise ProviderError(
             ErrorCode.PROVIDER_UNAVAILABLE,
             f"The ZIM file `{Path(path).name}` cannot be opened.",
             retryable=False,
         ) from None
 
 
-def _add(
+def _add_hit(
     hits: dict[str, tuple[str, str, bool]], archive: "Archive", path: str, *, certain: bool
 ) -> None:
     """Note an article under its own path: two redirects to one are one."""
@@ -128,13 +134,13 @@ def _add(
         hits[item.path] = item.path, item.title, certain
 
 
-def _fact(archive: "Archive", name: str) -> str:
+def _read_metadata(archive: "Archive", name: str) -> str:
     if name not in archive.metadata_keys:
         return ""
     return bytes(archive.get_metadata(name)).decode("utf-8", "replace").strip()[:200]
 
 
-def _url(origin: str, key: str, base_url: str) -> str:
+def _build_url(origin: str, key: str, base_url: str) -> str:
     """Build the article's address on the web where the file says where it was taken from."""
     host = re.fullmatch(r"(?:https?://)?([a-z0-9-]+(?:\.[a-z0-9-]+)+)/?", origin, re.IGNORECASE)
     name = re.sub(r"^[AC]/", "", key)

@@ -6,36 +6,38 @@ import typer
 
 from toolkit import upkeep
 from toolkit.cli import operator
-from toolkit.cli.options import looking_unless, on_service
-from toolkit.cli.output import Shell
-from toolkit.cli.verbs import group
+from toolkit.cli.options import read_command_unless, service_command
+from toolkit.cli.output import ClientOutput
+from toolkit.cli.verbs import make_group
 
-app = group("The account that a key belongs to; and those of a data directory, for its operator.")
+app = make_group(
+    "The account that a key belongs to; and those of a data directory, for its operator."
+)
 
 
 @app.command()
-@looking_unless(operator.show_account)
+@read_command_unless(operator.show_account)
 def show(
-    shell: Shell,
+    shell: ClientOutput,
     account: Annotated[  # noqa: ARG001 - `show_account` sees to it
         str | None,
         typer.Argument(
             help="One of a data directory, by id or address; that of the key if none.",
-            autocompletion=upkeep.known_accounts,
+            autocompletion=upkeep.complete_accounts,
         ),
     ] = None,
 ) -> None:
     """Show the account that the key belongs to, or one of a data directory with all it has."""
-    shell.show(shell.read("/account"))
+    shell.print_record(shell.read("/account"))
 
 
 @app.command("open")
-@on_service
+@service_command
 def sign_up(
-    shell: Shell, email: Annotated[str, typer.Argument(help="Whom it belongs to.")]
+    shell: ClientOutput, email: Annotated[str, typer.Argument(help="Whom it belongs to.")]
 ) -> None:
     """Open an account; its key is shown this once."""
-    shell.show(shell.client.account.create(email))
+    shell.print_record(shell.client.account.create(email))
 
 
 app.command("list")(operator.list_accounts)

@@ -5,21 +5,21 @@ from typing import Annotated
 import typer
 
 from toolkit.cli import complete, options
-from toolkit.cli.options import on_service
-from toolkit.cli.output import Shell
-from toolkit.cli.verbs import deletes, group, reads
-from toolkit.cli.work import started, waited
-from toolkit.given import parsed
+from toolkit.cli.options import service_command
+from toolkit.cli.output import ClientOutput
+from toolkit.cli.verbs import add_delete_command, add_read_commands, make_group
+from toolkit.cli.work import print_started, wait_for_work
+from toolkit.given import parse_fields
 
-app = group("Objectives to fill in, under a name.")
-reads(app, "agents", ("id", "name", "version", "objective", "parameters", "created_at"))
-deletes(app, "agents")
+app = make_group("Objectives to fill in, under a name.")
+add_read_commands(app, "agents", ("id", "name", "version", "objective", "parameters", "created_at"))
+add_delete_command(app, "agents")
 
 
 @app.command()
-@on_service
+@service_command
 def create(
-    shell: Shell,
+    shell: ClientOutput,
     name: Annotated[str, typer.Argument(help="In lower case, such as card-maker.")],
     objective: Annotated[
         str, typer.Argument(help="What is wanted; each {word} is a parameter of its runs.")
@@ -50,18 +50,18 @@ def create(
         endpoint_id=endpoint_id,
         compute_id=compute_id,
     )
-    shell.show(made)
+    shell.print_record(made)
 
 
 @app.command()
-@on_service
+@service_command
 def run(
-    shell: Shell,
+    shell: ClientOutput,
     name: Annotated[
         str,
         typer.Argument(
             help="An agent, as name or name@version.",
-            autocompletion=complete.ids_of("agents", "name"),
+            autocompletion=complete.make_id_completion("agents", "name"),
         ),
     ],
     fields: Annotated[list[str] | None, typer.Argument(help="Its parameters: name=value.")] = None,
@@ -71,10 +71,10 @@ def run(
 ) -> None:
     """Run an agent and print its output."""
     work = shell.client.runs.create(
-        name, parsed(fields or []), target="agent", max_cost_usd=max_cost_usd
+        name, parse_fields(fields or []), target="agent", max_cost_usd=max_cost_usd
     )
     if no_wait:
-        started(shell, work)
+        print_started(shell, work)
         return
-    waited(shell, "runs", work, quiet)
+    wait_for_work(shell, "runs", work, quiet)
     shell.print_json(work.to_dict() if shell.as_json else work.output)

@@ -6,20 +6,20 @@ from typing import Annotated
 
 import typer
 
-from toolkit.cli.options import looking, on_service
-from toolkit.cli.output import Shell
-from toolkit.cli.verbs import Id, deletes, group, reads
+from toolkit.cli.options import read_command, service_command
+from toolkit.cli.output import ClientOutput
+from toolkit.cli.verbs import Id, add_delete_command, add_read_commands, make_group
 
-app = group("What work has made, and what was uploaded for it.")
-reads(app, "artifacts", ("id", "media_type", "size_bytes", "job_id", "created_at"))
-deletes(app, "artifacts")
+app = make_group("What work has made, and what was uploaded for it.")
+add_read_commands(app, "artifacts", ("id", "media_type", "size_bytes", "job_id", "created_at"))
+add_delete_command(app, "artifacts")
 
 
 @app.command()
-@looking
+@read_command
 def save(
-    shell: Shell,
-    id: Id,  # noqa: A002 - the contract's word
+    shell: ClientOutput,
+    id: Id,
     path: Annotated[
         Path | None,
         typer.Argument(help="The file to write, or its folder; - is stdout."),
@@ -38,18 +38,18 @@ def save(
 
 
 @app.command()
-@on_service
+@service_command
 def upload(
-    shell: Shell,
+    shell: ClientOutput,
     file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="What to keep.")],
 ) -> None:
     """Upload a file, such as reference audio; its type is told from its bytes."""
-    shell.show(shell.client.artifacts.upload(file, filename=file.name))
+    shell.print_record(shell.client.artifacts.upload(file, filename=file.name))
 
 
 @app.command()
-@looking
-def lineage(shell: Shell, id: Id) -> None:  # noqa: A002
+@read_command
+def lineage(shell: ClientOutput, id: Id) -> None:
     """Show the jobs and artifacts that one came from."""
     columns = ("id", "capability", "provider", "artifact_id", "completed_at")
-    shell.show(shell.client.artifacts.lineage(id), "jobs", columns)
+    shell.print_record(shell.client.artifacts.lineage(id), "jobs", columns)

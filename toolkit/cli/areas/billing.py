@@ -4,17 +4,17 @@ from typing import Annotated
 
 import typer
 
-from toolkit.cli.options import looking
-from toolkit.cli.output import Shell
-from toolkit.cli.verbs import group
+from toolkit.cli.options import read_command
+from toolkit.cli.output import ClientOutput
+from toolkit.cli.verbs import make_group
 
-app = group("Who bills what.")
+app = make_group("Who bills what.")
 
 
 @app.command()
-@looking
+@read_command
 def show(
-    shell: Shell,
+    shell: ClientOutput,
     month: Annotated[str | None, typer.Option(help="Such as 2026-11; this one by default.")] = None,
     by_key: Annotated[bool, typer.Option("--by-key", help="A line for each key.")] = False,
     by_account: Annotated[
@@ -30,4 +30,4 @@ def show(
     by = "key" if by_key else "account" if by_account else None
     whose = () if by is None else (f"{by}_id",)
     columns = ("billed_by", "title", *whose, "calls", "unpriced_calls", "pod_hours", "cost_usd")
-    shell.show(shell.read("/billing", month=month, group_by=by), "lines", columns)
+    shell.print_record(shell.read("/billing", month=month, group_by=by), "lines", columns)

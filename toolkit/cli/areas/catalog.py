@@ -1,24 +1,25 @@
 """`toolkit catalog`."""
 
-from toolkit.cli.options import looking
-from toolkit.cli.output import Shell
-from toolkit.cli.verbs import group
+from toolkit.cli.options import read_command
+from toolkit.cli.output import ClientOutput
+from toolkit.cli.verbs import make_group
 
-app = group("What can be rented or asked for, with list prices.")
+app = make_group("What can be rented or asked for, with list prices.")
 
 
 @app.command()
-@looking
-def models(shell: Shell) -> None:
+@read_command
+def models(shell: ClientOutput) -> None:
     """List every vendor's models."""
     columns = ("provider", "model", "kind", "prices_usd", "as_of")
-    shell.table(shell.items("/catalog/models"), columns)
+    shell.print_table(shell.iterate_items("/catalog/models"), columns)
 
 
 @app.command()
-@looking
-def gpus(shell: Shell) -> None:
+@read_command
+def gpus(shell: ClientOutput) -> None:
     """List the GPUs of the cloud that is connected."""
-    shell.table(
-        shell.items("/catalog/gpus"), ("id", "name", "pool", "memory_gb", "prices_per_hour_usd")
+    shell.print_table(
+        shell.iterate_items("/catalog/gpus"),
+        ("id", "name", "pool", "memory_gb", "prices_per_hour_usd"),
     )

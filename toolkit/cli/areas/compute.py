@@ -5,19 +5,21 @@ from typing import Annotated
 import typer
 
 from toolkit.cli import complete
-from toolkit.cli.options import on_service
-from toolkit.cli.output import Shell
-from toolkit.cli.verbs import deletes, group, reads
+from toolkit.cli.options import service_command
+from toolkit.cli.output import ClientOutput
+from toolkit.cli.verbs import add_delete_command, add_read_commands, make_group
 
-app = group("GPU pods: billed by the hour until they are deleted.")
-reads(app, "compute", ("id", "name", "status", "gpu_type", "cost_per_hour_usd", "created_at"))
-deletes(app, "compute")
+app = make_group("GPU pods: billed by the hour until they are deleted.")
+add_read_commands(
+    app, "compute", ("id", "name", "status", "gpu_type", "cost_per_hour_usd", "created_at")
+)
+add_delete_command(app, "compute")
 
 
 @app.command()
-@on_service
+@service_command
 def create(
-    shell: Shell,
+    shell: ClientOutput,
     name: Annotated[str, typer.Argument(help="What to call it.")],
     gpu_type: Annotated[
         str, typer.Argument(help="Such as `NVIDIA GeForce RTX 4090`.", autocompletion=complete.gpus)
@@ -25,15 +27,19 @@ def create(
     image: Annotated[str | None, typer.Option(help="The container to run.")] = None,
     storage_id: Annotated[
         str | None,
-        typer.Option(help="A volume to mount.", autocompletion=complete.ids_of("storage")),
+        typer.Option(
+            help="A volume to mount.", autocompletion=complete.make_id_completion("storage")
+        ),
     ] = None,
     template_id: Annotated[
         str | None,
-        typer.Option(help="A template for pods.", autocompletion=complete.ids_of("templates")),
+        typer.Option(
+            help="A template for pods.", autocompletion=complete.make_id_completion("templates")
+        ),
     ] = None,
 ) -> None:
     """Rent a GPU pod."""
     made = shell.client.compute.create(
         name, gpu_type, image=image, storage_id=storage_id, template_id=template_id
     )
-    shell.show(made)
+    shell.print_record(made)

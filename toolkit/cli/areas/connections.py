@@ -5,19 +5,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toolkit.cli import complete
-from toolkit.cli.options import on_existing, on_service
-from toolkit.cli.output import Shell
-from toolkit.cli.verbs import deletes, group, reads
+from toolkit.cli.options import existing_command, service_command
+from toolkit.cli.output import ClientOutput
+from toolkit.cli.verbs import add_delete_command, add_read_commands, make_group
 from toolkit.contract.choices import ConnectionType
 from toolkit.contract.errors import ErrorCode, RequestError
 
 if TYPE_CHECKING:
     from toolkit.client._sync.areas.connections import Connection
 
-app = group("The vendors you have keys for; keys stay where they are.")
-COLUMNS = ("id", "provider", "connection_type", "secret_ref", "shared", "created_at")
-reads(app, "providers/connections", COLUMNS)
-deletes(app, "connections")
+app = make_group("The vendors you have keys for; keys stay where they are.")
+CONNECTION_COLUMNS = ("id", "provider", "connection_type", "secret_ref", "shared", "created_at")
+add_read_commands(app, "providers/connections", CONNECTION_COLUMNS)
+add_delete_command(app, "connections")
 
 Vendor = Annotated[str, typer.Argument(help="A vendor.", autocompletion=complete.providers)]
 Members = Annotated[
@@ -27,9 +27,9 @@ Members = Annotated[
 
 
 @app.command()
-@on_service
+@service_command
 def create(
-    shell: Shell,
+    shell: ClientOutput,
     provider: Vendor,
     secret_ref: Annotated[str, typer.Argument(help="The name of the variable, or of the secret.")],
     connection_type: Annotated[
@@ -45,29 +45,29 @@ def create(
         raise typer.BadParameter("--with goes with --share")
     shared = (members or "all") if share else None
     made = shell.client.connections.create(provider, connection_type, secret_ref, share=shared)
-    shell.show(made)
-    _warn(shell, made)
+    shell.print_record(made)
+    _print_warning(shell, made)
 
 
 @app.command()
-@on_service
+@service_command
 def connect(
-    shell: Shell,
+    shell: ClientOutput,
     providers: Annotated[
         list[str], typer.Argument(help="Vendors.", autocompletion=complete.providers)
     ],
 ) -> None:
     """Register the conventional variables of vendors."""
     made = shell.client.connections.connect(*providers)
-    shell.table(made, ("id", "provider", "secret_ref"))
+    shell.print_table(made, ("id", "provider", "secret_ref"))
     for connection in made:
-        _warn(shell, connection)
+        _print_warning(shell, connection)
 
 
 @app.command()
-@on_service
+@service_command
 def discover(
-    shell: Shell,
+    shell: ClientOutput,
     connect: Annotated[
         list[str] | None,
         typer.Option(
@@ -82,23 +82,23 @@ def discover(
     wanted = fresh if connect == ["all"] else connect or []
     if wanted:
         for connection in shell.client.connections.connect(*wanted):
-            _warn(shell, connection)
+            _print_warning(shell, connection)
         found = shell.client.connections.discover()
-    shell.table(found, ("provider", "variable", "set", "connected"))
+    shell.print_table(found, ("provider", "variable", "set", "connected"))
     left = [row.record.provider for row in found if not row.record.connected]
     if fresh and not wanted:
-        shell.note(f"Next: toolkit connections discover --connect {fresh[0]}")
+        shell.print_note(f"Next: toolkit connections discover --connect {fresh[0]}")
     elif left and shell.client.health().sandbox:
-        shell.note(
+        shell.print_note(
             "In the sandbox every vendor has a key, whatever is set here. Next: toolkit"
             f" connections connect {' '.join(left)}"
         )
 
 
 @app.command()
-@on_service
+@service_command
 def test(
-    shell: Shell,
+    shell: ClientOutput,
     connection: Annotated[
         str,
         typer.Argument(
@@ -107,9 +107,9 @@ def test(
     ],
 ) -> None:
     """Say whether a pointer resolves and the vendor takes the key; costs nothing."""
-    result = shell.client.connections.test(_id_of(shell, connection))
+    result = shell.client.connections.test(_find_id(shell, connection))
     if shell.as_json:
-        shell.show(result)
+        shell.print_record(result)
     else:
         print(repr(result)[1:-1])
     if not result.ok:
@@ -117,9 +117,9 @@ def test(
 
 
 @app.command()
-@on_existing
+@existing_command
 def trust(
-    shell: Shell,
+    shell: ClientOutput,
     connection: Annotated[
         str,
         typer.Argument(
@@ -128,13 +128,13 @@ def trust(
     ],
 ) -> None:
     """Use models under budgets again that billed more than was reserved for them."""
-    shell.show(shell.client.connections.trust(_id_of(shell, connection)))
+    shell.print_record(shell.client.connections.trust(_find_id(shell, connection)))
 
 
 @app.command()
-@on_existing
+@existing_command
 def share(
-    shell: Shell,
+    shell: ClientOutput,
     connection: Annotated[
         str,
         typer.Argument(help="A connected vendor, or an id.", autocompletion=complete.providers),
@@ -148,13 +148,15 @@ def share(
     """Have other accounts use an operator's connection, each billed and limited by itself."""
     if everyone is bool(members):
         raise typer.BadParameter("give either --all or --with an account")
-    shell.show(shell.client.connections.share(_id_of(shell, connection), members or "all"))
+    shell.print_record(
+        shell.client.connections.share(_find_id(shell, connection), members or "all")
+    )
 
 
 @app.command()
-@on_existing
+@existing_command
 def unshare(
-    shell: Shell,
+    shell: ClientOutput,
     connection: Annotated[
         str,
         typer.Argument(help="A connected vendor, or an id.", autocompletion=complete.providers),
@@ -164,17 +166,17 @@ def unshare(
     ] = None,
 ) -> None:
     """Share a connection no longer: with one account, or with nobody."""
-    shell.show(shell.client.connections.unshare(_id_of(shell, connection), member))
+    shell.print_record(shell.client.connections.unshare(_find_id(shell, connection), member))
 
 
-def _warn(shell: Shell, connection: "Connection") -> None:
+def _print_warning(shell: ClientOutput, connection: "Connection") -> None:
     """Print on stderr what a test found wrong with a connection that was made."""
     warning = connection.record.warning
     if warning is not None:
-        shell.note(f"Warning: {connection.provider} is connected, but {warning.message}")
+        shell.print_note(f"Warning: {connection.provider} is connected, but {warning.message}")
 
 
-def _id_of(shell: Shell, name: str) -> str:
+def _find_id(shell: ClientOutput, name: str) -> str:
     """Find the newest connection to a vendor, preferring an own one; an id is returned as is.
 
     Raises:

@@ -5,19 +5,21 @@ from typing import Annotated
 import typer
 
 from toolkit.cli import complete
-from toolkit.cli.options import on_service
-from toolkit.cli.output import Shell
-from toolkit.cli.verbs import deletes, group, reads
+from toolkit.cli.options import service_command
+from toolkit.cli.output import ClientOutput
+from toolkit.cli.verbs import add_delete_command, add_read_commands, make_group
 
-app = group("Serverless GPU endpoints: billed by the second, nothing while idle.")
-reads(app, "endpoints", ("id", "name", "status", "gpu_ids", "workers_max", "created_at"))
-deletes(app, "endpoints")
+app = make_group("Serverless GPU endpoints: billed by the second, nothing while idle.")
+add_read_commands(
+    app, "endpoints", ("id", "name", "status", "gpu_ids", "workers_max", "created_at")
+)
+add_delete_command(app, "endpoints")
 
 
 @app.command()
-@on_service
+@service_command
 def create(
-    shell: Shell,
+    shell: ClientOutput,
     name: Annotated[str | None, typer.Argument(help="What to call it.")] = None,
     gpu_ids: Annotated[
         str | None,
@@ -28,11 +30,15 @@ def create(
     image: Annotated[str | None, typer.Option(help="The container to run.")] = None,
     storage_id: Annotated[
         str | None,
-        typer.Option(help="A volume to attach.", autocompletion=complete.ids_of("storage")),
+        typer.Option(
+            help="A volume to attach.", autocompletion=complete.make_id_completion("storage")
+        ),
     ] = None,
     template_id: Annotated[
         str | None,
-        typer.Option(help="A shared template.", autocompletion=complete.ids_of("templates")),
+        typer.Option(
+            help="A shared template.", autocompletion=complete.make_id_completion("templates")
+        ),
     ] = None,
 ) -> None:
     """Create a serverless endpoint."""
@@ -45,4 +51,4 @@ def create(
         storage_id=storage_id,
         template_id=template_id,
     )
-    shell.show(made)
+    shell.print_record(made)

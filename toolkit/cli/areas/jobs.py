@@ -5,32 +5,36 @@ from typing import Annotated
 import typer
 
 from toolkit.cli import complete, options
-from toolkit.cli.options import on_service
-from toolkit.cli.output import Shell
-from toolkit.cli.verbs import executions, group
-from toolkit.cli.work import started, waited
-from toolkit.given import parsed
+from toolkit.cli.options import service_command
+from toolkit.cli.output import ClientOutput
+from toolkit.cli.verbs import add_execution_commands, make_group
+from toolkit.cli.work import print_started, wait_for_work
+from toolkit.given import parse_fields
 
 Kind = Annotated[
     str,
     typer.Argument(help="What to do, such as image.", autocompletion=complete.kinds_of_job),
 ]
 
-app = group("What executes a capability: for a run, for a workflow's node, or on your own compute.")
-executions(app, "jobs")
+app = make_group(
+    "What executes a capability: for a run, for a workflow's node, or on your own compute."
+)
+add_execution_commands(app, "jobs")
 
 
 @app.command()
-@on_service
+@service_command
 def create(
-    shell: Shell,
-    type: Kind,  # noqa: A002 - the contract's word
+    shell: ClientOutput,
+    type: Kind,
     compute_id: Annotated[
         str,
-        typer.Argument(help="The cmp_ id to do it on.", autocompletion=complete.ids_of("compute")),
+        typer.Argument(
+            help="The cmp_ id to do it on.", autocompletion=complete.make_id_completion("compute")
+        ),
     ],
     fields: options.Fields = None,
-    given: options.Given = None,
+    given: options.InputFile = None,
     optimize_for: options.Optimize = None,
     provider: options.Provider = None,
     max_cost_usd: options.MaxCost = None,
@@ -44,7 +48,7 @@ def create(
     work = shell.client.jobs.create(
         type,
         compute_id,
-        parsed(fields or [], given),
+        parse_fields(fields or [], given),
         optimize_for=optimize_for,
         provider=provider,
         max_cost_usd=max_cost_usd,
@@ -53,6 +57,6 @@ def create(
         fallback_on_rejection=fallback_on_rejection,
     )
     if no_wait:
-        started(shell, work)
+        print_started(shell, work)
     else:
-        shell.show(waited(shell, "jobs", work, quiet))
+        shell.print_record(wait_for_work(shell, "jobs", work, quiet))

@@ -1,20 +1,20 @@
 """`toolkit plans`."""
 
 from toolkit.cli import options
-from toolkit.cli.options import on_service
-from toolkit.cli.output import Shell
-from toolkit.cli.verbs import group, reads
+from toolkit.cli.options import service_command
+from toolkit.cli.output import ClientOutput
+from toolkit.cli.verbs import add_read_commands, make_group
 
-NODES = ("id", "capability", "depends_on", "reason")
+NODE_COLUMNS = ("id", "capability", "depends_on", "reason")
 
-app = group("What a task would do.")
-reads(app, "plans", ("id", "objective", "planner", "created_at"), "nodes", NODES)
+app = make_group("What a task would do.")
+add_read_commands(app, "plans", ("id", "objective", "planner", "created_at"), "nodes", NODE_COLUMNS)
 
 
 @app.command()
-@on_service
+@service_command
 def create(
-    shell: Shell,
+    shell: ClientOutput,
     objective: options.Objective,
     max_cost_usd: options.MaxCost = None,
     optimize_for: options.Optimize = None,
@@ -23,4 +23,4 @@ def create(
     plan = shell.client.plans.create(
         objective, max_cost_usd=max_cost_usd, optimize_for=optimize_for
     )
-    shell.show(plan, "nodes", NODES)
+    shell.print_record(plan, "nodes", NODE_COLUMNS)

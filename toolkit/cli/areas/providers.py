@@ -1,15 +1,15 @@
 """`toolkit providers`."""
 
-from toolkit.cli.options import looking
-from toolkit.cli.output import Shell
-from toolkit.cli.verbs import group
+from toolkit.cli.options import read_command
+from toolkit.cli.output import ClientOutput
+from toolkit.cli.verbs import make_group
 
-app = group("The vendors that there are.")
+app = make_group("The vendors that there are.")
 
 
 @app.command("list")
-@looking
-def list_them(shell: Shell) -> None:
+@read_command
+def list_them(shell: ClientOutput) -> None:
     """List the vendor catalogue."""
     columns = ("id", "label", "title", "capabilities", "conventional_variable", "connected")
-    shell.table(shell.items("/providers"), columns)
+    shell.print_table(shell.iterate_items("/providers"), columns)

@@ -6,22 +6,22 @@ from typing import Annotated
 import typer
 
 from toolkit.cli import options
-from toolkit.cli.options import on_service
-from toolkit.cli.output import Shell
-from toolkit.cli.verbs import executions, group
-from toolkit.cli.work import started, waited
-from toolkit.given import parsed
+from toolkit.cli.options import service_command
+from toolkit.cli.output import ClientOutput
+from toolkit.cli.verbs import add_execution_commands, make_group
+from toolkit.cli.work import print_started, wait_for_work
+from toolkit.given import parse_fields
 
-app = group("Single capabilities, each executed once.")
-executions(app, "runs")
+app = make_group("Single capabilities, each executed once.")
+add_execution_commands(app, "runs")
 
 
-@on_service
+@service_command
 def run(
-    shell: Shell,
+    shell: ClientOutput,
     name: options.Name,
     fields: options.Fields = None,
-    given: options.Given = None,
+    given: options.InputFile = None,
     save: Annotated[Path | None, typer.Option(help="Write the artifact to this file.")] = None,
     optimize_for: options.Optimize = None,
     provider: options.Provider = None,
@@ -37,7 +37,7 @@ def run(
     """Run one capability and print its output."""
     work = shell.client.runs.create(
         name,
-        parsed(fields or [], given),
+        parse_fields(fields or [], given),
         optimize_for=optimize_for,
         provider=provider,
         endpoint_id=endpoint_id,
@@ -48,9 +48,9 @@ def run(
         fallback_on_rejection=fallback_on_rejection,
     )
     if no_wait:
-        started(shell, work)
+        print_started(shell, work)
         return
-    waited(shell, "runs", work, quiet)
+    wait_for_work(shell, "runs", work, quiet)
     if save is not None:
         shell.client.artifacts.get(work.artifact_id).save(save)
     shell.print_json(work.to_dict() if shell.as_json else work.output)

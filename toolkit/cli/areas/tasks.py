@@ -6,30 +6,30 @@ from typing import Annotated
 import typer
 
 from toolkit.cli import options
-from toolkit.cli.areas.plans import NODES
-from toolkit.cli.options import on_existing, on_service
-from toolkit.cli.output import Shell
-from toolkit.cli.verbs import Id, follows, group, reads
-from toolkit.cli.work import make_folder, saved, started, waited
+from toolkit.cli.areas.plans import NODE_COLUMNS
+from toolkit.cli.options import existing_command, service_command
+from toolkit.cli.output import ClientOutput
+from toolkit.cli.verbs import Id, add_follow_commands, add_read_commands, make_group
+from toolkit.cli.work import make_folder, print_started, save_artifacts, wait_for_work
 from toolkit.contract.choices import Decision
-from toolkit.given import parsed
+from toolkit.given import parse_fields
 
-REVIEWS = ("decision", "score", "issues", "reviewer")
+REVIEW_COLUMNS = ("decision", "score", "issues", "reviewer")
 
-app = group("Objectives, planned, run and reviewed.")
-reads(
+app = make_group("Objectives, planned, run and reviewed.")
+add_read_commands(
     app,
     "tasks",
     ("id", "objective", "status", "review_attempts", "cost_usd", "created_at"),
     "reviews",
-    REVIEWS,
+    REVIEW_COLUMNS,
 )
-follows(app, "tasks")
+add_follow_commands(app, "tasks")
 
 
-@on_service
+@service_command
 def task(
-    shell: Shell,
+    shell: ClientOutput,
     objective: options.Objective,
     max_cost_usd: options.MaxCost = None,
     optimize_for: options.Optimize = None,
@@ -47,7 +47,7 @@ def task(
         plan = shell.client.plans.create(
             objective, max_cost_usd=max_cost_usd, optimize_for=optimize_for
         )
-        shell.show(plan, "nodes", NODES)
+        shell.print_record(plan, "nodes", NODE_COLUMNS)
         return
     if not no_wait:
         make_folder(out)  # before anything is paid for what could not be put there
@@ -59,10 +59,10 @@ def task(
         compute_id=compute_id,
     )
     if no_wait:
-        started(shell, work)
+        print_started(shell, work)
         return
-    waited(shell, "tasks", work, quiet)
-    paths = saved(shell, work.record.artifact_ids, out)
+    wait_for_work(shell, "tasks", work, quiet)
+    paths = save_artifacts(shell, work.record.artifact_ids, out)
     if shell.as_json:
         shell.print_json({**work.to_dict(), "paths": paths})
     else:
@@ -73,17 +73,17 @@ app.command("create")(task)
 
 
 @app.command()
-@on_existing
-def resume(shell: Shell, id: Id) -> None:  # noqa: A002 - the contract's word
+@existing_command
+def resume(shell: ClientOutput, id: Id) -> None:
     """Take a blocked one back to planning, once what it lacked is there."""
-    shell.show(shell.client.tasks.resume(id))
+    shell.print_record(shell.client.tasks.resume(id))
 
 
 @app.command()
-@on_existing
+@existing_command
 def review(
-    shell: Shell,
-    id: Id,  # noqa: A002
+    shell: ClientOutput,
+    id: Id,
     decision: Annotated[Decision, typer.Argument(help="The verdict.")],
     issue: Annotated[list[str] | None, typer.Option(help="What is wrong; repeatable.")] = None,
     score: Annotated[float | None, typer.Option(min=0, max=1, help="Overall.")] = None,
@@ -102,6 +102,6 @@ def review(
         issues=issue or [],
         score=score,
         node_id=node_id,
-        constraints=parsed(fields) if fields else None,
+        constraints=parse_fields(fields) if fields else None,
     )
-    shell.show(judged, "reviews", REVIEWS)
+    shell.print_record(judged, "reviews", REVIEW_COLUMNS)

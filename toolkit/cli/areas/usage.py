@@ -5,20 +5,20 @@ from typing import Annotated
 import typer
 
 from toolkit.cli import options
-from toolkit.cli.options import looking
-from toolkit.cli.output import Shell
-from toolkit.cli.verbs import group
+from toolkit.cli.options import read_command
+from toolkit.cli.output import ClientOutput
+from toolkit.cli.verbs import make_group
 
-FIGURES = ("jobs", "failed", "cached", "calls", "unpriced_calls", "cost_usd", "latency_ms")
-NAMED = {name: f"{name}_id" for name in ("connection", "agent", "key", "account")}
+FIGURE_COLUMNS = ("jobs", "failed", "cached", "calls", "unpriced_calls", "cost_usd", "latency_ms")
+ID_COLUMNS = {name: f"{name}_id" for name in ("connection", "agent", "key", "account")}
 
-app = group("What was used, and what it cost.")
+app = make_group("What was used, and what it cost.")
 
 
 @app.command("list")
-@looking
+@read_command
 def list_them(
-    shell: Shell,
+    shell: ClientOutput,
     by: Annotated[
         list[options.UsageWord] | None,
         typer.Option(
@@ -32,4 +32,4 @@ def list_them(
     """Sum up what was used, in the last 30 days if no others are named."""
     groups = by or ["day", "capability", "provider"]
     lines = shell.read("/usage", group_by=",".join(groups), **{"from": first, "to": last})["items"]
-    shell.table(lines, (*(NAMED.get(name, name) for name in groups), *FIGURES))
+    shell.print_table(lines, (*(ID_COLUMNS.get(name, name) for name in groups), *FIGURE_COLUMNS))

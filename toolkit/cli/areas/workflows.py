@@ -6,23 +6,25 @@ from typing import Annotated, Any
 import typer
 
 from toolkit.cli import complete, options
-from toolkit.cli.options import on_existing, on_service
-from toolkit.cli.output import Shell
-from toolkit.cli.verbs import Id, follows, group, reads
-from toolkit.cli.work import make_folder, saved, started, waited
-from toolkit.given import document, parsed, workflow_of
+from toolkit.cli.options import existing_command, service_command
+from toolkit.cli.output import ClientOutput
+from toolkit.cli.verbs import Id, add_follow_commands, add_read_commands, make_group
+from toolkit.cli.work import make_folder, print_started, save_artifacts, wait_for_work
+from toolkit.given import check_workflow_ids, load_document, parse_fields
 
-NODES = ("id", "capability", "status", "provider", "cost_usd", "retry_count", "artifact_id")
+NODE_COLUMNS = ("id", "capability", "status", "provider", "cost_usd", "retry_count", "artifact_id")
 
-app = group("Graphs of capabilities.")
-reads(app, "workflows", ("id", "name", "status", "cost_usd", "created_at"), "nodes", NODES)
-follows(app, "workflows")
+app = make_group("Graphs of capabilities.")
+add_read_commands(
+    app, "workflows", ("id", "name", "status", "cost_usd", "created_at"), "nodes", NODE_COLUMNS
+)
+add_follow_commands(app, "workflows")
 
 
 @app.command()
-@on_service
+@service_command
 def run(
-    shell: Shell,
+    shell: ClientOutput,
     file: Annotated[
         Path, typer.Argument(help="The workflow as YAML or JSON, as POST /v1/workflows takes it.")
     ],
@@ -31,33 +33,33 @@ def run(
     quiet: options.Quiet = False,
 ) -> None:
     """Submit a workflow, wait for it and show its nodes; - reads it from stdin."""
-    body = workflow_of(document(file), str(file))
+    body = check_workflow_ids(load_document(file), str(file))
     if out is not None and not no_wait:
         make_folder(out)  # before anything is paid for what could not be put there
     work = shell.client.workflows.create(body)
-    _finish(shell, work, no_wait, quiet)
+    _finish_work(shell, work, no_wait, quiet)
     if out is not None and not no_wait:
-        for path in saved(shell, work.record.sink_artifact_ids, out):
-            shell.note(path)
+        for path in save_artifacts(shell, work.record.sink_artifact_ids, out):
+            shell.print_note(path)
 
 
 @app.command()
-@on_existing
+@existing_command
 def retry(
-    shell: Shell,
-    id: Id,  # noqa: A002 - the contract's word
+    shell: ClientOutput,
+    id: Id,
     no_wait: options.NoWait = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Run one that did not complete again, from its failed nodes on."""
-    _finish(shell, shell.client.workflows.retry(id), no_wait, quiet)
+    _finish_work(shell, shell.client.workflows.retry(id), no_wait, quiet)
 
 
 @app.command()
-@on_existing
+@existing_command
 def fork(
-    shell: Shell,
-    id: Id,  # noqa: A002
+    shell: ClientOutput,
+    id: Id,
     from_node: Annotated[
         str, typer.Argument(help="The node to run again.", autocompletion=complete.nodes)
     ],
@@ -73,14 +75,14 @@ def fork(
     quiet: options.Quiet = False,
 ) -> None:
     """Make a new one that runs a node again and what depends on it, and keeps the rest."""
-    differing = document(overrides) if overrides is not None else {}
+    differing = load_document(overrides) if overrides is not None else {}
     if fields:
-        differing[from_node] = {**(differing.get(from_node) or {}), **parsed(fields)}
-    _finish(shell, shell.client.workflows.fork(id, from_node, differing), no_wait, quiet)
+        differing[from_node] = {**(differing.get(from_node) or {}), **parse_fields(fields)}
+    _finish_work(shell, shell.client.workflows.fork(id, from_node, differing), no_wait, quiet)
 
 
-def _finish(shell: Shell, work: Any, no_wait: bool, quiet: bool) -> None:
+def _finish_work(shell: ClientOutput, work: Any, no_wait: bool, quiet: bool) -> None:
     if no_wait:
-        started(shell, work)
+        print_started(shell, work)
     else:
-        shell.show(waited(shell, "workflows", work, quiet), "nodes", NODES)
+        shell.print_record(wait_for_work(shell, "workflows", work, quiet), "nodes", NODE_COLUMNS)

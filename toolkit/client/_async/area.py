@@ -5,68 +5,74 @@ from typing import Any, Generic, TypeVar
 
 from toolkit.client import _wire
 from toolkit.client._async.handle import AsyncHandle
-from toolkit.client._async.http import AsyncHttp
+from toolkit.client._async.http import AsyncHttpClient
 from toolkit.client._collections import Collection
 from toolkit.contract.events import Event
 
 H = TypeVar("H", bound=AsyncHandle[Any])
-MOST_MET = 500  # ids for completion, of each resource
+MAX_KNOWN_IDS = 500  # ids for completion, of each resource
 
 
-class AsyncArea(Generic[H]):
+class AsyncResource(Generic[H]):
     """A `/v1` resource whose records can be read and listed."""
 
     handle: type[H]
 
-    def __init__(self, http: AsyncHttp) -> None:
+    def __init__(self, http: AsyncHttpClient) -> None:
         self._http = http
-        self._met: dict[str, None] = {}
+        self._known_ids: dict[str, None] = {}
 
-    def _made(self, record: Any) -> H:
+    def _wrap(self, record: Any) -> H:
         made = self.handle(self._http, record)
-        self._meet(made.id)
+        self._remember_id(made.id)
         return made
 
-    def _meet(self, id: str) -> None:  # noqa: A002 - the contract's word
-        self._met[id] = None
-        if len(self._met) > MOST_MET:
-            del self._met[next(iter(self._met))]
+    def _remember_id(self, id: str) -> None:
+        self._known_ids[id] = None
+        if len(self._known_ids) > MAX_KNOWN_IDS:
+            del self._known_ids[next(iter(self._known_ids))]
 
-    async def __getitem__(self, id: str) -> H:  # noqa: A002 - the contract's word
+    async def __getitem__(self, id: str) -> H:
         return await self.get(id)
 
     def _ipython_key_completions_(self) -> list[str]:
         """Return the ids seen so far, newest last: completing sends no request."""
-        return list(self._met)
+        return list(self._known_ids)
 
-    async def _posted(self, body: Mapping[str, object]) -> H:
-        path = f"/{self.handle.area}"
-        return self._made(await self._http.data(self.handle.model, "POST", path, json=body))
+    async def _create(self, body: Mapping[str, object]) -> H:
+        path = f"/{self.handle.resource}"
+        return self._wrap(
+            await self._http.request_record(self.handle.model, "POST", path, json=body)
+        )
 
-    async def _asked(
+    async def _call(
         self,
         method: str,
-        id: str,  # noqa: A002
+        id: str,
         what: str = "",
         body: Mapping[str, object] | None = None,
     ) -> H:
-        path = f"/{self.handle.area}/{id}{what}"
-        return self._made(await self._http.data(self.handle.model, method, path, json=body))
+        path = f"/{self.handle.resource}/{id}{what}"
+        return self._wrap(
+            await self._http.request_record(self.handle.model, method, path, json=body)
+        )
 
-    async def get(self, id: str) -> H:  # noqa: A002 - the contract's word
+    async def get(self, id: str) -> H:
         """Read one.
 
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        return await self._asked("GET", id)
+        return await self._call("GET", id)
 
     async def list(self, limit: int = 50, cursor: str | None = None) -> Collection[H]:
         """Read a page of them, newest first; its `next_cursor` leads to the next."""
-        records, following = await self._http.page(
-            self.handle.model, f"/{self.handle.area}", _wire.page(limit, cursor)
+        records, following = await self._http.request_page(
+            self.handle.model, f"/{self.handle.resource}", _wire.make_page_query(limit, cursor)
         )
-        return Collection([self._made(record) for record in records], self.handle.area, following)
+        return Collection(
+            [self._wrap(record) for record in records], self.handle.resource, following
+        )
 
     async def iterate(self, page: int = 50) -> AsyncIterator[H]:
         """Yield all of them, newest first; each page is read when the one before is used up.
@@ -88,13 +94,13 @@ class AsyncArea(Generic[H]):
         return self.iterate()
 
 
-class AsyncFollowed(AsyncArea[H]):
+class AsyncWorkResource(AsyncResource[H]):
     """A resource of work that has events and can be cancelled."""
 
-    async def events(self, id: str, after: int = 0, wait_s: int = 0) -> list[Event]:  # noqa: A002
+    async def events(self, id: str, after: int = 0, wait_s: int = 0) -> list[Event]:
         """Read the events of one, numbered above `after`."""
-        return await self._http.events(f"/{self.handle.area}/{id}", after, wait_s)
+        return await self._http.request_events(f"/{self.handle.resource}/{id}", after, wait_s)
 
-    async def cancel(self, id: str) -> H:  # noqa: A002
+    async def cancel(self, id: str) -> H:
         """Cancel one; one that has ended stays as it is."""
-        return await self._asked("POST", id, "/cancel")
+        return await self._call("POST", id, "/cancel")

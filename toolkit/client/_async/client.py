@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Self
 import httpx
 
 from toolkit.client import _wire
-from toolkit.client._async.http import AsyncHttp
-from toolkit.contract.errors import not_found
-from toolkit.profiles.resolution import Access, resolve_access
+from toolkit.client._async.http import AsyncHttpClient
+from toolkit.contract.errors import build_not_found
+from toolkit.profiles.resolution import ServerAccess, resolve_access
 
 if TYPE_CHECKING:
-    from toolkit.client._async.area import AsyncFollowed
+    from toolkit.client._async.area import AsyncWorkResource
     from toolkit.client._async.areas.account import AsyncAccounts
     from toolkit.client._async.areas.agents import AsyncAgents
     from toolkit.client._async.areas.artifacts import AsyncArtifacts
@@ -76,7 +76,7 @@ class AsyncClient:
         on_close: Callable[[], None] | None = None,
     ) -> None:
         access = resolve_access(base_url, api_key, profile)
-        self._http = AsyncHttp(access, transport, timeout_s, cache, max_wait_s, cacert)
+        self._http = AsyncHttpClient(access, transport, timeout_s, cache, max_wait_s, cacert)
         self._on_close = on_close
 
     # A resource is imported when it is first used: most programs need a few of them.
@@ -210,7 +210,7 @@ class AsyncClient:
     async def route(
         self,
         name: str,
-        input: Mapping[str, object],  # noqa: A002 - the contract's word
+        input: Mapping[str, object],
         *,
         version: str | None = None,
         optimize_for: str | None = None,
@@ -232,7 +232,7 @@ class AsyncClient:
         from toolkit.client._shown import RouteView
         from toolkit.contract.runs import Route
 
-        options = _wire.without_none(
+        options = _wire.drop_none(
             optimize_for=optimize_for,
             provider=provider,
             endpoint_id=endpoint_id,
@@ -242,8 +242,8 @@ class AsyncClient:
             cache=cache,
             fallback_on_rejection=fallback_on_rejection,
         )
-        body = _wire.run_body(name, input, version, options)
-        return RouteView(await self._http.data(Route, "POST", "/route", json=body))
+        body = _wire.make_run_body(name, input, version, options)
+        return RouteView(await self._http.request_record(Route, "POST", "/route", json=body))
 
     async def events(self, resource_id: str, after: int = 0) -> "AsyncIterator[Event]":
         """Yield the events of a run, job, workflow or task as they come, until it is over.
@@ -260,7 +260,7 @@ class AsyncClient:
         from toolkit.contract.ids import Prefix
         from toolkit.contract.jobs import FINAL_STATUSES
 
-        followed: dict[str, AsyncFollowed[Any]] = {
+        followed: dict[str, AsyncWorkResource[Any]] = {
             Prefix.RUN: self.runs,
             Prefix.JOB: self.jobs,
             Prefix.WORKFLOW: self.workflows,
@@ -268,7 +268,7 @@ class AsyncClient:
         }
         area = followed.get(resource_id.partition("_")[0])
         if area is None:
-            raise not_found("run, job, workflow or task", resource_id)
+            raise build_not_found("run, job, workflow or task", resource_id)
         over = False
         while not over:
             found = await area.events(resource_id, after, _wire.LONG_POLL_S)
@@ -285,7 +285,7 @@ class AsyncClient:
         """Tell whether the service is there, and how busy; not waited for where it is away."""
         from toolkit.contract.health import Health
 
-        return await self._http.data(Health, "GET", "/health", max_wait_s=0.0)
+        return await self._http.request_record(Health, "GET", "/health", max_wait_s=0.0)
 
     async def read(
         self,
@@ -307,7 +307,7 @@ class AsyncClient:
         return (await self._http.call("GET", path, params=params, max_wait_s=max_wait_s))["data"]
 
     @property
-    def access(self) -> Access:
+    def access(self) -> ServerAccess:
         """The address that is spoken to, and where it and the key came from."""
         return self._http.access
 

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any, TypeVar
 
-from toolkit.client._async.area import AsyncArea
+from toolkit.client._async.area import AsyncResource
 from toolkit.client._async.handle import AsyncHandle
 from toolkit.contract.base import ErrorInfo
 from toolkit.contract.endpoints import Infrastructure
@@ -12,7 +12,7 @@ H = TypeVar("H", bound=AsyncHandle[Any])
 S = TypeVar("S", bound=Infrastructure)
 
 
-class AsyncHosted(AsyncHandle[S]):
+class AsyncInfrastructureHandle(AsyncHandle[S]):
     """A resource at a GPU cloud."""
 
     @property
@@ -41,11 +41,11 @@ class AsyncHosted(AsyncHandle[S]):
         return self.record.created_at
 
 
-class AsyncRented(AsyncArea[H]):
-    async def delete(self, id: str) -> H:  # noqa: A002
+class AsyncInfrastructureResource(AsyncResource[H]):
+    async def delete(self, id: str) -> H:
         """Delete one at its vendor; nothing is billed for it from then on.
 
         Raises:
             RequestError: `NOT_FOUND`; `CONFLICT` when it is in use, or the vendor did not do it.
         """
-        return await self._asked("DELETE", id)
+        return await self._call("DELETE", id)

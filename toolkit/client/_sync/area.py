@@ -7,67 +7,69 @@ from typing import Any, Generic, TypeVar
 from toolkit.client import _wire
 from toolkit.client._collections import Collection
 from toolkit.client._sync.handle import Handle
-from toolkit.client._sync.http import Http
+from toolkit.client._sync.http import HttpClient
 from toolkit.contract.events import Event
 
 H = TypeVar("H", bound=Handle[Any])
-MOST_MET = 500  # ids for completion, of each resource
+MAX_KNOWN_IDS = 500  # ids for completion, of each resource
 
 
-class Area(Generic[H]):
+class Resource(Generic[H]):
     """A `/v1` resource whose records can be read and listed."""
 
     handle: type[H]
 
-    def __init__(self, http: Http) -> None:
+    def __init__(self, http: HttpClient) -> None:
         self._http = http
-        self._met: dict[str, None] = {}
+        self._known_ids: dict[str, None] = {}
 
-    def _made(self, record: Any) -> H:
+    def _wrap(self, record: Any) -> H:
         made = self.handle(self._http, record)
-        self._meet(made.id)
+        self._remember_id(made.id)
         return made
 
-    def _meet(self, id: str) -> None:  # noqa: A002 - the contract's word
-        self._met[id] = None
-        if len(self._met) > MOST_MET:
-            del self._met[next(iter(self._met))]
+    def _remember_id(self, id: str) -> None:
+        self._known_ids[id] = None
+        if len(self._known_ids) > MAX_KNOWN_IDS:
+            del self._known_ids[next(iter(self._known_ids))]
 
-    def __getitem__(self, id: str) -> H:  # noqa: A002 - the contract's word
+    def __getitem__(self, id: str) -> H:
         return self.get(id)
 
     def _ipython_key_completions_(self) -> list[str]:
         """Return the ids seen so far, newest last: completing sends no request."""
-        return list(self._met)
+        return list(self._known_ids)
 
-    def _posted(self, body: Mapping[str, object]) -> H:
-        path = f"/{self.handle.area}"
-        return self._made(self._http.data(self.handle.model, "POST", path, json=body))
+    def _create(self, body: Mapping[str, object]) -> H:
+        path = f"/{self.handle.resource}"
+        return self._wrap(self._http.request_record(self.handle.model, "POST", path, json=body))
 
-    def _asked(
+    def _call(
         self,
         method: str,
-        id: str,  # noqa: A002
+        id: str,
         what: str = "",
         body: Mapping[str, object] | None = None,
     ) -> H:
-        path = f"/{self.handle.area}/{id}{what}"
-        return self._made(self._http.data(self.handle.model, method, path, json=body))
+        path = f"/{self.handle.resource}/{id}{what}"
+        return self._wrap(self._http.request_record(self.handle.model, method, path, json=body))
 
-    def get(self, id: str) -> H:  # noqa: A002 - the contract's word
+    def get(self, id: str) -> H:
         """Read one.
 
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        return self._asked("GET", id)
+        return self._call("GET", id)
 
     def list(self, limit: int = 50, cursor: str | None = None) -> Collection[H]:
         """Read a page of them, newest first; its `next_cursor` leads to the next."""
-        records, following = self._http.page(
-            self.handle.model, f"/{self.handle.area}", _wire.page(limit, cursor)
+        records, following = self._http.request_page(
+            self.handle.model, f"/{self.handle.resource}", _wire.make_page_query(limit, cursor)
         )
-        return Collection([self._made(record) for record in records], self.handle.area, following)
+        return Collection(
+            [self._wrap(record) for record in records], self.handle.resource, following
+        )
 
     def iterate(self, page: int = 50) -> Iterator[H]:
         """Yield all of them, newest first; each page is read when the one before is used up.
@@ -89,13 +91,13 @@ class Area(Generic[H]):
         return self.iterate()
 
 
-class Followed(Area[H]):
+class WorkResource(Resource[H]):
     """A resource of work that has events and can be cancelled."""
 
-    def events(self, id: str, after: int = 0, wait_s: int = 0) -> list[Event]:  # noqa: A002
+    def events(self, id: str, after: int = 0, wait_s: int = 0) -> list[Event]:
         """Read the events of one, numbered above `after`."""
-        return self._http.events(f"/{self.handle.area}/{id}", after, wait_s)
+        return self._http.request_events(f"/{self.handle.resource}/{id}", after, wait_s)
 
-    def cancel(self, id: str) -> H:  # noqa: A002
+    def cancel(self, id: str) -> H:
         """Cancel one; one that has ended stays as it is."""
-        return self._asked("POST", id, "/cancel")
+        return self._call("POST", id, "/cancel")

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Self
 import httpx
 
 from toolkit.client import _wire
-from toolkit.client._sync.http import Http
-from toolkit.contract.errors import not_found
-from toolkit.profiles.resolution import Access, resolve_access
+from toolkit.client._sync.http import HttpClient
+from toolkit.contract.errors import build_not_found
+from toolkit.profiles.resolution import ServerAccess, resolve_access
 
 if TYPE_CHECKING:
     from toolkit.client._shown import RouteView
-    from toolkit.client._sync.area import Followed
+    from toolkit.client._sync.area import WorkResource
     from toolkit.client._sync.areas.account import Accounts
     from toolkit.client._sync.areas.agents import Agents
     from toolkit.client._sync.areas.artifacts import Artifacts
@@ -77,7 +77,7 @@ class Client:
         on_close: Callable[[], None] | None = None,
     ) -> None:
         access = resolve_access(base_url, api_key, profile)
-        self._http = Http(access, transport, timeout_s, cache, max_wait_s, cacert)
+        self._http = HttpClient(access, transport, timeout_s, cache, max_wait_s, cacert)
         self._on_close = on_close
 
     # A resource is imported when it is first used: most programs need a few of them.
@@ -211,7 +211,7 @@ class Client:
     def route(
         self,
         name: str,
-        input: Mapping[str, object],  # noqa: A002 - the contract's word
+        input: Mapping[str, object],
         *,
         version: str | None = None,
         optimize_for: str | None = None,
@@ -233,7 +233,7 @@ class Client:
         from toolkit.client._shown import RouteView
         from toolkit.contract.runs import Route
 
-        options = _wire.without_none(
+        options = _wire.drop_none(
             optimize_for=optimize_for,
             provider=provider,
             endpoint_id=endpoint_id,
@@ -243,8 +243,8 @@ class Client:
             cache=cache,
             fallback_on_rejection=fallback_on_rejection,
         )
-        body = _wire.run_body(name, input, version, options)
-        return RouteView(self._http.data(Route, "POST", "/route", json=body))
+        body = _wire.make_run_body(name, input, version, options)
+        return RouteView(self._http.request_record(Route, "POST", "/route", json=body))
 
     def events(self, resource_id: str, after: int = 0) -> "Iterator[Event]":
         """Yield the events of a run, job, workflow or task as they come, until it is over.
@@ -261,7 +261,7 @@ class Client:
         from toolkit.contract.ids import Prefix
         from toolkit.contract.jobs import FINAL_STATUSES
 
-        followed: dict[str, Followed[Any]] = {
+        followed: dict[str, WorkResource[Any]] = {
             Prefix.RUN: self.runs,
             Prefix.JOB: self.jobs,
             Prefix.WORKFLOW: self.workflows,
@@ -269,7 +269,7 @@ class Client:
         }
         area = followed.get(resource_id.partition("_")[0])
         if area is None:
-            raise not_found("run, job, workflow or task", resource_id)
+            raise build_not_found("run, job, workflow or task", resource_id)
         over = False
         while not over:
             found = area.events(resource_id, after, _wire.LONG_POLL_S)
@@ -286,7 +286,7 @@ class Client:
         """Tell whether the service is there, and how busy; not waited for where it is away."""
         from toolkit.contract.health import Health
 
-        return self._http.data(Health, "GET", "/health", max_wait_s=0.0)
+        return self._http.request_record(Health, "GET", "/health", max_wait_s=0.0)
 
     def read(
         self,
@@ -308,7 +308,7 @@ class Client:
         return (self._http.call("GET", path, params=params, max_wait_s=max_wait_s))["data"]
 
     @property
-    def access(self) -> Access:
+    def access(self) -> ServerAccess:
         """The address that is spoken to, and where it and the key came from."""
         return self._http.access
 

@@ -8,38 +8,38 @@ from pydantic import BaseModel
 
 from toolkit.client import _wire
 from toolkit.client._shown import (
-    Shown,
+    RecordView,
 )
-from toolkit.client._sync.http import Http
+from toolkit.client._sync.http import HttpClient
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.contract.events import Event
 from toolkit.contract.jobs import FINAL_STATUSES
-from toolkit.display.progress import Mode, Progress
+from toolkit.display.progress import EventProgress, ProgressMode
 
 R = TypeVar("R", bound=BaseModel)
 
 
-class Handle(Shown[R]):
+class Handle(RecordView[R]):
     """A resource that can be read again."""
 
-    area = ""
+    resource = ""
     model: type[Any]
 
-    def __init__(self, http: Http, record: R) -> None:
+    def __init__(self, http: HttpClient, record: R) -> None:
         super().__init__(record)
         self._http = http
 
     @property
     def path(self) -> str:
         """The path of the resource, below `/v1`."""
-        return f"/{self.area}/{self.id}"
+        return f"/{self.resource}/{self.id}"
 
     def refresh(self) -> Self:
         """Read the resource again."""
-        return self._asked("GET")
+        return self._call("GET")
 
-    def _asked(self, method: str, what: str = "", **options: Any) -> Self:
-        self.record = self._http.data(self.model, method, f"{self.path}{what}", **options)
+    def _call(self, method: str, what: str = "", **options: Any) -> Self:
+        self.record = self._http.request_record(self.model, method, f"{self.path}{what}", **options)
         return self
 
 
@@ -48,7 +48,7 @@ class Waitable(Handle[R]):
 
     ended: frozenset[str] = FINAL_STATUSES
     failed: frozenset[str] = frozenset({"failed", "cancelled"})
-    _seen = 0  # the number of the last event that was shown
+    _last_event = 0  # the number of the last event that was shown
 
     @property
     def status(self) -> str:
@@ -62,10 +62,10 @@ class Waitable(Handle[R]):
 
     def events(self, after: int = 0, wait_s: int = 0) -> list[Event]:
         """Read its events above `after`, holding up to `wait_s` seconds while there is none."""
-        return self._http.events(self.path, after, wait_s)
+        return self._http.request_events(self.path, after, wait_s)
 
     def wait(
-        self, timeout_s: float | None = None, *, progress: Mode = True, check: bool = True
+        self, timeout_s: float | None = None, *, progress: ProgressMode = True, check: bool = True
     ) -> Self:
         """Wait until it is over, showing progress.
 
@@ -81,9 +81,9 @@ class Waitable(Handle[R]):
             WorkError: it failed or was cancelled; `check=False` returns it instead.
             ServiceError: `UNAVAILABLE` when the time was up first.
         """
-        shown = Progress(progress)
+        shown = EventProgress(progress)
         until = None if timeout_s is None else time.monotonic() + timeout_s
-        self._asked("GET", max_wait_s=_left_s(until))
+        self._call("GET", max_wait_s=_compute_remaining_s(until))
         while not self.done:
             left = _wire.LONG_POLL_S if until is None else until - time.monotonic()
             if left <= 0:
@@ -92,23 +92,25 @@ class Waitable(Handle[R]):
                     f"{self.id} is still {self.status} after {timeout_s} s; it goes on.",
                 )
             hold_s = min(_wire.LONG_POLL_S, max(1, int(left)))
-            found = self._http.events(self.path, self._seen, hold_s, _left_s(until))
+            found = self._http.request_events(
+                self.path, self._last_event, hold_s, _compute_remaining_s(until)
+            )
             for event in found:
                 shown.add(event)
-                self._follow(event, shown)
-                self._seen = event.n
-            if not found or any(event.terminal for event in found) or self._pauses(found):
-                self._asked("GET", max_wait_s=_left_s(until))
-        return self._checked() if check else self
+                self._follow_event(event, shown)
+                self._last_event = event.n
+            if not found or any(event.terminal for event in found) or self._may_pause(found):
+                self._call("GET", max_wait_s=_compute_remaining_s(until))
+        return self._raise_if_failed() if check else self
 
-    def _pauses(self, found: list[Event]) -> bool:
+    def _may_pause(self, found: list[Event]) -> bool:
         """Tell whether these events may end the wait without being the last of all."""
         return any(event.type.endswith(".blocked") for event in found)
 
-    def _follow(self, event: Event, shown: Progress) -> None:
+    def _follow_event(self, event: Event, shown: EventProgress) -> None:
         """Show events of what is below this resource; most have nothing below."""
 
-    def _checked(self) -> Self:
+    def _raise_if_failed(self) -> Self:
         error = getattr(self.record, "error", None)
         if self.status in self.failed and error is not None:
             raise error.to_exception(of_work=True)
@@ -116,9 +118,9 @@ class Waitable(Handle[R]):
 
     def cancel(self) -> Self:
         """Cancel it; what has ended stays as it is."""
-        return self._asked("POST", "/cancel")
+        return self._call("POST", "/cancel")
 
 
-def _left_s(until: float | None) -> float | None:
+def _compute_remaining_s(until: float | None) -> float | None:
     """Compute the seconds that are left; none where there is no deadline."""
     return None if until is None else max(0.0, until - time.monotonic())

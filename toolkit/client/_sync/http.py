@@ -10,7 +10,7 @@ import httpx
 
 from toolkit.client import _wire
 from toolkit.contract.errors import ToolkitError
-from toolkit.profiles.resolution import Access
+from toolkit.profiles.resolution import ServerAccess
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from toolkit.contract.events import Event
 
 R = TypeVar("R", bound="BaseModel")
-ANSWER_S = 30.0  # for a response to arrive, once the service has it
+RESPONSE_TIMEOUT_S = 30.0  # for a response to arrive, once the service has it
 
 
-class Http:
+class HttpClient:
     """The HTTP client below the client: the one place that sends requests."""
 
     def __init__(
         self,
-        access: Access,
+        access: ServerAccess,
         transport: httpx.BaseTransport | None,
         timeout_s: float,
         cache: bool | None,
@@ -35,18 +35,18 @@ class Http:
     ) -> None:
         self.access = access
         self.cache = cache
-        self.max_wait_s = _wire.max_wait_s(max_wait_s)
+        self.max_wait_s = _wire.resolve_max_wait_s(max_wait_s)
         self._transport = transport
-        self._known = False  # whether the service has answered anything yet
+        self._has_answered = False  # whether the service has answered anything yet
         self._client = httpx.Client(
             base_url=access.base_url,
-            headers=_wire.headers(access),
+            headers=_wire.make_headers(access),
             transport=transport,
             timeout=timeout_s,
-            verify=_wire.verification(access, cacert) if transport is None else True,
+            verify=_wire.choose_ssl_context(access, cacert) if transport is None else True,
         )
 
-    def cache_for(self, target: str) -> bool | None:
+    def choose_cache(self, target: str) -> bool | None:
         """Return whether results are used again; agents plan anew each time, so have no say."""
         return self.cache if target == "capability" else None
 
@@ -81,27 +81,32 @@ class Http:
             json=json,
             params=params,
             files=files,
-            headers={**_wire.once(method, path, self._transport), **(headers or {})},
+            headers={
+                **_wire.make_idempotency_header(method, path, self._transport),
+                **(headers or {}),
+            },
             timeout=timeout_s or httpx.USE_CLIENT_DEFAULT,
         )
-        retries = _wire.Retries(request, self._wait_s(max_wait_s))
+        retries = _wire.RetrySchedule(request, self._limit_wait_s(max_wait_s))
         while True:
             try:
                 response = self._client.send(request)
             except httpx.TransportError as error:
-                failed: ToolkitError = _wire.unreachable(error, request.url, known=self._known)
+                failed: ToolkitError = _wire.make_unreachable_error(
+                    error, request.url, known=self._has_answered
+                )
                 sent = not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
             else:
-                self._known = True
+                self._has_answered = True
                 if response.status_code < 400:
                     return response
-                failed, sent = _wire.error_of(response, self.access), True
-            delay_s = retries.delay_s(failed, sent=sent)
+                failed, sent = _wire.parse_error(response, self.access), True
+            delay_s = retries.next_delay_s(failed, sent=sent)
             if delay_s is None:
                 raise failed
             time.sleep(delay_s)
 
-    def _wait_s(self, most: float | None) -> float | None:
+    def _limit_wait_s(self, most: float | None) -> float | None:
         """Return how long a service that is away is waited for; none for an engine here."""
         if getattr(self._transport, "lossless", False):
             return None
@@ -109,13 +114,13 @@ class Http:
 
     def call(self, method: str, path: str, **options: Any) -> Any:
         """Send a request and return its envelope."""
-        return _wire.envelope_of(self.send(method, path, **options))
+        return _wire.parse_envelope(self.send(method, path, **options))
 
-    def data(self, model: type[R], method: str, path: str, **options: Any) -> R:
+    def request_record(self, model: type[R], method: str, path: str, **options: Any) -> R:
         """Send a request and return the record that its envelope holds."""
-        return _wire.data_of(self.call(method, path, **options), model)
+        return _wire.parse_data(self.call(method, path, **options), model)
 
-    def page(
+    def request_page(
         self,
         model: type[R],
         path: str,
@@ -126,15 +131,15 @@ class Http:
         found = (self.call("GET", path, params=params, **options))["data"]
         return [model.model_validate(item) for item in found["items"]], found.get("next_cursor")
 
-    def events(
+    def request_events(
         self, path: str, after: int, wait_s: int, max_wait_s: float | None = None
     ) -> "list[Event]":
         """Read a resource's events above `after`, held up to `wait_s` seconds for the first."""
         from toolkit.contract.events import Event
 
         params = {"after": after, "wait": wait_s}
-        timeout_s = wait_s + ANSWER_S
-        found, _ = self.page(
+        timeout_s = wait_s + RESPONSE_TIMEOUT_S
+        found, _ = self.request_page(
             Event, f"{path}/events", params, timeout_s=timeout_s, max_wait_s=max_wait_s
         )
         return found

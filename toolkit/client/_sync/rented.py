@@ -4,7 +4,7 @@
 from datetime import datetime
 from typing import Any, TypeVar
 
-from toolkit.client._sync.area import Area
+from toolkit.client._sync.area import Resource
 from toolkit.client._sync.handle import Handle
 from toolkit.contract.base import ErrorInfo
 from toolkit.contract.endpoints import Infrastructure
@@ -13,7 +13,7 @@ H = TypeVar("H", bound=Handle[Any])
 S = TypeVar("S", bound=Infrastructure)
 
 
-class Hosted(Handle[S]):
+class InfrastructureHandle(Handle[S]):
     """A resource at a GPU cloud."""
 
     @property
@@ -42,11 +42,11 @@ class Hosted(Handle[S]):
         return self.record.created_at
 
 
-class Rented(Area[H]):
-    def delete(self, id: str) -> H:  # noqa: A002
+class InfrastructureResource(Resource[H]):
+    def delete(self, id: str) -> H:
         """Delete one at its vendor; nothing is billed for it from then on.
 
         Raises:
             RequestError: `NOT_FOUND`; `CONFLICT` when it is in use, or the vendor did not do it.
         """
-        return self._asked("DELETE", id)
+        return self._call("DELETE", id)

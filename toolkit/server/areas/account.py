@@ -12,19 +12,19 @@ from toolkit.contract.account import (
     KeyRotate,
 )
 from toolkit.contract.errors import ErrorCode
-from toolkit.server.auth import Admin, Reader, TheEngine
+from toolkit.server.auth import AdminCaller, ReadCaller, ServedEngine
 from toolkit.server.body import read_model
-from toolkit.server.envelope import one, page
-from toolkit.server.openapi import PAGED, described
-from toolkit.server.paging import no_query, page_query
+from toolkit.server.envelope import render_page, render_resource
+from toolkit.server.openapi import PAGE_PARAMS, describe_route
+from toolkit.server.paging import parse_page_query, reject_query
 
 router = APIRouter(prefix="/v1/account", tags=["account"])
 
 
 @router.post(
     "",
-    dependencies=[Depends(no_query)],
-    **described(
+    dependencies=[Depends(reject_query)],
+    **describe_route(
         "account_create",
         AccountCreated,
         status=201,
@@ -32,50 +32,56 @@ router = APIRouter(prefix="/v1/account", tags=["account"])
         errors=[ErrorCode.CONFLICT],
     ),
 )
-async def create(request: Request, engine: TheEngine) -> Response:
+async def create(request: Request, engine: ServedEngine) -> Response:
     """Open an account; its key is shown this once."""
     body = await read_model(request, AccountCreate)
     address = request.client.host if request.client else ""
-    return one(await engine.accounts.sign_up(body, address), 201)
+    return render_resource(await engine.accounts.sign_up(body, address), 201)
 
 
-@router.get("", dependencies=[Depends(no_query)], **described("account_read", CallerAccount))
-async def read(engine: TheEngine, caller: Reader) -> Response:
+@router.get(
+    "", dependencies=[Depends(reject_query)], **describe_route("account_read", CallerAccount)
+)
+async def read(engine: ServedEngine, caller: ReadCaller) -> Response:
     """Read the caller's account, and what is known of the key that was sent."""
-    return one(await engine.accounts.me(caller))
+    return render_resource(await engine.accounts.get_caller(caller))
 
 
-@router.get("/keys", **described("account_keys_list", ApiKey, listed=True, query=PAGED))
-async def keys(request: Request, engine: TheEngine, caller: Admin) -> Response:
+@router.get("/keys", **describe_route("account_keys_list", ApiKey, listed=True, query=PAGE_PARAMS))
+async def keys(request: Request, engine: ServedEngine, caller: AdminCaller) -> Response:
     """List keys: their last four characters only."""
-    query = page_query(request)
-    return await page(await engine.keys.list(caller.account_id, query.limit, query.before), query)
+    query = parse_page_query(request)
+    return await render_page(
+        await engine.keys.list(caller.account_id, query.limit, query.before), query
+    )
 
 
 @router.post(
     "/keys",
-    dependencies=[Depends(no_query)],
-    **described("account_keys_create", KeyCreated, status=201, body=KeyCreate),
+    dependencies=[Depends(reject_query)],
+    **describe_route("account_keys_create", KeyCreated, status=201, body=KeyCreate),
 )
-async def create_key(request: Request, engine: TheEngine, caller: Admin) -> Response:
+async def create_key(request: Request, engine: ServedEngine, caller: AdminCaller) -> Response:
     """Make another key, with its scopes and what it may spend in a day; it is shown this once."""
-    return one(await engine.keys.create(caller, await read_model(request, KeyCreate)), 201)
+    return render_resource(
+        await engine.keys.create(caller, await read_model(request, KeyCreate)), 201
+    )
 
 
 @router.get(
     "/keys/{id}",
-    dependencies=[Depends(no_query)],
-    **described("account_keys_read", ApiKey, errors=[ErrorCode.NOT_FOUND]),
+    dependencies=[Depends(reject_query)],
+    **describe_route("account_keys_read", ApiKey, errors=[ErrorCode.NOT_FOUND]),
 )
-async def read_key(id: str, engine: TheEngine, caller: Admin) -> Response:  # noqa: A002
+async def read_key(id: str, engine: ServedEngine, caller: AdminCaller) -> Response:
     """Read what is known of a key: its last four characters only."""
-    return one(await engine.keys.get(caller.account_id, id))
+    return render_resource(await engine.keys.get(caller.account_id, id))
 
 
 @router.post(
     "/keys/{id}/rotate",
-    dependencies=[Depends(no_query)],
-    **described(
+    dependencies=[Depends(reject_query)],
+    **describe_route(
         "account_keys_rotate",
         KeyCreated,
         status=201,
@@ -83,17 +89,17 @@ async def read_key(id: str, engine: TheEngine, caller: Admin) -> Response:  # no
         errors=[ErrorCode.NOT_FOUND, ErrorCode.CONFLICT],
     ),
 )
-async def rotate(id: str, request: Request, engine: TheEngine, caller: Admin) -> Response:  # noqa: A002
+async def rotate(id: str, request: Request, engine: ServedEngine, caller: AdminCaller) -> Response:
     """Make a key in the place of another, which is good for a while yet; it is shown this once."""
     body = await read_model(request, KeyRotate)
-    return one(await engine.keys.rotate(caller, id, body), 201)
+    return render_resource(await engine.keys.rotate(caller, id, body), 201)
 
 
 @router.delete(
     "/keys/{id}",
-    dependencies=[Depends(no_query)],
-    **described("account_keys_delete", ApiKey, errors=[ErrorCode.NOT_FOUND]),
+    dependencies=[Depends(reject_query)],
+    **describe_route("account_keys_delete", ApiKey, errors=[ErrorCode.NOT_FOUND]),
 )
-async def revoke(id: str, engine: TheEngine, caller: Admin) -> Response:  # noqa: A002
+async def revoke(id: str, engine: ServedEngine, caller: AdminCaller) -> Response:
     """Revoke a key at once."""
-    return one(await engine.keys.revoke(caller.account_id, id))
+    return render_resource(await engine.keys.revoke(caller.account_id, id))

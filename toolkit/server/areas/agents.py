@@ -4,19 +4,19 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from toolkit.contract.agents import Agent, AgentCreate
 from toolkit.contract.errors import ErrorCode
-from toolkit.server.auth import Reader, TheEngine, Writer
+from toolkit.server.auth import ReadCaller, ServedEngine, WriteCaller
 from toolkit.server.body import read_model
-from toolkit.server.envelope import one, page
-from toolkit.server.openapi import PAGED, described
-from toolkit.server.paging import no_query, page_query
+from toolkit.server.envelope import render_page, render_resource
+from toolkit.server.openapi import PAGE_PARAMS, describe_route
+from toolkit.server.paging import parse_page_query, reject_query
 
 router = APIRouter(prefix="/v1/agents", tags=["agents"])
 
 
 @router.post(
     "",
-    dependencies=[Depends(no_query)],
-    **described(
+    dependencies=[Depends(reject_query)],
+    **describe_route(
         "agents_create",
         Agent,
         status=201,
@@ -24,34 +24,36 @@ router = APIRouter(prefix="/v1/agents", tags=["agents"])
         errors=[ErrorCode.NOT_FOUND, ErrorCode.CONFLICT, ErrorCode.CAPABILITY_UNAVAILABLE],
     ),
 )
-async def create(request: Request, engine: TheEngine, caller: Writer) -> Response:
+async def create(request: Request, engine: ServedEngine, caller: WriteCaller) -> Response:
     """Register a version of an agent; `POST /v1/runs` with `target: agent` runs it."""
     body = await read_model(request, AgentCreate)
-    return one(await engine.agents.create(caller.account_id, body), 201)
+    return render_resource(await engine.agents.create(caller.account_id, body), 201)
 
 
-@router.get("", **described("agents_list", Agent, listed=True, query=PAGED))
-async def list_page(request: Request, engine: TheEngine, caller: Reader) -> Response:
+@router.get("", **describe_route("agents_list", Agent, listed=True, query=PAGE_PARAMS))
+async def list_page(request: Request, engine: ServedEngine, caller: ReadCaller) -> Response:
     """List them, newest first."""
-    query = page_query(request)
-    return await page(await engine.agents.list(caller.account_id, query.limit, query.before), query)
+    query = parse_page_query(request)
+    return await render_page(
+        await engine.agents.list(caller.account_id, query.limit, query.before), query
+    )
 
 
 @router.get(
     "/{id}",
-    dependencies=[Depends(no_query)],
-    **described("agents_read", Agent, errors=[ErrorCode.NOT_FOUND]),
+    dependencies=[Depends(reject_query)],
+    **describe_route("agents_read", Agent, errors=[ErrorCode.NOT_FOUND]),
 )
-async def read(id: str, engine: TheEngine, caller: Reader) -> Response:  # noqa: A002
+async def read(id: str, engine: ServedEngine, caller: ReadCaller) -> Response:
     """Read one."""
-    return one(await engine.agents.get(caller.account_id, id))
+    return render_resource(await engine.agents.get(caller.account_id, id))
 
 
 @router.delete(
     "/{id}",
-    dependencies=[Depends(no_query)],
-    **described("agents_delete", Agent, errors=[ErrorCode.NOT_FOUND]),
+    dependencies=[Depends(reject_query)],
+    **describe_route("agents_delete", Agent, errors=[ErrorCode.NOT_FOUND]),
 )
-async def delete(id: str, engine: TheEngine, caller: Writer) -> Response:  # noqa: A002
+async def delete(id: str, engine: ServedEngine, caller: WriteCaller) -> Response:
     """Take one back; its runs stay."""
-    return one(await engine.agents.delete(caller.account_id, id))
+    return render_resource(await engine.agents.delete(caller.account_id, id))

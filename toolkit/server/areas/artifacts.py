@@ -8,19 +8,19 @@ from starlette.responses import StreamingResponse
 from toolkit.contract.artifacts import MEDIA_TYPES, Artifact, Lineage
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.engine.pacing import Pacer
-from toolkit.server.auth import Reader, TheEngine, Writer
-from toolkit.server.body import Sizes, check_json
-from toolkit.server.envelope import one, page
-from toolkit.server.errors import error_response
-from toolkit.server.forms import refused
-from toolkit.server.openapi import PAGED, described
-from toolkit.server.paging import no_query, page_query
-from toolkit.server.transfers import CHUNK_BYTES, Downloads
-from toolkit.server.uploads import byte_range, read_upload
+from toolkit.server.auth import ReadCaller, ServedEngine, WriteCaller
+from toolkit.server.body import BodyLimits, check_json
+from toolkit.server.envelope import render_page, render_resource
+from toolkit.server.errors import render_error
+from toolkit.server.forms import make_upload_error
+from toolkit.server.openapi import PAGE_PARAMS, describe_route
+from toolkit.server.paging import parse_page_query, reject_query
+from toolkit.server.transfers import CHUNK_BYTES, DownloadReader
+from toolkit.server.uploads import parse_byte_range, read_upload
 
 router = APIRouter(prefix="/v1/artifacts", tags=["artifacts"])
 
-UPLOAD: dict[str, Any] = {
+UPLOAD_BODY: dict[str, Any] = {
     "required": True,
     "content": {
         "multipart/form-data": {
@@ -36,91 +36,99 @@ UPLOAD: dict[str, Any] = {
         }
     },
 }
-RANGE: dict[str, Any] = {
+RANGE_HEADER: dict[str, Any] = {
     "name": "Range",
     "in": "header",
     "description": "one range of bytes; all others are passed over",
     "schema": {"type": "string"},
     "example": "bytes=0-99",
 }
-_PART = {"Content-Range": {"required": True, "schema": {"type": "string", "pattern": "^bytes "}}}
-_WHOLE = {
+_PARTIAL_HEADERS = {
+    "Content-Range": {"required": True, "schema": {"type": "string", "pattern": "^bytes "}}
+}
+_CONTENT_HEADERS = {
     name: {"required": True, "schema": {"type": "string"}}
     for name in ("Accept-Ranges", "Content-Disposition", "Content-Security-Policy", "ETag")
 }
-_CONTENT: dict[str, Any] = {media_type: {} for media_type in MEDIA_TYPES}
-BYTES: dict[str, dict[str, Any]] = {
-    "200": {"description": "the bytes", "content": _CONTENT, "headers": _WHOLE},
-    "206": {"description": "a range of them", "content": _CONTENT, "headers": _WHOLE | _PART},
-    "416": {"description": ErrorCode.INVALID_REQUEST.name, "headers": _PART},
+_CONTENT_TYPES: dict[str, Any] = {media_type: {} for media_type in MEDIA_TYPES}
+CONTENT_RESPONSES: dict[str, dict[str, Any]] = {
+    "200": {"description": "the bytes", "content": _CONTENT_TYPES, "headers": _CONTENT_HEADERS},
+    "206": {
+        "description": "a range of them",
+        "content": _CONTENT_TYPES,
+        "headers": _CONTENT_HEADERS | _PARTIAL_HEADERS,
+    },
+    "416": {"description": ErrorCode.INVALID_REQUEST.name, "headers": _PARTIAL_HEADERS},
 }
-_create = described(
+_create_docs = describe_route(
     "artifacts_create",
     Artifact,
     status=201,
     errors=[ErrorCode.PAYLOAD_TOO_LARGE, ErrorCode.UNSUPPORTED_MEDIA_TYPE],
 )
-_create["openapi_extra"]["requestBody"] = UPLOAD
-_content = described("artifacts_content", None, errors=[ErrorCode.NOT_FOUND])
-_content["responses"] |= BYTES
-_content["openapi_extra"]["parameters"] = [RANGE]
+_create_docs["openapi_extra"]["requestBody"] = UPLOAD_BODY
+_content_docs = describe_route("artifacts_content", None, errors=[ErrorCode.NOT_FOUND])
+_content_docs["responses"] |= CONTENT_RESPONSES
+_content_docs["openapi_extra"]["parameters"] = [RANGE_HEADER]
 
 
-@router.post("", dependencies=[Depends(no_query)], **_create)
-async def create(request: Request, engine: TheEngine, caller: Writer) -> Response:
+@router.post("", dependencies=[Depends(reject_query)], **_create_docs)
+async def create(request: Request, engine: ServedEngine, caller: WriteCaller) -> Response:
     """Upload one as multipart, in the field `file`; its type is told from its bytes."""
     form = await read_upload(request, engine.settings.upload_limit_bytes)
     try:
         async with Pacer(caller.account_id) as pacer:
-            sizes = Sizes.of(engine.settings)
+            sizes = BodyLimits.of(engine.settings)
             metadata = await check_json(form.metadata or b"{}", sizes, pacer)
     except RequestError:
-        raise refused("metadata", "is not a JSON object that can be kept") from None
+        raise make_upload_error("metadata", "is not a JSON object that can be kept") from None
     artifact = await engine.artifacts.create(caller.account_id, form.file, metadata)
-    return one(artifact, 201)
+    return render_resource(artifact, 201)
 
 
-@router.get("", **described("artifacts_list", Artifact, listed=True, query=PAGED))
-async def list_page(request: Request, engine: TheEngine, caller: Reader) -> Response:
+@router.get("", **describe_route("artifacts_list", Artifact, listed=True, query=PAGE_PARAMS))
+async def list_page(request: Request, engine: ServedEngine, caller: ReadCaller) -> Response:
     """List them, newest first."""
-    query = page_query(request)
-    return await page(
+    query = parse_page_query(request)
+    return await render_page(
         await engine.artifacts.list(caller.account_id, query.limit, query.before), query
     )
 
 
 @router.get(
     "/{id}",
-    dependencies=[Depends(no_query)],
-    **described("artifacts_read", Artifact, errors=[ErrorCode.NOT_FOUND]),
+    dependencies=[Depends(reject_query)],
+    **describe_route("artifacts_read", Artifact, errors=[ErrorCode.NOT_FOUND]),
 )
-async def read(id: str, engine: TheEngine, caller: Reader) -> Response:  # noqa: A002
+async def read(id: str, engine: ServedEngine, caller: ReadCaller) -> Response:
     """Read what is known of one."""
-    return one(await engine.artifacts.get(caller.account_id, id))
+    return render_resource(await engine.artifacts.get(caller.account_id, id))
 
 
 @router.delete(
     "/{id}",
-    dependencies=[Depends(no_query)],
-    **described("artifacts_delete", Artifact, errors=[ErrorCode.NOT_FOUND, ErrorCode.CONFLICT]),
+    dependencies=[Depends(reject_query)],
+    **describe_route(
+        "artifacts_delete", Artifact, errors=[ErrorCode.NOT_FOUND, ErrorCode.CONFLICT]
+    ),
 )
-async def delete(id: str, engine: TheEngine, caller: Writer) -> Response:  # noqa: A002
+async def delete(id: str, engine: ServedEngine, caller: WriteCaller) -> Response:
     """Delete one with its bytes; the job that made it stays."""
-    return one(await engine.artifacts.delete(caller.account_id, id))
+    return render_resource(await engine.artifacts.delete(caller.account_id, id))
 
 
 @router.get(
     "/{id}/lineage",
-    dependencies=[Depends(no_query)],
-    **described("artifacts_lineage", Lineage, errors=[ErrorCode.NOT_FOUND]),
+    dependencies=[Depends(reject_query)],
+    **describe_route("artifacts_lineage", Lineage, errors=[ErrorCode.NOT_FOUND]),
 )
-async def lineage(id: str, engine: TheEngine, caller: Reader) -> Response:  # noqa: A002
+async def lineage(id: str, engine: ServedEngine, caller: ReadCaller) -> Response:
     """Tell which jobs and artifacts it came from."""
-    return one(await engine.lineage.get(caller.account_id, id))
+    return render_resource(await engine.lineage.get(caller.account_id, id))
 
 
-@router.get("/{id}/content", dependencies=[Depends(no_query)], **_content)
-async def content(id: str, request: Request, engine: TheEngine, caller: Reader) -> Response:  # noqa: A002
+@router.get("/{id}/content", dependencies=[Depends(reject_query)], **_content_docs)
+async def content(id: str, request: Request, engine: ServedEngine, caller: ReadCaller) -> Response:
     """Read its bytes, or a range of them."""
     artifact = await engine.artifacts.get(caller.account_id, id)
     headers = {
@@ -130,23 +138,23 @@ async def content(id: str, request: Request, engine: TheEngine, caller: Reader) 
         "Content-Security-Policy": "default-src 'none'; sandbox",
         "ETag": f'"{artifact.sha256}"',
     }
-    wanted = byte_range(request.headers.get("range"), artifact.size_bytes)
+    wanted = parse_byte_range(request.headers.get("range"), artifact.size_bytes)
     start, end = wanted or (0, artifact.size_bytes)
     if wanted is not None and start >= end:
         error = RequestError(ErrorCode.INVALID_REQUEST, "Ask for a range within the bytes.")
         headers = {"Content-Range": f"bytes */{artifact.size_bytes}"}
-        return error_response(error, request.state.request_id, status=416, headers=headers)
+        return render_error(error, request.state.request_id, status=416, headers=headers)
     if wanted is not None:
         headers["Content-Range"] = f"bytes {start}-{end - 1}/{artifact.size_bytes}"
     status = 200 if wanted is None else 206
     upto = min(end, start + CHUNK_BYTES)
-    downloads: Downloads = request.app.state.downloads
+    downloads: DownloadReader = request.app.state.downloads
     if upto < end:
-        downloads.check(caller.key_id)
+        downloads.check_capacity(caller.key_id)
     # Read before the answer begins, as one that has begun cannot say that bytes are missing.
-    first = await engine.artifacts.content(caller.account_id, id, start, upto)
+    first = await engine.artifacts.read_content(caller.account_id, id, start, upto)
     if upto >= end:
         return Response(first, status, headers, media_type=artifact.media_type)
-    rest = downloads.read_on(caller, id, first, upto, end)
+    rest = downloads.stream_content(caller, id, first, upto, end)
     headers["Content-Length"] = str(end - start)
     return StreamingResponse(rest, status, headers, media_type=artifact.media_type)

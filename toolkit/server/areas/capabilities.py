@@ -4,23 +4,25 @@ from fastapi import APIRouter, Depends, Response
 
 from toolkit.contract.capabilities import Capability
 from toolkit.contract.errors import ErrorCode
-from toolkit.server.auth import Reader, TheEngine
-from toolkit.server.envelope import one, page
-from toolkit.server.openapi import described
-from toolkit.server.paging import no_query
+from toolkit.server.auth import ReadCaller, ServedEngine
+from toolkit.server.envelope import render_page, render_resource
+from toolkit.server.openapi import describe_route
+from toolkit.server.paging import reject_query
 
 router = APIRouter(
-    prefix="/v1/capabilities", tags=["capabilities"], dependencies=[Depends(no_query)]
+    prefix="/v1/capabilities", tags=["capabilities"], dependencies=[Depends(reject_query)]
 )
 
 
-@router.get("", **described("capabilities_list", Capability, listed=True))
-async def list_all(engine: TheEngine, caller: Reader) -> Response:  # noqa: ARG001 - lets in
+@router.get("", **describe_route("capabilities_list", Capability, listed=True))
+async def list_all(engine: ServedEngine, caller: ReadCaller) -> Response:  # noqa: ARG001 - lets in
     """List every capability, in registry order."""
-    return await page(engine.capabilities.list())
+    return await render_page(engine.capabilities.list())
 
 
-@router.get("/{id}", **described("capabilities_read", Capability, errors=[ErrorCode.NOT_FOUND]))
-async def read(id: str, engine: TheEngine, caller: Reader) -> Response:  # noqa: A002, ARG001
+@router.get(
+    "/{id}", **describe_route("capabilities_read", Capability, errors=[ErrorCode.NOT_FOUND])
+)
+async def read(id: str, engine: ServedEngine, caller: ReadCaller) -> Response:  # noqa: ARG001
     """Read one, by `id` or `id@version`."""
-    return one(engine.capabilities.get(id))
+    return render_resource(engine.capabilities.get(id))

@@ -4,29 +4,29 @@ from fastapi import APIRouter, Depends, Response
 
 from toolkit.contract.catalog import CatalogModel, Gpu
 from toolkit.contract.errors import ErrorCode
-from toolkit.server.auth import Reader, TheEngine
-from toolkit.server.envelope import page
-from toolkit.server.openapi import described
-from toolkit.server.paging import no_query
+from toolkit.server.auth import ReadCaller, ServedEngine
+from toolkit.server.envelope import render_page
+from toolkit.server.openapi import describe_route
+from toolkit.server.paging import reject_query
 
 router = APIRouter(prefix="/v1/catalog", tags=["catalog"])
 
 
 @router.get(
     "/gpus",
-    dependencies=[Depends(no_query)],
-    **described("catalog_gpus_list", Gpu, listed=True, errors=[ErrorCode.CREDENTIALS_MISSING]),
+    dependencies=[Depends(reject_query)],
+    **describe_route("catalog_gpus_list", Gpu, listed=True, errors=[ErrorCode.CREDENTIALS_MISSING]),
 )
-async def gpus(engine: TheEngine, caller: Reader) -> Response:
+async def gpus(engine: ServedEngine, caller: ReadCaller) -> Response:
     """List the GPUs of the cloud that is connected."""
-    return await page(await engine.catalog.gpus(caller.account_id))
+    return await render_page(await engine.catalog.list_gpus(caller.account_id))
 
 
 @router.get(
     "/models",
-    dependencies=[Depends(no_query)],
-    **described("catalog_models_list", CatalogModel, listed=True),
+    dependencies=[Depends(reject_query)],
+    **describe_route("catalog_models_list", CatalogModel, listed=True),
 )
-async def models(engine: TheEngine, caller: Reader) -> Response:  # noqa: ARG001 - a key is needed
+async def models(engine: ServedEngine, caller: ReadCaller) -> Response:  # noqa: ARG001 - a key is needed
     """List every vendor's models with their list prices."""
-    return await page(engine.catalog.models())
+    return await render_page(engine.catalog.list_models())

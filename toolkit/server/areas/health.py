@@ -3,15 +3,15 @@
 from fastapi import APIRouter, Depends, Response
 
 from toolkit.contract.health import Health
-from toolkit.server.auth import TheEngine
-from toolkit.server.envelope import one
-from toolkit.server.openapi import described
-from toolkit.server.paging import no_query
+from toolkit.server.auth import ServedEngine
+from toolkit.server.envelope import render_resource
+from toolkit.server.openapi import describe_route
+from toolkit.server.paging import reject_query
 
 router = APIRouter(prefix="/v1/health", tags=["health"])
 
 
-@router.get("", dependencies=[Depends(no_query)], **described("health_read", Health))
-async def read(engine: TheEngine) -> Response:
+@router.get("", dependencies=[Depends(reject_query)], **describe_route("health_read", Health))
+async def read(engine: ServedEngine) -> Response:
     """Say whether the service is there; needs no key."""
-    return one(await engine.health())
+    return render_resource(await engine.get_health())

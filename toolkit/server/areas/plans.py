@@ -4,13 +4,13 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from toolkit.contract.errors import ErrorCode
 from toolkit.contract.plans import Plan, PlanCreate
-from toolkit.server.auth import Reader, TheEngine, Writer
+from toolkit.server.auth import ReadCaller, ServedEngine, WriteCaller
 from toolkit.server.body import read_model
-from toolkit.server.envelope import one, page
-from toolkit.server.openapi import PAGED, described
+from toolkit.server.envelope import render_page, render_resource
+from toolkit.server.openapi import PAGE_PARAMS, describe_route
 from toolkit.server.paging import (
-    no_query,
-    page_query,
+    parse_page_query,
+    reject_query,
 )
 
 router = APIRouter(prefix="/v1/plans", tags=["plans"])
@@ -18,8 +18,8 @@ router = APIRouter(prefix="/v1/plans", tags=["plans"])
 
 @router.post(
     "",
-    dependencies=[Depends(no_query)],
-    **described(
+    dependencies=[Depends(reject_query)],
+    **describe_route(
         "plans_create",
         Plan,
         status=202,
@@ -27,24 +27,26 @@ router = APIRouter(prefix="/v1/plans", tags=["plans"])
         errors=[ErrorCode.NOT_FOUND],
     ),
 )
-async def create(request: Request, engine: TheEngine, caller: Writer) -> Response:
+async def create(request: Request, engine: ServedEngine, caller: WriteCaller) -> Response:
     """Plan an objective without doing it."""
     body = await read_model(request, PlanCreate)
-    return one(await engine.plans.create(caller.account_id, body), 202)
+    return render_resource(await engine.plans.create(caller.account_id, body), 202)
 
 
-@router.get("", **described("plans_list", Plan, listed=True, query=PAGED))
-async def list_page(request: Request, engine: TheEngine, caller: Reader) -> Response:
+@router.get("", **describe_route("plans_list", Plan, listed=True, query=PAGE_PARAMS))
+async def list_page(request: Request, engine: ServedEngine, caller: ReadCaller) -> Response:
     """List them, newest first."""
-    query = page_query(request)
-    return await page(await engine.plans.list(caller.account_id, query.limit, query.before), query)
+    query = parse_page_query(request)
+    return await render_page(
+        await engine.plans.list(caller.account_id, query.limit, query.before), query
+    )
 
 
 @router.get(
     "/{id}",
-    dependencies=[Depends(no_query)],
-    **described("plans_read", Plan, errors=[ErrorCode.NOT_FOUND]),
+    dependencies=[Depends(reject_query)],
+    **describe_route("plans_read", Plan, errors=[ErrorCode.NOT_FOUND]),
 )
-async def read(id: str, engine: TheEngine, caller: Reader) -> Response:  # noqa: A002
+async def read(id: str, engine: ServedEngine, caller: ReadCaller) -> Response:
     """Read one."""
-    return one(await engine.plans.get(caller.account_id, id))
+    return render_resource(await engine.plans.get(caller.account_id, id))

@@ -3,19 +3,19 @@
 from fastapi import APIRouter, Depends, Response
 
 from toolkit.contract.health import Provider
-from toolkit.server.auth import Reader, TheEngine
-from toolkit.server.envelope import page
-from toolkit.server.openapi import described
-from toolkit.server.paging import no_query
+from toolkit.server.auth import ReadCaller, ServedEngine
+from toolkit.server.envelope import render_page
+from toolkit.server.openapi import describe_route
+from toolkit.server.paging import reject_query
 
 router = APIRouter(prefix="/v1/providers", tags=["providers"])
 
 
 @router.get(
     "",
-    dependencies=[Depends(no_query)],
-    **described("providers_list", Provider, listed=True),
+    dependencies=[Depends(reject_query)],
+    **describe_route("providers_list", Provider, listed=True),
 )
-async def list_all(engine: TheEngine, caller: Reader) -> Response:
+async def list_all(engine: ServedEngine, caller: ReadCaller) -> Response:
     """List the vendor catalogue."""
-    return await page(await engine.providers.list(caller.account_id))
+    return await render_page(await engine.providers.list(caller.account_id))

@@ -4,19 +4,19 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from toolkit.contract.errors import ErrorCode
 from toolkit.contract.runs import Route, RunCreate
-from toolkit.server.auth import Reader, TheEngine
+from toolkit.server.auth import ReadCaller, ServedEngine
 from toolkit.server.body import read_model
-from toolkit.server.envelope import one
-from toolkit.server.openapi import described
-from toolkit.server.paging import no_query
+from toolkit.server.envelope import render_resource
+from toolkit.server.openapi import describe_route
+from toolkit.server.paging import reject_query
 
 router = APIRouter(prefix="/v1/route", tags=["runs"])
 
 
 @router.post(
     "",
-    dependencies=[Depends(no_query)],
-    **described(
+    dependencies=[Depends(reject_query)],
+    **describe_route(
         "route_create",
         Route,
         body=RunCreate,
@@ -28,7 +28,7 @@ router = APIRouter(prefix="/v1/route", tags=["runs"])
         ],
     ),
 )
-async def preview(request: Request, engine: TheEngine, caller: Reader) -> Response:
+async def preview(request: Request, engine: ServedEngine, caller: ReadCaller) -> Response:
     """Tell which provider and model a run would take, and why; nothing is spent."""
     body = await read_model(request, RunCreate)
-    return one(await engine.runs.route(caller.account_id, body))
+    return render_resource(await engine.runs.route(caller.account_id, body))

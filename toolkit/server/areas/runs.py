@@ -6,24 +6,24 @@ from toolkit.contract.errors import ErrorCode
 from toolkit.contract.events import Event
 from toolkit.contract.ids import Prefix
 from toolkit.contract.runs import Run, RunCreate
-from toolkit.server.auth import Reader, TheEngine, Writer
+from toolkit.server.auth import ReadCaller, ServedEngine, WriteCaller
 from toolkit.server.body import read_model
-from toolkit.server.envelope import one, page
-from toolkit.server.events import events_of
-from toolkit.server.openapi import PAGED, POLLED, described
+from toolkit.server.envelope import render_page, render_resource
+from toolkit.server.events import serve_events
+from toolkit.server.openapi import PAGE_PARAMS, POLL_PARAMS, describe_route
 from toolkit.server.paging import (
-    no_query,
-    page_query,
+    parse_page_query,
+    reject_query,
 )
-from toolkit.server.waiting import held
+from toolkit.server.waiting import apply_prefer_wait
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"])
 
 
 @router.post(
     "",
-    dependencies=[Depends(no_query)],
-    **described(
+    dependencies=[Depends(reject_query)],
+    **describe_route(
         "runs_create",
         Run,
         status=202,
@@ -39,46 +39,50 @@ router = APIRouter(prefix="/v1/runs", tags=["runs"])
         ],
     ),
 )
-async def create(request: Request, engine: TheEngine, caller: Writer) -> Response:
+async def create(request: Request, engine: ServedEngine, caller: WriteCaller) -> Response:
     """Accept one; `Prefer: wait=N` holds the answer for up to N seconds."""
     accepted = await engine.runs.create(
         caller.account_id, await read_model(request, RunCreate), key_id=caller.key_id
     )
-    reached = await held(request, engine, caller.account_id, engine.runs, accepted.id)
-    return reached or one(accepted, 202)
+    reached = await apply_prefer_wait(request, engine, caller.account_id, engine.runs, accepted.id)
+    return reached or render_resource(accepted, 202)
 
 
-@router.get("", **described("runs_list", Run, listed=True, query=PAGED))
-async def list_page(request: Request, engine: TheEngine, caller: Reader) -> Response:
+@router.get("", **describe_route("runs_list", Run, listed=True, query=PAGE_PARAMS))
+async def list_page(request: Request, engine: ServedEngine, caller: ReadCaller) -> Response:
     """List them, newest first."""
-    query = page_query(request)
-    return await page(await engine.runs.list(caller.account_id, query.limit, query.before), query)
+    query = parse_page_query(request)
+    return await render_page(
+        await engine.runs.list(caller.account_id, query.limit, query.before), query
+    )
 
 
 @router.get(
     "/{id}",
-    dependencies=[Depends(no_query)],
-    **described("runs_read", Run, errors=[ErrorCode.NOT_FOUND]),
+    dependencies=[Depends(reject_query)],
+    **describe_route("runs_read", Run, errors=[ErrorCode.NOT_FOUND]),
 )
-async def read(id: str, engine: TheEngine, caller: Reader) -> Response:  # noqa: A002
+async def read(id: str, engine: ServedEngine, caller: ReadCaller) -> Response:
     """Read one."""
-    return one(await engine.runs.get(caller.account_id, id))
+    return render_resource(await engine.runs.get(caller.account_id, id))
 
 
 @router.post(
     "/{id}/cancel",
-    dependencies=[Depends(no_query)],
-    **described("runs_cancel", Run, errors=[ErrorCode.NOT_FOUND]),
+    dependencies=[Depends(reject_query)],
+    **describe_route("runs_cancel", Run, errors=[ErrorCode.NOT_FOUND]),
 )
-async def cancel(id: str, engine: TheEngine, caller: Writer) -> Response:  # noqa: A002
+async def cancel(id: str, engine: ServedEngine, caller: WriteCaller) -> Response:
     """End a run; one that has ended is answered as it is."""
-    return one(await engine.runs.cancel(caller.account_id, id))
+    return render_resource(await engine.runs.cancel(caller.account_id, id))
 
 
 @router.get(
     "/{id}/events",
-    **described("runs_events", Event, listed=True, query=POLLED, errors=[ErrorCode.NOT_FOUND]),
+    **describe_route(
+        "runs_events", Event, listed=True, query=POLL_PARAMS, errors=[ErrorCode.NOT_FOUND]
+    ),
 )
-async def events(id: str, request: Request, engine: TheEngine, caller: Reader) -> Response:  # noqa: A002
+async def events(id: str, request: Request, engine: ServedEngine, caller: ReadCaller) -> Response:
     """List events after a number, holding while there is none; or stream them."""
-    return await events_of(request, engine, caller, id, Prefix.RUN)
+    return await serve_events(request, engine, caller, id, Prefix.RUN)

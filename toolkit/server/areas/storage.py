@@ -4,19 +4,19 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from toolkit.contract.errors import ErrorCode
 from toolkit.contract.storage import Storage, StorageCreate
-from toolkit.server.auth import Reader, TheEngine, Writer
+from toolkit.server.auth import ReadCaller, ServedEngine, WriteCaller
 from toolkit.server.body import read_model
-from toolkit.server.envelope import one, page
-from toolkit.server.openapi import PAGED, described
-from toolkit.server.paging import no_query, page_query
+from toolkit.server.envelope import render_page, render_resource
+from toolkit.server.openapi import PAGE_PARAMS, describe_route
+from toolkit.server.paging import parse_page_query, reject_query
 
 router = APIRouter(prefix="/v1/storage", tags=["storage"])
 
 
 @router.post(
     "",
-    dependencies=[Depends(no_query)],
-    **described(
+    dependencies=[Depends(reject_query)],
+    **describe_route(
         "storage_create",
         Storage,
         status=201,
@@ -24,40 +24,42 @@ router = APIRouter(prefix="/v1/storage", tags=["storage"])
         errors=[ErrorCode.CREDENTIALS_MISSING],
     ),
 )
-async def create(request: Request, engine: TheEngine, caller: Writer) -> Response:
+async def create(request: Request, engine: ServedEngine, caller: WriteCaller) -> Response:
     """Rent a network volume."""
     body = await read_model(request, StorageCreate)
-    return one(await engine.storage.create(caller.account_id, body, key_id=caller.key_id), 201)
+    return render_resource(
+        await engine.storage.create(caller.account_id, body, key_id=caller.key_id), 201
+    )
 
 
-@router.get("", **described("storage_list", Storage, listed=True, query=PAGED))
-async def list_page(request: Request, engine: TheEngine, caller: Reader) -> Response:
+@router.get("", **describe_route("storage_list", Storage, listed=True, query=PAGE_PARAMS))
+async def list_page(request: Request, engine: ServedEngine, caller: ReadCaller) -> Response:
     """List them, newest first."""
-    query = page_query(request)
-    return await page(
+    query = parse_page_query(request)
+    return await render_page(
         await engine.storage.list(caller.account_id, query.limit, query.before), query
     )
 
 
 @router.get(
     "/{id}",
-    dependencies=[Depends(no_query)],
-    **described("storage_read", Storage, errors=[ErrorCode.NOT_FOUND]),
+    dependencies=[Depends(reject_query)],
+    **describe_route("storage_read", Storage, errors=[ErrorCode.NOT_FOUND]),
 )
-async def read(id: str, engine: TheEngine, caller: Reader) -> Response:  # noqa: A002
+async def read(id: str, engine: ServedEngine, caller: ReadCaller) -> Response:
     """Read one."""
-    return one(await engine.storage.get(caller.account_id, id))
+    return render_resource(await engine.storage.get(caller.account_id, id))
 
 
 @router.delete(
     "/{id}",
-    dependencies=[Depends(no_query)],
-    **described(
+    dependencies=[Depends(reject_query)],
+    **describe_route(
         "storage_delete",
         Storage,
         errors=[ErrorCode.NOT_FOUND, ErrorCode.CONFLICT, ErrorCode.CREDENTIALS_MISSING],
     ),
 )
-async def delete(id: str, engine: TheEngine, caller: Writer) -> Response:  # noqa: A002
+async def delete(id: str, engine: ServedEngine, caller: WriteCaller) -> Response:
     """Delete a volume, with all that is on it."""
-    return one(await engine.storage.delete(caller.account_id, id))
+    return render_resource(await engine.storage.delete(caller.account_id, id))

@@ -3,35 +3,39 @@
 from collections.abc import Sequence
 
 from toolkit.client import _wire
-from toolkit.client._async.http import AsyncHttp
+from toolkit.client._async.http import AsyncHttpClient
 from toolkit.client._collections import Collection
-from toolkit.client._shown import Shown
+from toolkit.client._shown import RecordView
 from toolkit.contract.account import AccountCreated, ApiKey, CallerAccount, KeyCreated
 
 
 class AsyncAccounts:
     """`client.account`."""
 
-    def __init__(self, http: AsyncHttp) -> None:
+    def __init__(self, http: AsyncHttpClient) -> None:
         self._http = http
 
     async def create(self, email: str) -> AccountCreated:
         """Open an account; the key is shown this once."""
-        return await self._http.data(AccountCreated, "POST", "/account", json={"email": email})
+        return await self._http.request_record(
+            AccountCreated, "POST", "/account", json={"email": email}
+        )
 
     async def get(self) -> CallerAccount:
         """Read the caller's account, and what is known of the key that is used."""
-        return await self._http.data(CallerAccount, "GET", "/account")
+        return await self._http.request_record(CallerAccount, "GET", "/account")
 
-    async def keys(self, limit: int = 50, cursor: str | None = None) -> Collection[Shown[ApiKey]]:
+    async def keys(
+        self, limit: int = 50, cursor: str | None = None
+    ) -> Collection[RecordView[ApiKey]]:
         """Read a page of the account's keys, newest first: never the keys themselves."""
-        params = _wire.page(limit, cursor)
-        keys, following = await self._http.page(ApiKey, "/account/keys", params)
-        return Collection([Shown(key, "Key") for key in keys], "keys", following)
+        params = _wire.make_page_query(limit, cursor)
+        keys, following = await self._http.request_page(ApiKey, "/account/keys", params)
+        return Collection([RecordView(key, "Key") for key in keys], "keys", following)
 
-    async def key(self, id: str) -> ApiKey:  # noqa: A002
+    async def key(self, id: str) -> ApiKey:
         """Read what is known of a key: never the key itself."""
-        return await self._http.data(ApiKey, "GET", f"/account/keys/{id}")
+        return await self._http.request_record(ApiKey, "GET", f"/account/keys/{id}")
 
     async def create_key(
         self,
@@ -47,23 +51,25 @@ class AsyncAccounts:
             scopes: `read`, `write`, `admin`; the first two by default.
             max_cost_usd_per_day: what all work asked for with it may cost in a day, by UTC.
         """
-        body = _wire.without_none(
+        body = _wire.drop_none(
             name=name,
             scopes=None if scopes is None else list(scopes),
             max_cost_usd_per_day=max_cost_usd_per_day,
         )
-        return await self._http.data(KeyCreated, "POST", "/account/keys", json=body)
+        return await self._http.request_record(KeyCreated, "POST", "/account/keys", json=body)
 
-    async def rotate_key(self, id: str, *, overlap_s: int | None = None) -> KeyCreated:  # noqa: A002
+    async def rotate_key(self, id: str, *, overlap_s: int | None = None) -> KeyCreated:
         """Replace a key by a new one, which is shown this once.
 
         Args:
             id: of the old one.
             overlap_s: how long that is still good, in seconds; a day by default, 0 ends it at once.
         """
-        body = _wire.without_none(overlap_s=overlap_s)
-        return await self._http.data(KeyCreated, "POST", f"/account/keys/{id}/rotate", json=body)
+        body = _wire.drop_none(overlap_s=overlap_s)
+        return await self._http.request_record(
+            KeyCreated, "POST", f"/account/keys/{id}/rotate", json=body
+        )
 
-    async def revoke(self, id: str) -> ApiKey:  # noqa: A002
+    async def revoke(self, id: str) -> ApiKey:
         """Make a key invalid at once."""
-        return await self._http.data(ApiKey, "DELETE", f"/account/keys/{id}")
+        return await self._http.request_record(ApiKey, "DELETE", f"/account/keys/{id}")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from toolkit.client import _wire
-from toolkit.client._async.area import AsyncArea
+from toolkit.client._async.area import AsyncResource
 from toolkit.client._async.areas.runs import AsyncRun
 from toolkit.client._async.handle import AsyncHandle
 from toolkit.contract import agents, runs
@@ -12,7 +12,7 @@ from toolkit.contract import agents, runs
 class AsyncAgent(AsyncHandle[agents.Agent]):
     """An agent: an objective to fill in, under a name."""
 
-    kind, area, model = "Agent", "agents", agents.Agent
+    kind, resource, model = "Agent", "agents", agents.Agent
 
     @property
     def name(self) -> str:
@@ -45,11 +45,13 @@ class AsyncAgent(AsyncHandle[agents.Agent]):
         Raises:
             RequestError: `INVALID_REQUEST` for a parameter that is missing, `CREDENTIALS_MISSING`.
         """
-        body = _wire.run_body(self.name, parameters, None, {}, "agent")
-        return AsyncRun(self._http, await self._http.data(runs.Run, "POST", "/runs", json=body))
+        body = _wire.make_run_body(self.name, parameters, None, {}, "agent")
+        return AsyncRun(
+            self._http, await self._http.request_record(runs.Run, "POST", "/runs", json=body)
+        )
 
 
-class AsyncAgents(AsyncArea[AsyncAgent]):
+class AsyncAgents(AsyncResource[AsyncAgent]):
     """`client.agents`."""
 
     handle = AsyncAgent
@@ -81,21 +83,21 @@ class AsyncAgents(AsyncArea[AsyncAgent]):
         Raises:
             RequestError: `CONFLICT` for a name and version that are there, `NOT_FOUND`.
         """
-        constraints = _wire.without_none(
+        constraints = _wire.drop_none(
             max_cost_usd=max_cost_usd,
             optimize_for=optimize_for,
             endpoint_id=endpoint_id,
             compute_id=compute_id,
         )
-        body = _wire.without_none(
+        body = _wire.drop_none(
             name=name,
             version=version,
             objective=objective,
             constraints=constraints,
             capabilities=None if capabilities is None else list(capabilities),
         )
-        return await self._posted(body)
+        return await self._create(body)
 
-    async def delete(self, id: str) -> AsyncAgent:  # noqa: A002
+    async def delete(self, id: str) -> AsyncAgent:
         """Delete one; its runs stay."""
-        return await self._asked("DELETE", id)
+        return await self._call("DELETE", id)

@@ -4,21 +4,21 @@ from pathlib import Path
 from typing import Any, Self
 
 from toolkit.client import _wire
-from toolkit.client._async.area import AsyncArea
+from toolkit.client._async.area import AsyncResource
 from toolkit.client._async.handle import AsyncHandle
 from toolkit.client._drawn import LineageView
 from toolkit.contract import artifacts
 from toolkit.contract.base import JsonObject
 from toolkit.display import media
 
-SHOWN_BYTES = 4 * 1024 * 1024
+MAX_INLINE_BYTES = 4 * 1024 * 1024
 
 
 class AsyncArtifact(AsyncHandle[artifacts.Artifact]):
     """An artifact; a small one keeps its bytes once they are read, and shows itself."""
 
-    kind, area, model = "Artifact", "artifacts", artifacts.Artifact
-    _kept: bytes | None = None
+    kind, resource, model = "Artifact", "artifacts", artifacts.Artifact
+    _cached_bytes: bytes | None = None
 
     @property
     def media_type(self) -> str:
@@ -52,21 +52,23 @@ class AsyncArtifact(AsyncHandle[artifacts.Artifact]):
 
     async def content(self) -> bytes:
         """Read its bytes."""
-        if self._kept is not None:
-            return self._kept
+        if self._cached_bytes is not None:
+            return self._cached_bytes
         data = (await self._http.send("GET", f"{self.path}/content")).content
-        if len(data) <= SHOWN_BYTES:
-            self._kept = data
+        if len(data) <= MAX_INLINE_BYTES:
+            self._cached_bytes = data
         return data
 
     async def lineage(self) -> LineageView:
         """Read the jobs and artifacts it came from."""
-        return LineageView(await self._http.data(artifacts.Lineage, "GET", f"{self.path}/lineage"))
+        return LineageView(
+            await self._http.request_record(artifacts.Lineage, "GET", f"{self.path}/lineage")
+        )
 
     async def delete(self) -> Self:
         """Delete it with its bytes."""
-        await self._asked("DELETE")
-        self._kept = None
+        await self._call("DELETE")
+        self._cached_bytes = None
         return self
 
     async def text(self) -> str:
@@ -82,34 +84,39 @@ class AsyncArtifact(AsyncHandle[artifacts.Artifact]):
             RequestError: `NOT_FOUND`.
             ServiceError: `UNAVAILABLE` where what came is not what was kept.
         """
-        with _wire.Saving(path, self.record) as saving:
-            if self._kept is not None:
-                saving.add(self._kept)
+        with _wire.ArtifactDownload(path, self.record) as saving:
+            if self._cached_bytes is not None:
+                saving.write_bytes(self._cached_bytes)
             while not saving.is_complete:
                 place = f"{self.path}/content"
-                saving.answer(await self._http.send("GET", place, headers=saving.headers))
+                saving.write_response(await self._http.send("GET", place, headers=saving.headers))
             return saving.finish()
 
     def _repr_mimebundle_(self, **_: object) -> Any:
-        if self._kept is None:
+        if self._cached_bytes is None:
             return super()._repr_mimebundle_()
         plain = {"text/plain": repr(self)}
-        return {**plain, **media.shown(self.record.media_type, self._kept, self.record.filename)}
+        return {
+            **plain,
+            **media.build_mime_bundle(
+                self.record.media_type, self._cached_bytes, self.record.filename
+            ),
+        }
 
 
-class AsyncArtifacts(AsyncArea[AsyncArtifact]):
+class AsyncArtifacts(AsyncResource[AsyncArtifact]):
     """`client.artifacts`."""
 
     handle = AsyncArtifact
 
-    async def get(self, id: str) -> AsyncArtifact:  # noqa: A002
+    async def get(self, id: str) -> AsyncArtifact:
         """Read one; a small one comes with its bytes, so that it can show itself."""
         artifact = await super().get(id)
-        if artifact.record.size_bytes <= SHOWN_BYTES:
+        if artifact.record.size_bytes <= MAX_INLINE_BYTES:
             await artifact.content()
         return artifact
 
-    async def content(self, id: str) -> bytes:  # noqa: A002
+    async def content(self, id: str) -> bytes:
         """Read the bytes of one.
 
         Raises:
@@ -117,18 +124,18 @@ class AsyncArtifacts(AsyncArea[AsyncArtifact]):
         """
         return (await self._http.send("GET", f"/artifacts/{id}/content")).content
 
-    async def delete(self, id: str) -> AsyncArtifact:  # noqa: A002
+    async def delete(self, id: str) -> AsyncArtifact:
         """Delete one with its bytes.
 
         Raises:
             RequestError: `CONFLICT` while the work that it is part of is under way.
         """
-        return await self._asked("DELETE", id)
+        return await self._call("DELETE", id)
 
-    async def lineage(self, id: str) -> LineageView:  # noqa: A002
+    async def lineage(self, id: str) -> LineageView:
         """Read the jobs and artifacts that one came from."""
         return LineageView(
-            await self._http.data(artifacts.Lineage, "GET", f"/artifacts/{id}/lineage")
+            await self._http.request_record(artifacts.Lineage, "GET", f"/artifacts/{id}/lineage")
         )
 
     async def upload(
@@ -138,8 +145,10 @@ class AsyncArtifacts(AsyncArea[AsyncArtifact]):
 
         What is named by its path is read as it is sent, so its size takes no memory.
         """
-        with _wire.opened(source) as data:
+        with _wire.open_source(source) as data:
             files = {"file": (filename, data)}
-            return self._made(
-                await self._http.data(artifacts.Artifact, "POST", "/artifacts", files=files)
+            return self._wrap(
+                await self._http.request_record(
+                    artifacts.Artifact, "POST", "/artifacts", files=files
+                )
             )

@@ -1,7 +1,7 @@
 """`client.billing`: the bills of vendors."""
 
 from toolkit.client import _wire
-from toolkit.client._async.http import AsyncHttp
+from toolkit.client._async.http import AsyncHttpClient
 from toolkit.client._shown import BillingView
 from toolkit.contract.billing import Billing
 
@@ -9,7 +9,7 @@ from toolkit.contract.billing import Billing
 class AsyncBillings:
     """`client.billing`."""
 
-    def __init__(self, http: AsyncHttp) -> None:
+    def __init__(self, http: AsyncHttpClient) -> None:
         self._http = http
 
     async def get(
@@ -23,5 +23,7 @@ class AsyncBillings:
             by_account: a line for each account whose work used the caller's own connections.
         """
         by = "key" if by_key else "account" if by_account else None
-        params = _wire.without_none(month=month, group_by=by)
-        return BillingView(await self._http.data(Billing, "GET", "/billing", params=params))
+        params = _wire.drop_none(month=month, group_by=by)
+        return BillingView(
+            await self._http.request_record(Billing, "GET", "/billing", params=params)
+        )

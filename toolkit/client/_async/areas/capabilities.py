@@ -1,18 +1,18 @@
 """`client.capabilities`: the capabilities that can be asked for."""
 
-from toolkit.client._async.area import AsyncArea
+from toolkit.client._async.area import AsyncResource
 from toolkit.client._async.handle import AsyncHandle
 from toolkit.client._collections import Collection
 from toolkit.contract import capabilities
 from toolkit.contract.base import JsonObject
 from toolkit.display import html
-from toolkit.display.frames import flat
+from toolkit.display.frames import flatten_record
 
 
 class AsyncCapability(AsyncHandle[capabilities.Capability]):
     """A capability."""
 
-    kind, area, model = "Capability", "capabilities", capabilities.Capability
+    kind, resource, model = "Capability", "capabilities", capabilities.Capability
 
     @property
     def title(self) -> str:
@@ -44,8 +44,8 @@ class AsyncCapability(AsyncHandle[capabilities.Capability]):
         """The JSON schema of what it answers."""
         return self.record.output_schema
 
-    def _html(self) -> str:
-        row = flat(self.record)
+    def _render_html(self) -> str:
+        row = flatten_record(self.record)
         names = (
             "title",
             "description",
@@ -55,10 +55,10 @@ class AsyncCapability(AsyncHandle[capabilities.Capability]):
             "yields",
             "input_schema",
         )
-        return html.facts(f"{self.id}@{self.record.version}", {n: row[n] for n in names})
+        return html.render_facts(f"{self.id}@{self.record.version}", {n: row[n] for n in names})
 
 
-class AsyncCapabilities(AsyncArea[AsyncCapability]):
+class AsyncCapabilities(AsyncResource[AsyncCapability]):
     """`client.capabilities`."""
 
     handle = AsyncCapability
@@ -69,5 +69,5 @@ class AsyncCapabilities(AsyncArea[AsyncCapability]):
         cursor: str | None = None,  # noqa: ARG002
     ) -> Collection[AsyncCapability]:
         """List every capability, in registry order and in one page."""
-        records, _ = await self._http.page(capabilities.Capability, "/capabilities")
-        return Collection([self._made(record) for record in records], "capabilities")
+        records, _ = await self._http.request_page(capabilities.Capability, "/capabilities")
+        return Collection([self._wrap(record) for record in records], "capabilities")

@@ -1,14 +1,14 @@
 """`client.compute`: GPU pods."""
 
 from toolkit.client import _wire
-from toolkit.client._async.rented import AsyncHosted, AsyncRented
+from toolkit.client._async.rented import AsyncInfrastructureHandle, AsyncInfrastructureResource
 from toolkit.contract import compute
 
 
-class AsyncCompute(AsyncHosted[compute.Compute]):
+class AsyncCompute(AsyncInfrastructureHandle[compute.Compute]):
     """A GPU pod."""
 
-    kind, area, model = "Compute", "compute", compute.Compute
+    kind, resource, model = "Compute", "compute", compute.Compute
 
     @property
     def gpu_type(self) -> str:
@@ -21,7 +21,7 @@ class AsyncCompute(AsyncHosted[compute.Compute]):
         return self.record.cost_per_hour_usd
 
 
-class AsyncComputes(AsyncRented[AsyncCompute]):
+class AsyncComputes(AsyncInfrastructureResource[AsyncCompute]):
     """`client.compute`."""
 
     handle = AsyncCompute
@@ -47,8 +47,8 @@ class AsyncComputes(AsyncRented[AsyncCompute]):
         Raises:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND`, `CONFLICT`.
         """
-        return await self._posted(
-            _wire.without_none(
+        return await self._create(
+            _wire.drop_none(
                 name=name,
                 gpu_type=gpu_type,
                 image=image,

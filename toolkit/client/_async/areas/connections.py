@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Literal
 
 from toolkit.client import _wire
-from toolkit.client._async.area import AsyncArea
+from toolkit.client._async.area import AsyncResource
 from toolkit.client._async.handle import AsyncHandle
 from toolkit.client._collections import Collection
-from toolkit.client._shown import ConnectionTestView, Discovered, Shown
+from toolkit.client._shown import ConnectionTestView, DiscoveredVariable, RecordView
 from toolkit.contract import connections
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.health import Provider
@@ -16,7 +16,7 @@ from toolkit.contract.health import Provider
 class AsyncConnection(AsyncHandle[connections.Connection]):
     """A provider connection."""
 
-    kind, area, model = "Connection", "providers/connections", connections.Connection
+    kind, resource, model = "Connection", "providers/connections", connections.Connection
 
     @property
     def provider(self) -> str:
@@ -44,7 +44,7 @@ class AsyncConnection(AsyncHandle[connections.Connection]):
         return None if self.record.warning is None else self.record.warning.message
 
 
-class AsyncConnections(AsyncArea[AsyncConnection]):
+class AsyncConnections(AsyncResource[AsyncConnection]):
     """`client.connections`."""
 
     handle = AsyncConnection
@@ -74,13 +74,13 @@ class AsyncConnections(AsyncArea[AsyncConnection]):
             "provider": provider,
             "connection_type": connection_type,
             "secret_ref": secret_ref,
-            **({} if share is None else {"share": _members(share)}),
+            **({} if share is None else {"share": _format_members(share)}),
         }
-        return await self._posted(body)
+        return await self._create(body)
 
     async def share(
         self,
-        id: str,  # noqa: A002
+        id: str,
         accounts: Literal["all"] | Sequence[str],
     ) -> AsyncConnection:
         """Have other accounts use a connection, too; each is billed and limited by itself.
@@ -94,9 +94,9 @@ class AsyncConnections(AsyncArea[AsyncConnection]):
             RequestError: `FORBIDDEN` for an account that is no operator's, or a key without the
                 scope `admin`; `NOT_FOUND`; `CONFLICT` for some where it is shared with all.
         """
-        return await self._asked("POST", id, "/share", {"accounts": _members(accounts)})
+        return await self._call("POST", id, "/share", {"accounts": _format_members(accounts)})
 
-    async def unshare(self, id: str, account: str | None = None) -> AsyncConnection:  # noqa: A002
+    async def unshare(self, id: str, account: str | None = None) -> AsyncConnection:
         """Share a connection no longer: with one account, or with nobody.
 
         Work under way that has not called its vendor yet uses another connection, or fails.
@@ -108,20 +108,20 @@ class AsyncConnections(AsyncArea[AsyncConnection]):
         Raises:
             RequestError: `NOT_FOUND`; `CONFLICT` for one account where it is shared with all.
         """
-        path = f"/{self.handle.area}/{id}/share"
-        params = _wire.without_none(account=account)
-        record = await self._http.data(self.handle.model, "DELETE", path, params=params)
-        return self._made(record)
+        path = f"/{self.handle.resource}/{id}/share"
+        params = _wire.drop_none(account=account)
+        record = await self._http.request_record(self.handle.model, "DELETE", path, params=params)
+        return self._wrap(record)
 
-    async def discover(self) -> Collection[Shown[Discovered]]:
+    async def discover(self) -> Collection[RecordView[DiscoveredVariable]]:
         """Find the vendors' conventional variables set in this process, and those connected.
 
         Connect those you want by `connect`. A service elsewhere reads its own environment, so a
         variable set here helps only where both are the same process.
         """
-        found, _ = await self._http.page(Provider, "/providers")
-        rows = [_wire.discovered(provider) for provider in found]
-        return Collection([Shown(row, "Variable") for row in rows], "conventional variables")
+        found, _ = await self._http.request_page(Provider, "/providers")
+        rows = [_wire.find_variable(provider) for provider in found]
+        return Collection([RecordView(row, "Variable") for row in rows], "conventional variables")
 
     async def connect(self, *providers: str) -> Collection[AsyncConnection]:
         """Register the conventional variables of vendors, such as `connect("openai")`.
@@ -136,23 +136,25 @@ class AsyncConnections(AsyncArea[AsyncConnection]):
         made = [await self.create(name, "environment", known[name]) for name in providers]
         return Collection(made, "connections")
 
-    async def test(self, id: str) -> ConnectionTestView:  # noqa: A002
+    async def test(self, id: str) -> ConnectionTestView:
         """Tell whether the pointer resolves and the vendor takes the key; costs nothing."""
         path = f"/providers/connections/{id}/test"
-        return ConnectionTestView(await self._http.data(connections.ConnectionTest, "POST", path))
+        return ConnectionTestView(
+            await self._http.request_record(connections.ConnectionTest, "POST", path)
+        )
 
-    async def trust(self, id: str) -> AsyncConnection:  # noqa: A002
+    async def trust(self, id: str) -> AsyncConnection:
         """Use models under budgets again that billed more than was reserved for them.
 
         A connection names them as `overbilled`; nobody else takes them off that list.
         """
-        return await self._asked("POST", id, "/trust")
+        return await self._call("POST", id, "/trust")
 
-    async def delete(self, id: str) -> AsyncConnection:  # noqa: A002
+    async def delete(self, id: str) -> AsyncConnection:
         """Delete a connection."""
-        return await self._asked("DELETE", id)
+        return await self._call("DELETE", id)
 
 
-def _members(accounts: Literal["all"] | Sequence[str]) -> str | list[str]:
+def _format_members(accounts: Literal["all"] | Sequence[str]) -> str | list[str]:
     """Return the accounts that a connection is shared with, as the wire has them."""
     return accounts if isinstance(accounts, str) else list(accounts)

@@ -1,17 +1,17 @@
 """`client.endpoints`: serverless endpoints."""
 
 from toolkit.client import _wire
-from toolkit.client._async.rented import AsyncHosted, AsyncRented
+from toolkit.client._async.rented import AsyncInfrastructureHandle, AsyncInfrastructureResource
 from toolkit.contract import endpoints
 
 
-class AsyncEndpoint(AsyncHosted[endpoints.Endpoint]):
+class AsyncEndpoint(AsyncInfrastructureHandle[endpoints.Endpoint]):
     """A serverless endpoint."""
 
-    kind, area, model = "Endpoint", "endpoints", endpoints.Endpoint
+    kind, resource, model = "Endpoint", "endpoints", endpoints.Endpoint
 
 
-class AsyncEndpoints(AsyncRented[AsyncEndpoint]):
+class AsyncEndpoints(AsyncInfrastructureResource[AsyncEndpoint]):
     """`client.endpoints`."""
 
     handle = AsyncEndpoint
@@ -41,8 +41,8 @@ class AsyncEndpoints(AsyncRented[AsyncEndpoint]):
         Raises:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND`, `CONFLICT`.
         """
-        return await self._posted(
-            _wire.without_none(
+        return await self._create(
+            _wire.drop_none(
                 name=name,
                 gpu_ids=gpu_ids,
                 workers_min=workers_min,

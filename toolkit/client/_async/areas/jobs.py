@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from toolkit.client import _wire
-from toolkit.client._async.area import AsyncFollowed
+from toolkit.client._async.area import AsyncWorkResource
 from toolkit.client._async.execution import AsyncExecution
 from toolkit.contract import jobs
 
@@ -11,7 +11,7 @@ from toolkit.contract import jobs
 class AsyncJob(AsyncExecution[jobs.Job]):
     """A job: a run's, a workflow node's, or one asked for on a compute."""
 
-    kind, area, model = "Job", "jobs", jobs.Job
+    kind, resource, model = "Job", "jobs", jobs.Job
 
     @property
     def run_id(self) -> str:
@@ -24,16 +24,16 @@ class AsyncJob(AsyncExecution[jobs.Job]):
         return self.record.compute_id or ""
 
 
-class AsyncJobs(AsyncFollowed[AsyncJob]):
+class AsyncJobs(AsyncWorkResource[AsyncJob]):
     """`client.jobs`."""
 
     handle = AsyncJob
 
     async def create(
         self,
-        type: str,  # noqa: A002 - the contract's word
+        type: str,
         compute_id: str,
-        input: Mapping[str, object],  # noqa: A002
+        input: Mapping[str, object],
         *,
         optimize_for: str | None = None,
         provider: str | None = None,
@@ -60,13 +60,13 @@ class AsyncJobs(AsyncFollowed[AsyncJob]):
         Raises:
             RequestError: `INVALID_REQUEST`, `NOT_FOUND` and others.
         """
-        options = _wire.without_none(
+        options = _wire.drop_none(
             optimize_for=optimize_for,
             provider=provider,
             max_cost_usd=max_cost_usd,
             deadline_s=deadline_s,
-            cache=self._http.cache_for("capability") if cache is None else cache,
+            cache=self._http.choose_cache("capability") if cache is None else cache,
             fallback_on_rejection=fallback_on_rejection or None,
         )
         body = {"type": type, "compute_id": compute_id, "input": dict(input), "options": options}
-        return await self._posted(body)
+        return await self._create(body)

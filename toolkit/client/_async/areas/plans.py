@@ -1,17 +1,17 @@
 """`client.plans`: objectives planned and not done."""
 
 from toolkit.client import _wire
-from toolkit.client._async.area import AsyncArea
+from toolkit.client._async.area import AsyncResource
 from toolkit.client._async.handle import AsyncHandle
-from toolkit.client._drawn import Drawn, planned_nodes
+from toolkit.client._drawn import GraphView, make_planned_nodes
 from toolkit.client._objective import HasObjective
 from toolkit.contract import plans, workflows
 
 
-class AsyncPlan(Drawn, AsyncHandle[plans.Plan], HasObjective[plans.Plan]):
+class AsyncPlan(GraphView, AsyncHandle[plans.Plan], HasObjective[plans.Plan]):
     """A plan."""
 
-    kind, area, model = "Plan", "plans", plans.Plan
+    kind, resource, model = "Plan", "plans", plans.Plan
     planned = True
 
     @property
@@ -39,17 +39,17 @@ class AsyncPlan(Drawn, AsyncHandle[plans.Plan], HasObjective[plans.Plan]):
         """The reasons for it, in a few sentences."""
         return self.record.rationale
 
-    def _rows(self) -> list[plans.PlanNode]:
+    def _list_rows(self) -> list[plans.PlanNode]:
         return self.record.nodes
 
-    def _title(self) -> str:
+    def _make_title(self) -> str:
         return self.record.objective
 
-    def _nodes(self) -> list[workflows.Node]:
-        return planned_nodes([node.model_dump() for node in self.record.nodes])
+    def _list_nodes(self) -> list[workflows.Node]:
+        return make_planned_nodes([node.model_dump() for node in self.record.nodes])
 
 
-class AsyncPlans(AsyncArea[AsyncPlan]):
+class AsyncPlans(AsyncResource[AsyncPlan]):
     """`client.plans`."""
 
     handle = AsyncPlan
@@ -62,5 +62,5 @@ class AsyncPlans(AsyncArea[AsyncPlan]):
         optimize_for: str | None = None,
     ) -> AsyncPlan:
         """Plan an objective without doing it."""
-        constraints = _wire.without_none(max_cost_usd=max_cost_usd, optimize_for=optimize_for)
-        return await self._posted({"objective": objective, "constraints": constraints})
+        constraints = _wire.drop_none(max_cost_usd=max_cost_usd, optimize_for=optimize_for)
+        return await self._create({"objective": objective, "constraints": constraints})

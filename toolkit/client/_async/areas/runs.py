@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from toolkit.client import _wire
-from toolkit.client._async.area import AsyncFollowed
+from toolkit.client._async.area import AsyncWorkResource
 from toolkit.client._async.execution import AsyncExecution
 from toolkit.contract import runs
 
@@ -11,7 +11,7 @@ from toolkit.contract import runs
 class AsyncRun(AsyncExecution[runs.Run]):
     """A run."""
 
-    kind, area, model = "Run", "runs", runs.Run
+    kind, resource, model = "Run", "runs", runs.Run
 
     @property
     def task_id(self) -> str:
@@ -19,7 +19,7 @@ class AsyncRun(AsyncExecution[runs.Run]):
         return self.record.task_id or ""
 
 
-class AsyncRuns(AsyncFollowed[AsyncRun]):
+class AsyncRuns(AsyncWorkResource[AsyncRun]):
     """`client.runs`."""
 
     handle = AsyncRun
@@ -27,7 +27,7 @@ class AsyncRuns(AsyncFollowed[AsyncRun]):
     async def create(
         self,
         name: str,
-        input: Mapping[str, object],  # noqa: A002 - the contract's word
+        input: Mapping[str, object],
         *,
         version: str | None = None,
         target: str = "capability",
@@ -60,14 +60,14 @@ class AsyncRuns(AsyncFollowed[AsyncRun]):
         Raises:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND` and others.
         """
-        options = _wire.without_none(
+        options = _wire.drop_none(
             optimize_for=optimize_for,
             provider=provider,
             endpoint_id=endpoint_id,
             compute_id=compute_id,
             max_cost_usd=max_cost_usd,
             deadline_s=deadline_s,
-            cache=self._http.cache_for(target) if cache is None else cache,
+            cache=self._http.choose_cache(target) if cache is None else cache,
             fallback_on_rejection=fallback_on_rejection or None,
         )
-        return await self._posted(_wire.run_body(name, input, version, options, target))
+        return await self._create(_wire.make_run_body(name, input, version, options, target))

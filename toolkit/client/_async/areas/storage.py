@@ -1,17 +1,17 @@
 """`client.storage`: network volumes."""
 
 from toolkit.client import _wire
-from toolkit.client._async.rented import AsyncHosted, AsyncRented
+from toolkit.client._async.rented import AsyncInfrastructureHandle, AsyncInfrastructureResource
 from toolkit.contract import storage
 
 
-class AsyncStorage(AsyncHosted[storage.Storage]):
+class AsyncStorage(AsyncInfrastructureHandle[storage.Storage]):
     """A network volume."""
 
-    kind, area, model = "Storage", "storage", storage.Storage
+    kind, resource, model = "Storage", "storage", storage.Storage
 
 
-class AsyncStorages(AsyncRented[AsyncStorage]):
+class AsyncStorages(AsyncInfrastructureResource[AsyncStorage]):
     """`client.storage`."""
 
     handle = AsyncStorage
@@ -29,6 +29,6 @@ class AsyncStorages(AsyncRented[AsyncStorage]):
         Raises:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`.
         """
-        return await self._posted(
-            _wire.without_none(name=name, size_gb=size_gb, data_center=data_center)
+        return await self._create(
+            _wire.drop_none(name=name, size_gb=size_gb, data_center=data_center)
         )

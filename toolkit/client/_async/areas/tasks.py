@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from toolkit.client import _wire
-from toolkit.client._async.area import AsyncFollowed
+from toolkit.client._async.area import AsyncWorkResource
 from toolkit.client._async.areas.workflows import AsyncWorkflowRun
 from toolkit.client._async.handle import AsyncWaitable
 from toolkit.client._objective import HasObjective
@@ -12,13 +12,13 @@ from toolkit.client._shown import ReviewView
 from toolkit.contract import tasks, workflows
 from toolkit.contract.base import ErrorInfo
 from toolkit.contract.events import Event
-from toolkit.display.progress import Progress
+from toolkit.display.progress import EventProgress
 
 
 class AsyncTask(AsyncWaitable[tasks.Task], HasObjective[tasks.Task]):
     """A task; `wait` also returns when it is blocked, which only a person can change."""
 
-    kind, area, model = "Task", "tasks", tasks.Task
+    kind, resource, model = "Task", "tasks", tasks.Task
     ended = tasks.FINAL_TASK_STATUSES | {"blocked"}
     facts = (
         "objective", "status", "missing", "artifact_ids",
@@ -95,11 +95,11 @@ class AsyncTask(AsyncWaitable[tasks.Task], HasObjective[tasks.Task]):
         """The time at which it was over; none until then."""
         return self.record.completed_at
 
-    def _html(self) -> str:
+    def _render_html(self) -> str:
         review = self.review
-        return super()._html() + ("" if review is None else review._html())
+        return super()._render_html() + ("" if review is None else review._render_html())
 
-    async def _follow(self, event: Event, shown: Progress) -> None:
+    async def _follow_event(self, event: Event, shown: EventProgress) -> None:
         """Show the workflow's nodes while the task executes."""
         workflow_id = event.data.get("workflow_id")
         if event.type != "task.executing" or not isinstance(workflow_id, str):
@@ -116,7 +116,7 @@ class AsyncTask(AsyncWaitable[tasks.Task], HasObjective[tasks.Task]):
                     shown.add(one)
 
 
-class AsyncTasks(AsyncFollowed[AsyncTask]):
+class AsyncTasks(AsyncWorkResource[AsyncTask]):
     """`client.tasks`."""
 
     handle = AsyncTask
@@ -131,18 +131,18 @@ class AsyncTasks(AsyncFollowed[AsyncTask]):
         compute_id: str | None = None,
     ) -> AsyncTask:
         """Have an objective planned, run and reviewed."""
-        constraints = _wire.without_none(
+        constraints = _wire.drop_none(
             max_cost_usd=max_cost_usd,
             optimize_for=optimize_for,
             endpoint_id=endpoint_id,
             compute_id=compute_id,
         )
         body: dict[str, object] = {"objective": objective, "constraints": constraints}
-        return await self._posted(body)
+        return await self._create(body)
 
     async def review(
         self,
-        id: str,  # noqa: A002
+        id: str,
         decision: str,
         *,
         issues: Sequence[str] = (),
@@ -165,7 +165,7 @@ class AsyncTasks(AsyncFollowed[AsyncTask]):
         Raises:
             RequestError: `CONFLICT` for a task that is under way, or was retried twice.
         """
-        body = _wire.without_none(
+        body = _wire.drop_none(
             decision=decision,
             issues=list(issues),
             score=score,
@@ -173,12 +173,12 @@ class AsyncTasks(AsyncFollowed[AsyncTask]):
             node_id=node_id,
             constraints=constraints and dict(constraints),
         )
-        return await self._asked("POST", id, "/reviews", body)
+        return await self._call("POST", id, "/reviews", body)
 
-    async def resume(self, id: str) -> AsyncTask:  # noqa: A002
+    async def resume(self, id: str) -> AsyncTask:
         """Take a blocked task back to planning.
 
         Raises:
             RequestError: `CONFLICT` when it is not blocked.
         """
-        return await self._asked("POST", id, "/resume")
+        return await self._call("POST", id, "/resume")

@@ -1,16 +1,16 @@
 """`client.templates`: containers to share."""
 
-from toolkit.client._async.rented import AsyncHosted, AsyncRented
+from toolkit.client._async.rented import AsyncInfrastructureHandle, AsyncInfrastructureResource
 from toolkit.contract import templates
 
 
-class AsyncTemplate(AsyncHosted[templates.Template]):
+class AsyncTemplate(AsyncInfrastructureHandle[templates.Template]):
     """A template."""
 
-    kind, area, model = "Template", "templates", templates.Template
+    kind, resource, model = "Template", "templates", templates.Template
 
 
-class AsyncTemplates(AsyncRented[AsyncTemplate]):
+class AsyncTemplates(AsyncInfrastructureResource[AsyncTemplate]):
     """`client.templates`; lists leave out the hidden ones, which go with their endpoint."""
 
     handle = AsyncTemplate
@@ -26,4 +26,4 @@ class AsyncTemplates(AsyncRented[AsyncTemplate]):
         Raises:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`.
         """
-        return await self._posted({"name": name, "image": image, "serverless": serverless})
+        return await self._create({"name": name, "image": image, "serverless": serverless})

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import date
 
-from toolkit.client._async.http import AsyncHttp
+from toolkit.client._async.http import AsyncHttpClient
 from toolkit.client._collections import UsageLines
 from toolkit.client._shown import UsageView
 from toolkit.contract.usage import UsageLine
@@ -12,7 +12,7 @@ from toolkit.contract.usage import UsageLine
 class AsyncUsage:
     """`client.usage`."""
 
-    def __init__(self, http: AsyncHttp) -> None:
+    def __init__(self, http: AsyncHttpClient) -> None:
         self._http = http
 
     async def list(
@@ -35,5 +35,5 @@ class AsyncUsage:
         span = {"from": first, "to": last}
         days = {name: str(day) for name, day in span.items() if day is not None}
         params = {"group_by": ",".join(group_by), **days}
-        lines, _ = await self._http.page(UsageLine, "/usage", params)
+        lines, _ = await self._http.request_page(UsageLine, "/usage", params)
         return UsageLines([UsageView(line) for line in lines])

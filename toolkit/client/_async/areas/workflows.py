@@ -5,19 +5,19 @@ from datetime import datetime
 from typing import Self
 
 from toolkit.client import _wire
-from toolkit.client._async.area import AsyncFollowed
+from toolkit.client._async.area import AsyncWorkResource
 from toolkit.client._async.handle import AsyncWaitable
 from toolkit.client._builder import Workflow
-from toolkit.client._drawn import Drawn, TimelineView
+from toolkit.client._drawn import GraphView, TimelineView
 from toolkit.contract import workflows
 from toolkit.contract.base import ErrorInfo
-from toolkit.display.boxes import cost_of
+from toolkit.display.boxes import format_workflow_cost
 
 
-class AsyncWorkflowRun(Drawn, AsyncWaitable[workflows.Workflow]):
+class AsyncWorkflowRun(GraphView, AsyncWaitable[workflows.Workflow]):
     """A submitted workflow."""
 
-    kind, area, model = "Workflow", "workflows", workflows.Workflow
+    kind, resource, model = "Workflow", "workflows", workflows.Workflow
 
     @property
     def nodes(self) -> list[workflows.Node]:
@@ -95,7 +95,7 @@ class AsyncWorkflowRun(Drawn, AsyncWaitable[workflows.Workflow]):
         Raises:
             RequestError: `CONFLICT` unless it has failed or was cancelled.
         """
-        return await self._asked("POST", "/retry")
+        return await self._call("POST", "/retry")
 
     async def rerun(
         self, from_: str, overrides: Mapping[str, Mapping[str, object]] | None = None
@@ -110,27 +110,27 @@ class AsyncWorkflowRun(Drawn, AsyncWaitable[workflows.Workflow]):
             RequestError: `INVALID_REQUEST` for a node that does not run again.
         """
         body = {"from_node": from_, "overrides": dict(overrides or {})}
-        made = await self._http.data(self.model, "POST", f"{self.path}/fork", json=body)
+        made = await self._http.request_record(self.model, "POST", f"{self.path}/fork", json=body)
         return type(self)(self._http, made)
 
-    def _rows(self) -> list[workflows.Node]:
+    def _list_rows(self) -> list[workflows.Node]:
         return self.record.nodes
 
     def timeline(self) -> TimelineView:
         """Return a Gantt chart of when each node ran, which shows itself."""
         return TimelineView(self.record)
 
-    def _title(self) -> str:
+    def _make_title(self) -> str:
         return self.record.name
 
-    def _cost(self) -> str:
-        return cost_of(self.record)
+    def _describe_cost(self) -> str:
+        return format_workflow_cost(self.record)
 
-    def _nodes(self) -> list[workflows.Node]:
+    def _list_nodes(self) -> list[workflows.Node]:
         return self.record.nodes
 
 
-class AsyncWorkflows(AsyncFollowed[AsyncWorkflowRun]):
+class AsyncWorkflows(AsyncWorkResource[AsyncWorkflowRun]):
     """`client.workflows`."""
 
     handle = AsyncWorkflowRun
@@ -145,22 +145,22 @@ class AsyncWorkflows(AsyncFollowed[AsyncWorkflowRun]):
 
     async def create(self, body: Mapping[str, object]) -> AsyncWorkflowRun:
         """Submit a workflow given as the contract's JSON."""
-        chosen = _wire.without_none(cache=self._http.cache)
+        chosen = _wire.drop_none(cache=self._http.cache)
         given = body.get("options")
         options = {**chosen, **(given if isinstance(given, Mapping) else {})}
-        return await self._posted({**body, **({"options": options} if options else {})})
+        return await self._create({**body, **({"options": options} if options else {})})
 
-    async def retry(self, id: str) -> AsyncWorkflowRun:  # noqa: A002
+    async def retry(self, id: str) -> AsyncWorkflowRun:
         """Run one that did not complete again, from its failed nodes on.
 
         Raises:
             RequestError: `CONFLICT` unless it has failed or was cancelled.
         """
-        return await self._asked("POST", id, "/retry")
+        return await self._call("POST", id, "/retry")
 
     async def fork(
         self,
-        id: str,  # noqa: A002
+        id: str,
         from_node: str,
         overrides: Mapping[str, Mapping[str, object]] | None = None,
     ) -> AsyncWorkflowRun:
@@ -175,4 +175,4 @@ class AsyncWorkflows(AsyncFollowed[AsyncWorkflowRun]):
             RequestError: `INVALID_REQUEST` for a node that does not run again.
         """
         body = {"from_node": from_node, "overrides": dict(overrides or {})}
-        return await self._asked("POST", id, "/fork", body)
+        return await self._call("POST", id, "/fork", body)

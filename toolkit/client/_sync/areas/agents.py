@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 
 from toolkit.client import _wire
-from toolkit.client._sync.area import Area
+from toolkit.client._sync.area import Resource
 from toolkit.client._sync.areas.runs import Run
 from toolkit.client._sync.handle import Handle
 from toolkit.contract import agents, runs
@@ -13,7 +13,7 @@ from toolkit.contract import agents, runs
 class Agent(Handle[agents.Agent]):
     """An agent: an objective to fill in, under a name."""
 
-    kind, area, model = "Agent", "agents", agents.Agent
+    kind, resource, model = "Agent", "agents", agents.Agent
 
     @property
     def name(self) -> str:
@@ -46,11 +46,11 @@ class Agent(Handle[agents.Agent]):
         Raises:
             RequestError: `INVALID_REQUEST` for a parameter that is missing, `CREDENTIALS_MISSING`.
         """
-        body = _wire.run_body(self.name, parameters, None, {}, "agent")
-        return Run(self._http, self._http.data(runs.Run, "POST", "/runs", json=body))
+        body = _wire.make_run_body(self.name, parameters, None, {}, "agent")
+        return Run(self._http, self._http.request_record(runs.Run, "POST", "/runs", json=body))
 
 
-class Agents(Area[Agent]):
+class Agents(Resource[Agent]):
     """`client.agents`."""
 
     handle = Agent
@@ -82,21 +82,21 @@ class Agents(Area[Agent]):
         Raises:
             RequestError: `CONFLICT` for a name and version that are there, `NOT_FOUND`.
         """
-        constraints = _wire.without_none(
+        constraints = _wire.drop_none(
             max_cost_usd=max_cost_usd,
             optimize_for=optimize_for,
             endpoint_id=endpoint_id,
             compute_id=compute_id,
         )
-        body = _wire.without_none(
+        body = _wire.drop_none(
             name=name,
             version=version,
             objective=objective,
             constraints=constraints,
             capabilities=None if capabilities is None else list(capabilities),
         )
-        return self._posted(body)
+        return self._create(body)
 
-    def delete(self, id: str) -> Agent:  # noqa: A002
+    def delete(self, id: str) -> Agent:
         """Delete one; its runs stay."""
-        return self._asked("DELETE", id)
+        return self._call("DELETE", id)

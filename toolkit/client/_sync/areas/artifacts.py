@@ -6,20 +6,20 @@ from typing import Any, Self
 
 from toolkit.client import _wire
 from toolkit.client._drawn import LineageView
-from toolkit.client._sync.area import Area
+from toolkit.client._sync.area import Resource
 from toolkit.client._sync.handle import Handle
 from toolkit.contract import artifacts
 from toolkit.contract.base import JsonObject
 from toolkit.display import media
 
-SHOWN_BYTES = 4 * 1024 * 1024
+MAX_INLINE_BYTES = 4 * 1024 * 1024
 
 
 class Artifact(Handle[artifacts.Artifact]):
     """An artifact; a small one keeps its bytes once they are read, and shows itself."""
 
-    kind, area, model = "Artifact", "artifacts", artifacts.Artifact
-    _kept: bytes | None = None
+    kind, resource, model = "Artifact", "artifacts", artifacts.Artifact
+    _cached_bytes: bytes | None = None
 
     @property
     def media_type(self) -> str:
@@ -53,21 +53,23 @@ class Artifact(Handle[artifacts.Artifact]):
 
     def content(self) -> bytes:
         """Read its bytes."""
-        if self._kept is not None:
-            return self._kept
+        if self._cached_bytes is not None:
+            return self._cached_bytes
         data = (self._http.send("GET", f"{self.path}/content")).content
-        if len(data) <= SHOWN_BYTES:
-            self._kept = data
+        if len(data) <= MAX_INLINE_BYTES:
+            self._cached_bytes = data
         return data
 
     def lineage(self) -> LineageView:
         """Read the jobs and artifacts it came from."""
-        return LineageView(self._http.data(artifacts.Lineage, "GET", f"{self.path}/lineage"))
+        return LineageView(
+            self._http.request_record(artifacts.Lineage, "GET", f"{self.path}/lineage")
+        )
 
     def delete(self) -> Self:
         """Delete it with its bytes."""
-        self._asked("DELETE")
-        self._kept = None
+        self._call("DELETE")
+        self._cached_bytes = None
         return self
 
     def text(self) -> str:
@@ -83,34 +85,39 @@ class Artifact(Handle[artifacts.Artifact]):
             RequestError: `NOT_FOUND`.
             ServiceError: `UNAVAILABLE` where what came is not what was kept.
         """
-        with _wire.Saving(path, self.record) as saving:
-            if self._kept is not None:
-                saving.add(self._kept)
+        with _wire.ArtifactDownload(path, self.record) as saving:
+            if self._cached_bytes is not None:
+                saving.write_bytes(self._cached_bytes)
             while not saving.is_complete:
                 place = f"{self.path}/content"
-                saving.answer(self._http.send("GET", place, headers=saving.headers))
+                saving.write_response(self._http.send("GET", place, headers=saving.headers))
             return saving.finish()
 
     def _repr_mimebundle_(self, **_: object) -> Any:
-        if self._kept is None:
+        if self._cached_bytes is None:
             return super()._repr_mimebundle_()
         plain = {"text/plain": repr(self)}
-        return {**plain, **media.shown(self.record.media_type, self._kept, self.record.filename)}
+        return {
+            **plain,
+            **media.build_mime_bundle(
+                self.record.media_type, self._cached_bytes, self.record.filename
+            ),
+        }
 
 
-class Artifacts(Area[Artifact]):
+class Artifacts(Resource[Artifact]):
     """`client.artifacts`."""
 
     handle = Artifact
 
-    def get(self, id: str) -> Artifact:  # noqa: A002
+    def get(self, id: str) -> Artifact:
         """Read one; a small one comes with its bytes, so that it can show itself."""
         artifact = super().get(id)
-        if artifact.record.size_bytes <= SHOWN_BYTES:
+        if artifact.record.size_bytes <= MAX_INLINE_BYTES:
             artifact.content()
         return artifact
 
-    def content(self, id: str) -> bytes:  # noqa: A002
+    def content(self, id: str) -> bytes:
         """Read the bytes of one.
 
         Raises:
@@ -118,25 +125,27 @@ class Artifacts(Area[Artifact]):
         """
         return (self._http.send("GET", f"/artifacts/{id}/content")).content
 
-    def delete(self, id: str) -> Artifact:  # noqa: A002
+    def delete(self, id: str) -> Artifact:
         """Delete one with its bytes.
 
         Raises:
             RequestError: `CONFLICT` while the work that it is part of is under way.
         """
-        return self._asked("DELETE", id)
+        return self._call("DELETE", id)
 
-    def lineage(self, id: str) -> LineageView:  # noqa: A002
+    def lineage(self, id: str) -> LineageView:
         """Read the jobs and artifacts that one came from."""
-        return LineageView(self._http.data(artifacts.Lineage, "GET", f"/artifacts/{id}/lineage"))
+        return LineageView(
+            self._http.request_record(artifacts.Lineage, "GET", f"/artifacts/{id}/lineage")
+        )
 
     def upload(self, source: bytes | str | Path, *, filename: str = "upload") -> Artifact:
         """Upload a file, such as reference audio; its type is told from its bytes.
 
         What is named by its path is read as it is sent, so its size takes no memory.
         """
-        with _wire.opened(source) as data:
+        with _wire.open_source(source) as data:
             files = {"file": (filename, data)}
-            return self._made(
-                self._http.data(artifacts.Artifact, "POST", "/artifacts", files=files)
+            return self._wrap(
+                self._http.request_record(artifacts.Artifact, "POST", "/artifacts", files=files)
             )

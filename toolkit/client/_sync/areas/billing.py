@@ -3,14 +3,14 @@
 
 from toolkit.client import _wire
 from toolkit.client._shown import BillingView
-from toolkit.client._sync.http import Http
+from toolkit.client._sync.http import HttpClient
 from toolkit.contract.billing import Billing
 
 
 class Billings:
     """`client.billing`."""
 
-    def __init__(self, http: Http) -> None:
+    def __init__(self, http: HttpClient) -> None:
         self._http = http
 
     def get(
@@ -24,5 +24,5 @@ class Billings:
             by_account: a line for each account whose work used the caller's own connections.
         """
         by = "key" if by_key else "account" if by_account else None
-        params = _wire.without_none(month=month, group_by=by)
-        return BillingView(self._http.data(Billing, "GET", "/billing", params=params))
+        params = _wire.drop_none(month=month, group_by=by)
+        return BillingView(self._http.request_record(Billing, "GET", "/billing", params=params))

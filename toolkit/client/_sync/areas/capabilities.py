@@ -2,18 +2,18 @@
 """`client.capabilities`: the capabilities that can be asked for."""
 
 from toolkit.client._collections import Collection
-from toolkit.client._sync.area import Area
+from toolkit.client._sync.area import Resource
 from toolkit.client._sync.handle import Handle
 from toolkit.contract import capabilities
 from toolkit.contract.base import JsonObject
 from toolkit.display import html
-from toolkit.display.frames import flat
+from toolkit.display.frames import flatten_record
 
 
 class Capability(Handle[capabilities.Capability]):
     """A capability."""
 
-    kind, area, model = "Capability", "capabilities", capabilities.Capability
+    kind, resource, model = "Capability", "capabilities", capabilities.Capability
 
     @property
     def title(self) -> str:
@@ -45,8 +45,8 @@ class Capability(Handle[capabilities.Capability]):
         """The JSON schema of what it answers."""
         return self.record.output_schema
 
-    def _html(self) -> str:
-        row = flat(self.record)
+    def _render_html(self) -> str:
+        row = flatten_record(self.record)
         names = (
             "title",
             "description",
@@ -56,10 +56,10 @@ class Capability(Handle[capabilities.Capability]):
             "yields",
             "input_schema",
         )
-        return html.facts(f"{self.id}@{self.record.version}", {n: row[n] for n in names})
+        return html.render_facts(f"{self.id}@{self.record.version}", {n: row[n] for n in names})
 
 
-class Capabilities(Area[Capability]):
+class Capabilities(Resource[Capability]):
     """`client.capabilities`."""
 
     handle = Capability
@@ -70,5 +70,5 @@ class Capabilities(Area[Capability]):
         cursor: str | None = None,  # noqa: ARG002
     ) -> Collection[Capability]:
         """List every capability, in registry order and in one page."""
-        records, _ = self._http.page(capabilities.Capability, "/capabilities")
-        return Collection([self._made(record) for record in records], "capabilities")
+        records, _ = self._http.request_page(capabilities.Capability, "/capabilities")
+        return Collection([self._wrap(record) for record in records], "capabilities")

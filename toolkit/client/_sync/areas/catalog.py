@@ -2,27 +2,27 @@
 """`client.catalog`: GPUs that can be rented, and vendors' models, with list prices."""
 
 from toolkit.client._collections import Collection
-from toolkit.client._shown import Shown
-from toolkit.client._sync.http import Http
+from toolkit.client._shown import RecordView
+from toolkit.client._sync.http import HttpClient
 from toolkit.contract.catalog import CatalogModel, Gpu
 
 
 class Catalog:
     """`client.catalog`: GPUs that can be rented, and vendors' models, with list prices."""
 
-    def __init__(self, http: Http) -> None:
+    def __init__(self, http: HttpClient) -> None:
         self._http = http
 
-    def gpus(self) -> Collection[Shown[Gpu]]:
+    def gpus(self) -> Collection[RecordView[Gpu]]:
         """List the GPUs of the connected cloud, by the id that a compute's `gpu_type` takes.
 
         Raises:
             RequestError: `CREDENTIALS_MISSING`.
         """
-        found, _ = self._http.page(Gpu, "/catalog/gpus")
-        return Collection([Shown(gpu, "GPU") for gpu in found], "GPUs")
+        found, _ = self._http.request_page(Gpu, "/catalog/gpus")
+        return Collection([RecordView(gpu, "GPU") for gpu in found], "GPUs")
 
-    def models(self) -> Collection[Shown[CatalogModel]]:
+    def models(self) -> Collection[RecordView[CatalogModel]]:
         """List every vendor's models with their list prices."""
-        found, _ = self._http.page(CatalogModel, "/catalog/models")
-        return Collection([Shown(model, "Model") for model in found], "models")
+        found, _ = self._http.request_page(CatalogModel, "/catalog/models")
+        return Collection([RecordView(model, "Model") for model in found], "models")

@@ -2,14 +2,14 @@
 """`client.compute`: GPU pods."""
 
 from toolkit.client import _wire
-from toolkit.client._sync.rented import Hosted, Rented
+from toolkit.client._sync.rented import InfrastructureHandle, InfrastructureResource
 from toolkit.contract import compute
 
 
-class Compute(Hosted[compute.Compute]):
+class Compute(InfrastructureHandle[compute.Compute]):
     """A GPU pod."""
 
-    kind, area, model = "Compute", "compute", compute.Compute
+    kind, resource, model = "Compute", "compute", compute.Compute
 
     @property
     def gpu_type(self) -> str:
@@ -22,7 +22,7 @@ class Compute(Hosted[compute.Compute]):
         return self.record.cost_per_hour_usd
 
 
-class Computes(Rented[Compute]):
+class Computes(InfrastructureResource[Compute]):
     """`client.compute`."""
 
     handle = Compute
@@ -48,8 +48,8 @@ class Computes(Rented[Compute]):
         Raises:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND`, `CONFLICT`.
         """
-        return self._posted(
-            _wire.without_none(
+        return self._create(
+            _wire.drop_none(
                 name=name,
                 gpu_type=gpu_type,
                 image=image,

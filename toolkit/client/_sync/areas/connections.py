@@ -6,8 +6,8 @@ from typing import Literal
 
 from toolkit.client import _wire
 from toolkit.client._collections import Collection
-from toolkit.client._shown import ConnectionTestView, Discovered, Shown
-from toolkit.client._sync.area import Area
+from toolkit.client._shown import ConnectionTestView, DiscoveredVariable, RecordView
+from toolkit.client._sync.area import Resource
 from toolkit.client._sync.handle import Handle
 from toolkit.contract import connections
 from toolkit.contract.errors import ErrorCode, RequestError
@@ -17,7 +17,7 @@ from toolkit.contract.health import Provider
 class Connection(Handle[connections.Connection]):
     """A provider connection."""
 
-    kind, area, model = "Connection", "providers/connections", connections.Connection
+    kind, resource, model = "Connection", "providers/connections", connections.Connection
 
     @property
     def provider(self) -> str:
@@ -45,7 +45,7 @@ class Connection(Handle[connections.Connection]):
         return None if self.record.warning is None else self.record.warning.message
 
 
-class Connections(Area[Connection]):
+class Connections(Resource[Connection]):
     """`client.connections`."""
 
     handle = Connection
@@ -75,13 +75,13 @@ class Connections(Area[Connection]):
             "provider": provider,
             "connection_type": connection_type,
             "secret_ref": secret_ref,
-            **({} if share is None else {"share": _members(share)}),
+            **({} if share is None else {"share": _format_members(share)}),
         }
-        return self._posted(body)
+        return self._create(body)
 
     def share(
         self,
-        id: str,  # noqa: A002
+        id: str,
         accounts: Literal["all"] | Sequence[str],
     ) -> Connection:
         """Have other accounts use a connection, too; each is billed and limited by itself.
@@ -95,9 +95,9 @@ class Connections(Area[Connection]):
             RequestError: `FORBIDDEN` for an account that is no operator's, or a key without the
                 scope `admin`; `NOT_FOUND`; `CONFLICT` for some where it is shared with all.
         """
-        return self._asked("POST", id, "/share", {"accounts": _members(accounts)})
+        return self._call("POST", id, "/share", {"accounts": _format_members(accounts)})
 
-    def unshare(self, id: str, account: str | None = None) -> Connection:  # noqa: A002
+    def unshare(self, id: str, account: str | None = None) -> Connection:
         """Share a connection no longer: with one account, or with nobody.
 
         Work under way that has not called its vendor yet uses another connection, or fails.
@@ -109,20 +109,20 @@ class Connections(Area[Connection]):
         Raises:
             RequestError: `NOT_FOUND`; `CONFLICT` for one account where it is shared with all.
         """
-        path = f"/{self.handle.area}/{id}/share"
-        params = _wire.without_none(account=account)
-        record = self._http.data(self.handle.model, "DELETE", path, params=params)
-        return self._made(record)
+        path = f"/{self.handle.resource}/{id}/share"
+        params = _wire.drop_none(account=account)
+        record = self._http.request_record(self.handle.model, "DELETE", path, params=params)
+        return self._wrap(record)
 
-    def discover(self) -> Collection[Shown[Discovered]]:
+    def discover(self) -> Collection[RecordView[DiscoveredVariable]]:
         """Find the vendors' conventional variables set in this process, and those connected.
 
         Connect those you want by `connect`. A service elsewhere reads its own environment, so a
         variable set here helps only where both are the same process.
         """
-        found, _ = self._http.page(Provider, "/providers")
-        rows = [_wire.discovered(provider) for provider in found]
-        return Collection([Shown(row, "Variable") for row in rows], "conventional variables")
+        found, _ = self._http.request_page(Provider, "/providers")
+        rows = [_wire.find_variable(provider) for provider in found]
+        return Collection([RecordView(row, "Variable") for row in rows], "conventional variables")
 
     def connect(self, *providers: str) -> Collection[Connection]:
         """Register the conventional variables of vendors, such as `connect("openai")`.
@@ -137,23 +137,25 @@ class Connections(Area[Connection]):
         made = [self.create(name, "environment", known[name]) for name in providers]
         return Collection(made, "connections")
 
-    def test(self, id: str) -> ConnectionTestView:  # noqa: A002
+    def test(self, id: str) -> ConnectionTestView:
         """Tell whether the pointer resolves and the vendor takes the key; costs nothing."""
         path = f"/providers/connections/{id}/test"
-        return ConnectionTestView(self._http.data(connections.ConnectionTest, "POST", path))
+        return ConnectionTestView(
+            self._http.request_record(connections.ConnectionTest, "POST", path)
+        )
 
-    def trust(self, id: str) -> Connection:  # noqa: A002
+    def trust(self, id: str) -> Connection:
         """Use models under budgets again that billed more than was reserved for them.
 
         A connection names them as `overbilled`; nobody else takes them off that list.
         """
-        return self._asked("POST", id, "/trust")
+        return self._call("POST", id, "/trust")
 
-    def delete(self, id: str) -> Connection:  # noqa: A002
+    def delete(self, id: str) -> Connection:
         """Delete a connection."""
-        return self._asked("DELETE", id)
+        return self._call("DELETE", id)
 
 
-def _members(accounts: Literal["all"] | Sequence[str]) -> str | list[str]:
+def _format_members(accounts: Literal["all"] | Sequence[str]) -> str | list[str]:
     """Return the accounts that a connection is shared with, as the wire has them."""
     return accounts if isinstance(accounts, str) else list(accounts)

@@ -2,17 +2,17 @@
 """`client.endpoints`: serverless endpoints."""
 
 from toolkit.client import _wire
-from toolkit.client._sync.rented import Hosted, Rented
+from toolkit.client._sync.rented import InfrastructureHandle, InfrastructureResource
 from toolkit.contract import endpoints
 
 
-class Endpoint(Hosted[endpoints.Endpoint]):
+class Endpoint(InfrastructureHandle[endpoints.Endpoint]):
     """A serverless endpoint."""
 
-    kind, area, model = "Endpoint", "endpoints", endpoints.Endpoint
+    kind, resource, model = "Endpoint", "endpoints", endpoints.Endpoint
 
 
-class Endpoints(Rented[Endpoint]):
+class Endpoints(InfrastructureResource[Endpoint]):
     """`client.endpoints`."""
 
     handle = Endpoint
@@ -42,8 +42,8 @@ class Endpoints(Rented[Endpoint]):
         Raises:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND`, `CONFLICT`.
         """
-        return self._posted(
-            _wire.without_none(
+        return self._create(
+            _wire.drop_none(
                 name=name,
                 gpu_ids=gpu_ids,
                 workers_min=workers_min,

@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 
 from toolkit.client import _wire
-from toolkit.client._sync.area import Followed
+from toolkit.client._sync.area import WorkResource
 from toolkit.client._sync.execution import Execution
 from toolkit.contract import jobs
 
@@ -12,7 +12,7 @@ from toolkit.contract import jobs
 class Job(Execution[jobs.Job]):
     """A job: a run's, a workflow node's, or one asked for on a compute."""
 
-    kind, area, model = "Job", "jobs", jobs.Job
+    kind, resource, model = "Job", "jobs", jobs.Job
 
     @property
     def run_id(self) -> str:
@@ -25,16 +25,16 @@ class Job(Execution[jobs.Job]):
         return self.record.compute_id or ""
 
 
-class Jobs(Followed[Job]):
+class Jobs(WorkResource[Job]):
     """`client.jobs`."""
 
     handle = Job
 
     def create(
         self,
-        type: str,  # noqa: A002 - the contract's word
+        type: str,
         compute_id: str,
-        input: Mapping[str, object],  # noqa: A002
+        input: Mapping[str, object],
         *,
         optimize_for: str | None = None,
         provider: str | None = None,
@@ -61,13 +61,13 @@ class Jobs(Followed[Job]):
         Raises:
             RequestError: `INVALID_REQUEST`, `NOT_FOUND` and others.
         """
-        options = _wire.without_none(
+        options = _wire.drop_none(
             optimize_for=optimize_for,
             provider=provider,
             max_cost_usd=max_cost_usd,
             deadline_s=deadline_s,
-            cache=self._http.cache_for("capability") if cache is None else cache,
+            cache=self._http.choose_cache("capability") if cache is None else cache,
             fallback_on_rejection=fallback_on_rejection or None,
         )
         body = {"type": type, "compute_id": compute_id, "input": dict(input), "options": options}
-        return self._posted(body)
+        return self._create(body)

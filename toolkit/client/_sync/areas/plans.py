@@ -2,17 +2,17 @@
 """`client.plans`: objectives planned and not done."""
 
 from toolkit.client import _wire
-from toolkit.client._drawn import Drawn, planned_nodes
+from toolkit.client._drawn import GraphView, make_planned_nodes
 from toolkit.client._objective import HasObjective
-from toolkit.client._sync.area import Area
+from toolkit.client._sync.area import Resource
 from toolkit.client._sync.handle import Handle
 from toolkit.contract import plans, workflows
 
 
-class Plan(Drawn, Handle[plans.Plan], HasObjective[plans.Plan]):
+class Plan(GraphView, Handle[plans.Plan], HasObjective[plans.Plan]):
     """A plan."""
 
-    kind, area, model = "Plan", "plans", plans.Plan
+    kind, resource, model = "Plan", "plans", plans.Plan
     planned = True
 
     @property
@@ -40,17 +40,17 @@ class Plan(Drawn, Handle[plans.Plan], HasObjective[plans.Plan]):
         """The reasons for it, in a few sentences."""
         return self.record.rationale
 
-    def _rows(self) -> list[plans.PlanNode]:
+    def _list_rows(self) -> list[plans.PlanNode]:
         return self.record.nodes
 
-    def _title(self) -> str:
+    def _make_title(self) -> str:
         return self.record.objective
 
-    def _nodes(self) -> list[workflows.Node]:
-        return planned_nodes([node.model_dump() for node in self.record.nodes])
+    def _list_nodes(self) -> list[workflows.Node]:
+        return make_planned_nodes([node.model_dump() for node in self.record.nodes])
 
 
-class Plans(Area[Plan]):
+class Plans(Resource[Plan]):
     """`client.plans`."""
 
     handle = Plan
@@ -63,5 +63,5 @@ class Plans(Area[Plan]):
         optimize_for: str | None = None,
     ) -> Plan:
         """Plan an objective without doing it."""
-        constraints = _wire.without_none(max_cost_usd=max_cost_usd, optimize_for=optimize_for)
-        return self._posted({"objective": objective, "constraints": constraints})
+        constraints = _wire.drop_none(max_cost_usd=max_cost_usd, optimize_for=optimize_for)
+        return self._create({"objective": objective, "constraints": constraints})

@@ -2,18 +2,18 @@
 """`client.providers`: the vendor catalogue."""
 
 from toolkit.client._collections import Collection
-from toolkit.client._shown import Shown
-from toolkit.client._sync.http import Http
+from toolkit.client._shown import RecordView
+from toolkit.client._sync.http import HttpClient
 from toolkit.contract.health import Provider
 
 
 class Providers:
     """`client.providers`: the vendor catalogue."""
 
-    def __init__(self, http: Http) -> None:
+    def __init__(self, http: HttpClient) -> None:
         self._http = http
 
-    def list(self) -> Collection[Shown[Provider]]:
+    def list(self) -> Collection[RecordView[Provider]]:
         """List every vendor, and whether it is connected."""
-        found, _ = self._http.page(Provider, "/providers")
-        return Collection([Shown(provider, "Provider") for provider in found], "providers")
+        found, _ = self._http.request_page(Provider, "/providers")
+        return Collection([RecordView(provider, "Provider") for provider in found], "providers")

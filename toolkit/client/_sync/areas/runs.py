@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 
 from toolkit.client import _wire
-from toolkit.client._sync.area import Followed
+from toolkit.client._sync.area import WorkResource
 from toolkit.client._sync.execution import Execution
 from toolkit.contract import runs
 
@@ -12,7 +12,7 @@ from toolkit.contract import runs
 class Run(Execution[runs.Run]):
     """A run."""
 
-    kind, area, model = "Run", "runs", runs.Run
+    kind, resource, model = "Run", "runs", runs.Run
 
     @property
     def task_id(self) -> str:
@@ -20,7 +20,7 @@ class Run(Execution[runs.Run]):
         return self.record.task_id or ""
 
 
-class Runs(Followed[Run]):
+class Runs(WorkResource[Run]):
     """`client.runs`."""
 
     handle = Run
@@ -28,7 +28,7 @@ class Runs(Followed[Run]):
     def create(
         self,
         name: str,
-        input: Mapping[str, object],  # noqa: A002 - the contract's word
+        input: Mapping[str, object],
         *,
         version: str | None = None,
         target: str = "capability",
@@ -61,14 +61,14 @@ class Runs(Followed[Run]):
         Raises:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND` and others.
         """
-        options = _wire.without_none(
+        options = _wire.drop_none(
             optimize_for=optimize_for,
             provider=provider,
             endpoint_id=endpoint_id,
             compute_id=compute_id,
             max_cost_usd=max_cost_usd,
             deadline_s=deadline_s,
-            cache=self._http.cache_for(target) if cache is None else cache,
+            cache=self._http.choose_cache(target) if cache is None else cache,
             fallback_on_rejection=fallback_on_rejection or None,
         )
-        return self._posted(_wire.run_body(name, input, version, options, target))
+        return self._create(_wire.make_run_body(name, input, version, options, target))

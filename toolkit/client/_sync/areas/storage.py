@@ -2,17 +2,17 @@
 """`client.storage`: network volumes."""
 
 from toolkit.client import _wire
-from toolkit.client._sync.rented import Hosted, Rented
+from toolkit.client._sync.rented import InfrastructureHandle, InfrastructureResource
 from toolkit.contract import storage
 
 
-class Storage(Hosted[storage.Storage]):
+class Storage(InfrastructureHandle[storage.Storage]):
     """A network volume."""
 
-    kind, area, model = "Storage", "storage", storage.Storage
+    kind, resource, model = "Storage", "storage", storage.Storage
 
 
-class Storages(Rented[Storage]):
+class Storages(InfrastructureResource[Storage]):
     """`client.storage`."""
 
     handle = Storage
@@ -28,4 +28,4 @@ class Storages(Rented[Storage]):
         Raises:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`.
         """
-        return self._posted(_wire.without_none(name=name, size_gb=size_gb, data_center=data_center))
+        return self._create(_wire.drop_none(name=name, size_gb=size_gb, data_center=data_center))

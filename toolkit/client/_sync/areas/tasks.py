@@ -7,19 +7,19 @@ from datetime import datetime
 from toolkit.client import _wire
 from toolkit.client._objective import HasObjective
 from toolkit.client._shown import ReviewView
-from toolkit.client._sync.area import Followed
+from toolkit.client._sync.area import WorkResource
 from toolkit.client._sync.areas.workflows import WorkflowRun
 from toolkit.client._sync.handle import Waitable
 from toolkit.contract import tasks, workflows
 from toolkit.contract.base import ErrorInfo
 from toolkit.contract.events import Event
-from toolkit.display.progress import Progress
+from toolkit.display.progress import EventProgress
 
 
 class Task(Waitable[tasks.Task], HasObjective[tasks.Task]):
     """A task; `wait` also returns when it is blocked, which only a person can change."""
 
-    kind, area, model = "Task", "tasks", tasks.Task
+    kind, resource, model = "Task", "tasks", tasks.Task
     ended = tasks.FINAL_TASK_STATUSES | {"blocked"}
     facts = (
         "objective", "status", "missing", "artifact_ids",
@@ -96,11 +96,11 @@ class Task(Waitable[tasks.Task], HasObjective[tasks.Task]):
         """The time at which it was over; none until then."""
         return self.record.completed_at
 
-    def _html(self) -> str:
+    def _render_html(self) -> str:
         review = self.review
-        return super()._html() + ("" if review is None else review._html())
+        return super()._render_html() + ("" if review is None else review._render_html())
 
-    def _follow(self, event: Event, shown: Progress) -> None:
+    def _follow_event(self, event: Event, shown: EventProgress) -> None:
         """Show the workflow's nodes while the task executes."""
         workflow_id = event.data.get("workflow_id")
         if event.type != "task.executing" or not isinstance(workflow_id, str):
@@ -117,7 +117,7 @@ class Task(Waitable[tasks.Task], HasObjective[tasks.Task]):
                     shown.add(one)
 
 
-class Tasks(Followed[Task]):
+class Tasks(WorkResource[Task]):
     """`client.tasks`."""
 
     handle = Task
@@ -132,18 +132,18 @@ class Tasks(Followed[Task]):
         compute_id: str | None = None,
     ) -> Task:
         """Have an objective planned, run and reviewed."""
-        constraints = _wire.without_none(
+        constraints = _wire.drop_none(
             max_cost_usd=max_cost_usd,
             optimize_for=optimize_for,
             endpoint_id=endpoint_id,
             compute_id=compute_id,
         )
         body: dict[str, object] = {"objective": objective, "constraints": constraints}
-        return self._posted(body)
+        return self._create(body)
 
     def review(
         self,
-        id: str,  # noqa: A002
+        id: str,
         decision: str,
         *,
         issues: Sequence[str] = (),
@@ -166,7 +166,7 @@ class Tasks(Followed[Task]):
         Raises:
             RequestError: `CONFLICT` for a task that is under way, or was retried twice.
         """
-        body = _wire.without_none(
+        body = _wire.drop_none(
             decision=decision,
             issues=list(issues),
             score=score,
@@ -174,12 +174,12 @@ class Tasks(Followed[Task]):
             node_id=node_id,
             constraints=constraints and dict(constraints),
         )
-        return self._asked("POST", id, "/reviews", body)
+        return self._call("POST", id, "/reviews", body)
 
-    def resume(self, id: str) -> Task:  # noqa: A002
+    def resume(self, id: str) -> Task:
         """Take a blocked task back to planning.
 
         Raises:
             RequestError: `CONFLICT` when it is not blocked.
         """
-        return self._asked("POST", id, "/resume")
+        return self._call("POST", id, "/resume")

@@ -1,17 +1,17 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
 """`client.templates`: containers to share."""
 
-from toolkit.client._sync.rented import Hosted, Rented
+from toolkit.client._sync.rented import InfrastructureHandle, InfrastructureResource
 from toolkit.contract import templates
 
 
-class Template(Hosted[templates.Template]):
+class Template(InfrastructureHandle[templates.Template]):
     """A template."""
 
-    kind, area, model = "Template", "templates", templates.Template
+    kind, resource, model = "Template", "templates", templates.Template
 
 
-class Templates(Rented[Template]):
+class Templates(InfrastructureResource[Template]):
     """`client.templates`; lists leave out the hidden ones, which go with their endpoint."""
 
     handle = Template
@@ -27,4 +27,4 @@ class Templates(Rented[Template]):
         Raises:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`.
         """
-        return self._posted({"name": name, "image": image, "serverless": serverless})
+        return self._create({"name": name, "image": image, "serverless": serverless})

@@ -6,14 +6,14 @@ from datetime import date
 
 from toolkit.client._collections import UsageLines
 from toolkit.client._shown import UsageView
-from toolkit.client._sync.http import Http
+from toolkit.client._sync.http import HttpClient
 from toolkit.contract.usage import UsageLine
 
 
 class Usage:
     """`client.usage`."""
 
-    def __init__(self, http: Http) -> None:
+    def __init__(self, http: HttpClient) -> None:
         self._http = http
 
     def list(
@@ -36,5 +36,5 @@ class Usage:
         span = {"from": first, "to": last}
         days = {name: str(day) for name, day in span.items() if day is not None}
         params = {"group_by": ",".join(group_by), **days}
-        lines, _ = self._http.page(UsageLine, "/usage", params)
+        lines, _ = self._http.request_page(UsageLine, "/usage", params)
         return UsageLines([UsageView(line) for line in lines])

@@ -7,18 +7,18 @@ from typing import Self
 
 from toolkit.client import _wire
 from toolkit.client._builder import Workflow
-from toolkit.client._drawn import Drawn, TimelineView
-from toolkit.client._sync.area import Followed
+from toolkit.client._drawn import GraphView, TimelineView
+from toolkit.client._sync.area import WorkResource
 from toolkit.client._sync.handle import Waitable
 from toolkit.contract import workflows
 from toolkit.contract.base import ErrorInfo
-from toolkit.display.boxes import cost_of
+from toolkit.display.boxes import format_workflow_cost
 
 
-class WorkflowRun(Drawn, Waitable[workflows.Workflow]):
+class WorkflowRun(GraphView, Waitable[workflows.Workflow]):
     """A submitted workflow."""
 
-    kind, area, model = "Workflow", "workflows", workflows.Workflow
+    kind, resource, model = "Workflow", "workflows", workflows.Workflow
 
     @property
     def nodes(self) -> list[workflows.Node]:
@@ -96,7 +96,7 @@ class WorkflowRun(Drawn, Waitable[workflows.Workflow]):
         Raises:
             RequestError: `CONFLICT` unless it has failed or was cancelled.
         """
-        return self._asked("POST", "/retry")
+        return self._call("POST", "/retry")
 
     def rerun(
         self, from_: str, overrides: Mapping[str, Mapping[str, object]] | None = None
@@ -111,27 +111,27 @@ class WorkflowRun(Drawn, Waitable[workflows.Workflow]):
             RequestError: `INVALID_REQUEST` for a node that does not run again.
         """
         body = {"from_node": from_, "overrides": dict(overrides or {})}
-        made = self._http.data(self.model, "POST", f"{self.path}/fork", json=body)
+        made = self._http.request_record(self.model, "POST", f"{self.path}/fork", json=body)
         return type(self)(self._http, made)
 
-    def _rows(self) -> list[workflows.Node]:
+    def _list_rows(self) -> list[workflows.Node]:
         return self.record.nodes
 
     def timeline(self) -> TimelineView:
         """Return a Gantt chart of when each node ran, which shows itself."""
         return TimelineView(self.record)
 
-    def _title(self) -> str:
+    def _make_title(self) -> str:
         return self.record.name
 
-    def _cost(self) -> str:
-        return cost_of(self.record)
+    def _describe_cost(self) -> str:
+        return format_workflow_cost(self.record)
 
-    def _nodes(self) -> list[workflows.Node]:
+    def _list_nodes(self) -> list[workflows.Node]:
         return self.record.nodes
 
 
-class Workflows(Followed[WorkflowRun]):
+class Workflows(WorkResource[WorkflowRun]):
     """`client.workflows`."""
 
     handle = WorkflowRun
@@ -146,22 +146,22 @@ class Workflows(Followed[WorkflowRun]):
 
     def create(self, body: Mapping[str, object]) -> WorkflowRun:
         """Submit a workflow given as the contract's JSON."""
-        chosen = _wire.without_none(cache=self._http.cache)
+        chosen = _wire.drop_none(cache=self._http.cache)
         given = body.get("options")
         options = {**chosen, **(given if isinstance(given, Mapping) else {})}
-        return self._posted({**body, **({"options": options} if options else {})})
+        return self._create({**body, **({"options": options} if options else {})})
 
-    def retry(self, id: str) -> WorkflowRun:  # noqa: A002
+    def retry(self, id: str) -> WorkflowRun:
         """Run one that did not complete again, from its failed nodes on.
 
         Raises:
             RequestError: `CONFLICT` unless it has failed or was cancelled.
         """
-        return self._asked("POST", id, "/retry")
+        return self._call("POST", id, "/retry")
 
     def fork(
         self,
-        id: str,  # noqa: A002
+        id: str,
         from_node: str,
         overrides: Mapping[str, Mapping[str, object]] | None = None,
     ) -> WorkflowRun:
@@ -176,4 +176,4 @@ class Workflows(Followed[WorkflowRun]):
             RequestError: `INVALID_REQUEST` for a node that does not run again.
         """
         body = {"from_node": from_node, "overrides": dict(overrides or {})}
-        return self._asked("POST", id, "/fork", body)
+        return self._call("POST", id, "/fork", body)
