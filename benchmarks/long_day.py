@@ -72,7 +72,7 @@ import json, sys
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
-import toolkit.store.prune as pruning
+import toolkit.store.maintenance.prune as pruning
 pruning.MIN_UNREFERENCED_AGE_S = 1.0  # an hour, when time is not accelerated
 gone = pruning.prune_data_dir(Path(sys.argv[1]), timedelta(seconds=float(sys.argv[2])))
 print(json.dumps(gone.rows))

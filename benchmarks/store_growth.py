@@ -39,7 +39,7 @@ from toolkit.contract.runs import RunCreate
 from toolkit.engine import Engine, Registry
 from toolkit.local import open_engine
 from toolkit.settings import Settings
-from toolkit.store.prune import MIN_UNREFERENCED_AGE_S, PruneResult, prune_data_dir
+from toolkit.store.maintenance.prune import MIN_UNREFERENCED_AGE_S, PruneResult, prune_data_dir
 
 JOBS = {"node": 1_000, "llm": 300, "speech": 100}
 WIDTH, AT_ONCE, ROUNDS, TIMED, MOST_AGAIN = 10, 16, 3, 400, 1.1

@@ -22,7 +22,7 @@ from jinja2.sandbox import SandboxedEnvironment
 # ruleid: no-template-engines
 from string import Template
 
-_HOMES = {"Client": "toolkit.local"}
+_EXPORTS = {"Client": "toolkit.local"}
 
 
 def evaluated(text: str) -> None:
@@ -81,4 +81,4 @@ def imported(name: str, areas, module) -> None:
     # ok: no-import-of-data
     importlib.import_module(f"{areas.__name__}.{module.name}")
     # ok: no-import-of-data
-    importlib.import_module(_HOMES[name])
+    importlib.import_module(_EXPORTS[name])

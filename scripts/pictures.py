@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from toolkit.contract.workflows import Node, Workflow
-from toolkit.display.boxes import format_workflow_cost
-from toolkit.display.svg import draw_workflow_svg
-from toolkit.display.timeline import draw_timeline_svg
+from toolkit.display.workflow.boxes import format_workflow_cost
+from toolkit.display.workflow.svg import draw_workflow_svg
+from toolkit.display.workflow.timeline import draw_timeline_svg
 
 PICTURES = Path(__file__).parent.parent / "docs" / "pictures"
 START = datetime(2026, 11, 20, 8, tzinfo=UTC)

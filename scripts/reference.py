@@ -21,7 +21,7 @@ from toolkit.cli.errors import EXIT_CODES
 from toolkit.cli.options import TargetOptions
 from toolkit.client import Client, _sync
 from toolkit.contract.errors import ErrorCode, get_error_class
-from toolkit.server import areas, auth
+from toolkit.server import auth, resources
 from toolkit.server.app import build_openapi
 from toolkit.settings import Settings, Timeouts, VendorSettings
 
@@ -48,8 +48,8 @@ def text_of(thing: object) -> str:
 def scopes_of_routes() -> dict[str, str]:
     """The scope that each operation needs; those that need no key are left out."""
     found = {}
-    for module in pkgutil.iter_modules(areas.__path__):
-        for route in import_module(f"{areas.__name__}.{module.name}").router.routes:
+    for module in pkgutil.iter_modules(resources.__path__):
+        for route in import_module(f"{resources.__name__}.{module.name}").router.routes:
             for each in route.dependant.dependencies:
                 if each.call in SCOPES:
                     found[route.operation_id] = SCOPES[each.call]

@@ -15,7 +15,8 @@ import uvicorn
 from tests.kept_workers import KeptWorker, end_all
 from tests.waiting import PATIENCE_S
 from toolkit import capabilities, vendors
-from toolkit.engine import Registry, executor
+from toolkit.engine import Registry
+from toolkit.engine.transport import worker_pool
 from toolkit.local import EngineThread
 from toolkit.sandbox import Faults
 from toolkit.settings import Settings
@@ -82,7 +83,7 @@ def _installed_once() -> Iterator[None]:
 def _workers_are_kept() -> Iterator[None]:
     """Given an engine that closes, its worker processes are the next one's."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(executor, "WorkerProcess", KeptWorker)
+        patch.setattr(worker_pool, "WorkerProcess", KeptWorker)
         yield
     end_all()
 
@@ -148,7 +149,7 @@ class Server:
         port: int = 0,
     ) -> None:
         from toolkit.server import create_app
-        from toolkit.server.lines import HTTP_PROTOCOL
+        from toolkit.server.http400 import HTTP_PROTOCOL
 
         self.thread = EngineThread(settings, registry, faults)
         listener = socket.socket()

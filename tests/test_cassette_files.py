@@ -19,7 +19,7 @@ from tests.test_canaries import TAIL, VARIABLES
 from tests.test_cassettes import cut_off, exchanges
 from tests.vendors.conftest import PNG
 from toolkit import Client, ServiceError, WorkError, Workflow
-from toolkit.cassettes import Cassette, CassetteMode, file
+from toolkit.cassettes import Cassette, CassetteMode, yaml_file
 from toolkit.cassettes.matching import RequestKey
 from toolkit.settings import Settings
 
@@ -48,7 +48,8 @@ def opened(tape: Path, name: str, mode: Any = "replay") -> Client:
 def answered_by(monkeypatch: pytest.MonkeyPatch, handler: Handler) -> None:
     """Put a handler in the place of the network."""
     monkeypatch.setattr(
-        "toolkit.engine.connector.CheckingTransport", lambda: httpx.MockTransport(handler)
+        "toolkit.engine.transport.checking_transport.CheckingTransport",
+        lambda: httpx.MockTransport(handler),
     )
 
 
@@ -288,8 +289,10 @@ ODD = [
 def test_every_byte_of_an_answer_comes_back(body: bytes) -> None:
     """Given any body, when it was written and read, then it is the same to the byte."""
     key = RequestKey("POST", "https://a.example/x", body.decode("latin-1"))
-    kept = file.RecordedExchange(key, 200, {"content-type": "text/plain"}, body)
-    assert file.parse_exchanges(file.FILE_HEADER + "\n" + file.as_yaml(kept), Path("x")) == [kept]
+    kept = yaml_file.RecordedExchange(key, 200, {"content-type": "text/plain"}, body)
+    assert yaml_file.parse_exchanges(
+        yaml_file.FILE_HEADER + "\n" + yaml_file.as_yaml(kept), Path("x")
+    ) == [kept]
 
 
 @pytest.mark.parametrize("mode", ["record", "auto", "replay"])

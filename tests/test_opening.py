@@ -15,7 +15,7 @@ from tests.store.disks import small_disk
 from toolkit import Client, RequestError, Workflow
 from toolkit.cli import app
 from toolkit.contract.errors import ErrorCode, ServiceError
-from toolkit.engine.roots import LeaseManager
+from toolkit.engine.execution.leases import LeaseManager
 from toolkit.sandbox import Faults
 from toolkit.settings import Settings
 

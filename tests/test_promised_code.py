@@ -121,11 +121,11 @@ def test_no_module_runs_what_it_was_given() -> None:
         if (at_fault := faults(path.read_text(encoding="utf-8")))
     }
     # What kernels have imported beforehand is named by whoever starts the batch, in their shell.
-    assert [line.partition(": ")[2] for line in found.pop("toolkit/batch/_zygote.py")] == [
+    assert [line.partition(": ")[2] for line in found.pop("toolkit/batch/kernel/_zygote.py")] == [
         "import_module() of what is no constant"
     ] * 2
     # What a worker process calls is named by its parent, of the functions that the parent has.
-    assert [line.partition(": ")[2] for line in found.pop("toolkit/workers/plain.py")] == [
+    assert [line.partition(": ")[2] for line in found.pop("toolkit/workers/serialization.py")] == [
         "import_module() of what is no constant"
     ]
     assert found == {}

@@ -258,7 +258,7 @@ def test_every_operation_has_its_method(operations: dict[str, tuple[str, str]]) 
         name = NAMED.get(route) or named(operation)
         if name not in METHODS or operation not in sent(name):
             missing.append(f"client.{name} that sends {' '.join(route)} ({operation})")
-    assert not missing, f"Add to toolkit/client/_async/areas/: {'; '.join(missing)}."
+    assert not missing, f"Add to toolkit/client/_async/resources/: {'; '.join(missing)}."
     stale = set(NAMED) - set(operations.values())
     assert not stale, f"Take out of NAMED in {__file__}: {stale}."
 
@@ -330,7 +330,7 @@ def test_every_operation_has_its_command(
     """Given the routes, then each can be reached from a shell."""
     reached = [asked(name) for name in COMMANDS if name not in HERE]
     missing = set(operations) - set().union(*reached)
-    assert not missing, f"Add to toolkit/cli/areas a command for each of {sorted(missing)}."
+    assert not missing, f"Add to toolkit/cli/resources a command for each of {sorted(missing)}."
     assert set(HERE) <= set(COMMANDS)
 
 

@@ -106,9 +106,9 @@ def _bury(*_: object) -> None:
 def main(address: str) -> None:
     """Fork a command for each caller, until it is killed."""
     preload()
-    from toolkit.cli import areas
+    from toolkit.cli import resources
 
-    for module in pkgutil.iter_modules(areas.__path__, f"{areas.__name__}."):
+    for module in pkgutil.iter_modules(resources.__path__, f"{resources.__name__}."):
         import_module(module.name)
     for name in ("client", "engine.account_admin", "store.backup", "store.doctor"):
         import_module(f"toolkit.{name}")

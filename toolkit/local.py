@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import httpx
 
 from toolkit import client as clients
+from toolkit.assembly import open_engine
 from toolkit.cassettes import CassetteMode
 from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.engine import Engine, Registry
-from toolkit.opening import open_engine
 from toolkit.server import create_app
 from toolkit.settings import Settings
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import papermill  # noqa: F401 - it loads our engine, which is not to be half made then
 import pytest
 
-from toolkit.batch import engine
-from toolkit.batch.kernels import open_kernel_source
+from toolkit.batch import papermill_engine
+from toolkit.batch.kernel.protocols import open_kernel_source
 from toolkit.cli.errors import EXIT_CODES
 
 DOCS = (Path(__file__).parents[2] / "docs" / "batch.md").read_text(encoding="utf-8")
@@ -16,10 +16,10 @@ DOCS = (Path(__file__).parents[2] / "docs" / "batch.md").read_text(encoding="utf
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # papermill's own: it leaves its loop open
 def test_the_examples_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Given both Python blocks, when run, then the table and the notebooks are there."""
-    source = open_kernel_source(fork=True, spares=1, renew_after=engine.RENEW_AFTER)
-    monkeypatch.setattr(engine, "get_shared_source", lambda: source)
+    source = open_kernel_source(fork=True, spares=1, renew_after=papermill_engine.RENEW_AFTER)
+    monkeypatch.setattr(papermill_engine, "get_shared_source", lambda: source)
     monkeypatch.chdir(tmp_path)
-    engine.register_engine()  # as its entry point does where this is installed
+    papermill_engine.register_engine()  # as its entry point does where this is installed
     names: dict[str, object] = {}
     try:
         for block in re.findall(r"^```python\n(.*?)^```", DOCS, re.M | re.S):
@@ -36,4 +36,4 @@ def test_the_exit_codes_are_those_of_the_command() -> None:
     told = {int(code) for code in re.findall(r"^\| (\d+) \|", DOCS, re.M)}
     assert told == {0, 1, 2, 3, 130}
     assert told <= set(EXIT_CODES)
-    assert f"after {engine.RENEW_AFTER} notebooks" in DOCS
+    assert f"after {papermill_engine.RENEW_AFTER} notebooks" in DOCS

@@ -12,12 +12,13 @@ from papermill.execute import execute_notebook
 
 from tests.batch.conftest import Write
 from toolkit import batch
-from toolkit.batch import engine, kernels
+from toolkit.batch import papermill_engine
 from toolkit.batch.imports import find_preloads
+from toolkit.batch.kernel import protocols
 
 ROOT = Path(__file__).parents[2]
 RECORD = "import os, sys, time\nfrom toolkit.batch import record\n"
-needs_fork = pytest.mark.skipif(not kernels.can_fork(), reason="nothing can be forked here")
+needs_fork = pytest.mark.skipif(not protocols.can_fork(), reason="nothing can be forked here")
 
 
 def test_papermill_finds_the_engine_by_its_entry_point() -> None:
@@ -25,15 +26,15 @@ def test_papermill_finds_the_engine_by_its_entry_point() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     (entry,) = project["entry-points"]["papermill.engine"].items()
     module, _, name = entry[1].partition(":")
-    assert entry[0] == engine.ENGINE_NAME
+    assert entry[0] == papermill_engine.ENGINE_NAME
     found = getattr(import_module(module), name)
-    assert found.execute_notebook == engine.WarmEngine.execute_notebook
+    assert found.execute_notebook == papermill_engine.WarmEngine.execute_notebook
 
 
-@pytest.mark.parametrize("first", ["toolkit.batch.engine", "papermill.execute"])
+@pytest.mark.parametrize("first", ["toolkit.batch.papermill_engine", "papermill.execute"])
 def test_either_may_be_imported_first(first: str) -> None:
     """Given papermill, which loads engines while it is imported, then no order fails."""
-    asked = f"import {first}, toolkit.batch.engine, papermill.engines as p; " + (
+    asked = f"import {first}, toolkit.batch.papermill_engine, papermill.engines as p; " + (
         "print(p.papermill_engines.get_engine('toolkit-warm').execute_notebook)"
     )
     done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, timeout=60)
@@ -46,16 +47,18 @@ def test_papermill_runs_with_it(
     notebook: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given papermill's own API, when it names the engine, then it is run, saved and raised."""
-    source = kernels.open_kernel_source(fork=True, spares=1, renew_after=engine.RENEW_AFTER)
-    monkeypatch.setattr(engine, "get_shared_source", lambda: source)
-    engine.register_engine()
+    source = protocols.open_kernel_source(
+        fork=True, spares=1, renew_after=papermill_engine.RENEW_AFTER
+    )
+    monkeypatch.setattr(papermill_engine, "get_shared_source", lambda: source)
+    papermill_engine.register_engine()
     path = notebook("x = 1", "print('found', x)\nassert x < 3")
     out = tmp_path / "out.ipynb"
     try:
         for value in (2, 3):
             given = {
                 "parameters": {"x": value},
-                "engine_name": engine.ENGINE_NAME,
+                "engine_name": papermill_engine.ENGINE_NAME,
                 "progress_bar": False,
             }
             if value == 3:

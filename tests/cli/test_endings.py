@@ -12,8 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.conftest import Server
-from toolkit import RequestError, ServiceError, WorkError, cli, upkeep
+from toolkit import RequestError, ServiceError, WorkError, cli
 from toolkit.cli import app, main
+from toolkit.cli.commands import admin
 from toolkit.cli.errors import EXIT_CODES, find_exit_code
 from toolkit.contract.errors import ErrorCode
 
@@ -77,7 +78,7 @@ def test_an_exit_code_tells_why(
 def test_commands_end_by_the_codes_of_the_table() -> None:
     """Given the commands' source, then each exit code in it is one of the one table."""
     found = set()
-    for path in [*Path(cli.__file__).parent.rglob("*.py"), Path(upkeep.__file__)]:
+    for path in [*Path(cli.__file__).parent.rglob("*.py"), Path(admin.__file__)]:
         for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(call, ast.Call) and ast.unparse(call.func) in ("typer.Exit", "sys.exit"):
                 found |= {each.value for each in call.args if isinstance(each, ast.Constant)}

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from tests.contract.test_node_ids import IDS
 from toolkit.cli import app
-from toolkit.notebook.export import render_python
+from toolkit.notebook.code_export import render_python
 
 BODY = {
     "name": "files",

@@ -51,5 +51,5 @@ def test_a_command_imports_what_it_needs(server: Server, line: str) -> None:
     key = signed_up(server.url)._http._client.headers["authorization"].removeprefix("Bearer ")
     found = imported(*line.split(), TOOLKIT_BASE_URL=server.url, TOOLKIT_API_KEY=key)
     assert found & (HEAVY | FLOORS) == set()
-    areas = {name for name in found if name.startswith("toolkit.cli.areas.")}
-    assert areas <= {f"toolkit.cli.areas.{line.split()[0]}"}
+    areas = {name for name in found if name.startswith("toolkit.cli.resources.")}
+    assert areas <= {f"toolkit.cli.resources.{line.split()[0]}"}

@@ -11,11 +11,11 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.engine.own_server import FACTS, OwnServer
-from toolkit.cassettes.file import RecordedExchange, read_exchanges
 from toolkit.cassettes.matching import RequestKey
+from toolkit.cassettes.yaml_file import RecordedExchange, read_exchanges
 from toolkit.cli import app
 from toolkit.vendors import load_vendors
-from toolkit.verify.answers import compare, read_members
+from toolkit.verify.comparison import compare, read_members
 
 PLANTED = "planted-secret-5d41402abc4b2a76"
 OWN_SETTINGS = """

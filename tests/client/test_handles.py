@@ -23,7 +23,7 @@ KINDS = [
 def test_a_handle_offers_what_its_record_holds(area: str, name: str) -> None:
     """Given a kind of work, then each fact of its record is a property of both its handles."""
     for package, called in (("_async", name), ("_sync", name.removeprefix("Async"))):
-        module = importlib.import_module(f"toolkit.client.{package}.areas.{area}")
+        module = importlib.import_module(f"toolkit.client.{package}.resources.{area}")
         handle: type[AsyncHandle] = getattr(module, called)
         for field in handle.model.model_fields.keys() - RECORD_ALONE:
             offered = getattr(handle, "model_name" if field == "model" else field)

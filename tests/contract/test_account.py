@@ -8,7 +8,7 @@ from toolkit.client import Client
 from toolkit.contract.account import DEFAULT_OVERLAP_S, MAX_OVERLAP_S
 from toolkit.contract.base import now
 from toolkit.contract.errors import ErrorCode, RequestError
-from toolkit.engine import keys
+from toolkit.engine.access import api_keys
 
 ASKED = {"objective": "One line on tides", "max_tokens": 64}
 
@@ -52,7 +52,7 @@ def test_a_rotated_key_is_good_for_a_while(bare: Client, monkeypatch: pytest.Mon
     old = bare.account.key(made.id)
     assert old.expires_at == new.created_at + timedelta(seconds=DEFAULT_OVERLAP_S)
     assert (old.rotated_to, old.revoked_at) == (new.id, None)
-    monkeypatch.setattr(keys, "now", lambda: now() + timedelta(seconds=DEFAULT_OVERLAP_S))
+    monkeypatch.setattr(api_keys, "now", lambda: now() + timedelta(seconds=DEFAULT_OVERLAP_S))
     assert refusal(bare, made.api_key) is ErrorCode.UNAUTHENTICATED
     assert refusal(bare, new.api_key) is None
 
@@ -91,7 +91,7 @@ def test_keys_are_told_once(bare: Client) -> None:
         text = record.model_dump_json()
         assert made.api_key not in text
         assert new.api_key not in text
-        assert keys.hash_key(made.api_key) not in text
+        assert api_keys.hash_key(made.api_key) not in text
     assert shown[1].last4 == new.api_key[-4:]
     assert shown[1].prefix == "sk_live_"
 

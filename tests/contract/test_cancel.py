@@ -7,9 +7,9 @@ import pytest
 
 from tests.waiting import PATIENCE_S, Watch
 from toolkit import Client, Workflow
-from toolkit.client._sync.areas.runs import Run
-from toolkit.client._sync.areas.tasks import Task
-from toolkit.client._sync.areas.workflows import WorkflowRun
+from toolkit.client._sync.resources.runs import Run
+from toolkit.client._sync.resources.tasks import Task
+from toolkit.client._sync.resources.workflows import WorkflowRun
 from toolkit.sandbox import Fault, Faults
 from toolkit.settings import Settings
 

@@ -8,8 +8,8 @@ import pytest
 from tests.conftest import Server
 from tests.contract.conftest import POINTERS, signed_up
 from toolkit import Client, Workflow
-from toolkit.cli.areas.workflows import NODE_COLUMNS
 from toolkit.cli.output import ClientOutput
+from toolkit.cli.resources.workflows import NODE_COLUMNS
 from toolkit.contract.money import format_usd
 from toolkit.notebook import TaskReview, WorkflowGraph
 from toolkit.sandbox import Fault, Faults

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from toolkit import Client, RequestError
 from toolkit.contract.money import format_usd
-from toolkit.notebook import pieces
+from toolkit.notebook import widget_html
 
 TINY = 1e-07
 EXPONENT = re.compile(r"\d[eE][+-]?\d")
@@ -43,7 +43,7 @@ def test_prices_are_shown_in_plain_digits(client: Client) -> None:
     for shown in (
         models._repr_html_(),
         *(one._render_html() for one in models),
-        pieces.render_table(rows, ["provider", "model", "prices_usd"]),
+        widget_html.render_table(rows, ["provider", "model", "prices_usd"]),
     ):
         assert not EXPONENT.search(re.sub(r"<[^>]*>", " ", shown))
     assert "$" in models[0]._render_html()

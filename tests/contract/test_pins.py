@@ -5,8 +5,8 @@ import inspect
 import pytest
 
 from toolkit import Client, RequestError, Workflow
-from toolkit.cli.areas.jobs import create as job_command
-from toolkit.cli.areas.runs import run as run_command
+from toolkit.cli.resources.jobs import create as job_command
+from toolkit.cli.resources.runs import run as run_command
 from toolkit.contract.jobs import Options
 from toolkit.contract.workflows import WorkflowCreate
 from toolkit.notebook.magics import ToolkitMagics

@@ -12,7 +12,7 @@ from toolkit import Client, RequestError, Workflow
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.sandbox import Fault, Faults
 from toolkit.settings import Settings
-from toolkit.store.batch import MergedChanges
+from toolkit.store.writing.submissions import MergedChanges
 
 
 @pytest.fixture

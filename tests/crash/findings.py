@@ -18,7 +18,7 @@ from typing import Any
 
 from tests.crash.callers import FINAL, Caller, Ledger, Person
 from tests.crash.processes import Cloud, Record
-from toolkit.sandbox._state import SandboxState
+from toolkit.sandbox.state import SandboxState
 
 
 @dataclass

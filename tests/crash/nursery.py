@@ -21,7 +21,7 @@ def preload() -> None:
     import toolkit.cli
     import toolkit.local
     import toolkit.observability
-    import toolkit.sandbox._app
+    import toolkit.sandbox.app
     import toolkit.server.serve  # noqa: F401
     from toolkit.engine import Registry
     from toolkit.server.app import collect_routes

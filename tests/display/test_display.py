@@ -8,14 +8,14 @@ import pytest
 
 from toolkit.contract.events import Event
 from toolkit.contract.workflows import Node
-from toolkit.display.arrangement import MARGIN
-from toolkit.display.boxes import ROOMY_SIZE
-from toolkit.display.graph import lay_out_graph
-from toolkit.display.html import render_facts, render_table
-from toolkit.display.mermaid import format_workflow_mermaid
 from toolkit.display.progress import EventProgress
-from toolkit.display.svg import draw_workflow_svg
+from toolkit.display.records.html import render_facts, render_table
 from toolkit.display.text import format_event
+from toolkit.display.workflow.arrangement import MARGIN
+from toolkit.display.workflow.boxes import ROOMY_SIZE
+from toolkit.display.workflow.layers import lay_out_graph
+from toolkit.display.workflow.mermaid import format_workflow_mermaid
+from toolkit.display.workflow.svg import draw_workflow_svg
 
 NASTY = '<script>alert("x")</script>'
 AT = "2026-11-20T08:00:00.000Z"

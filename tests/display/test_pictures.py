@@ -13,12 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolkit.contract.workflows import Node, Workflow
-from toolkit.display.arrangement import EdgeLine, Point
-from toolkit.display.boxes import MAX_ROOMY_BOXES, MIN_STACK_SIZE, NodeBox, lay_out_workflow
-from toolkit.display.drawings import draw_timeline_figure, draw_workflow_figure
-from toolkit.display.mermaid import format_workflow_mermaid
-from toolkit.display.svg import draw_workflow_svg
-from toolkit.display.timeline import draw_timeline_svg
+from toolkit.display.plots.workflow import draw_timeline_figure, draw_workflow_figure
+from toolkit.display.workflow.arrangement import EdgeLine, Point
+from toolkit.display.workflow.boxes import (
+    MAX_ROOMY_BOXES,
+    MIN_STACK_SIZE,
+    NodeBox,
+    lay_out_workflow,
+)
+from toolkit.display.workflow.mermaid import format_workflow_mermaid
+from toolkit.display.workflow.svg import draw_workflow_svg
+from toolkit.display.workflow.timeline import draw_timeline_svg
 
 AT = "2026-11-20T08:00:00.000Z"
 STATES = ("pending", "queued", "running", "completed", "failed", "cancelled")
@@ -27,8 +32,8 @@ NASTY = "<script>$x</script>\"'&$id"
 STABLE = """
 import hashlib
 from toolkit.contract.workflows import Node, Workflow
-from toolkit.display.svg import draw_workflow_svg
-from toolkit.display.timeline import draw_timeline_svg
+from toolkit.display.workflow.svg import draw_workflow_svg
+from toolkit.display.workflow.timeline import draw_timeline_svg
 nodes = [
     Node(id=f"n{i}", capability="x@1", status="completed", cost_usd=i / 7,
          depends_on=[f"n{j}" for j in {i // 2, i // 3, i - 7} if 0 <= j < i])

@@ -4,10 +4,10 @@ import httpx
 from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
+from toolkit.assembly import _apply_sandbox, _SandboxTransport
 from toolkit.engine import Engine, Registry
-from toolkit.opening import _apply_sandbox, _SandboxTransport
 from toolkit.sandbox import SANDBOX_KEYS, VENDOR_PATHS
-from toolkit.sandbox.runpod import RunPodAccount
+from toolkit.sandbox.wires.runpod import RunPodAccount
 from toolkit.secrets import MappingResolver
 from toolkit.settings import Settings
 

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from toolkit.contract.base import JsonObject, Record, Request
 from toolkit.contract.plans import Constraints, PlanNode
-from toolkit.engine.planner import PlanDraft, PlannerView, make_plan
+from toolkit.planning.planner import PlanDraft, PlannerView, make_plan
 from toolkit.plugins import (
     Call,
     Capability,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.waiting import PATIENCE_S
-from toolkit.engine.budget import Budget, InsufficientBudgetError, make_budget, reserve
+from toolkit.engine.money.budget import Budget, InsufficientBudgetError, make_budget, reserve
 
 CENTS = st.integers(min_value=0, max_value=40).map(lambda n: Decimal(n) / 100)
 

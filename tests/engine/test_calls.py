@@ -8,11 +8,11 @@ import httpx
 import pytest
 
 from toolkit import sandbox
+from toolkit.assembly import _point_vendors_at_sandbox
 from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.runs import Run, RunCreate
 from toolkit.contract.workflows import WorkflowCreate
 from toolkit.engine import Engine, Registry
-from toolkit.opening import _point_vendors_at_sandbox
 from toolkit.secrets import MappingResolver
 from toolkit.settings import SANDBOX_URL, Settings, Timeouts
 

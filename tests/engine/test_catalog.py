@@ -11,7 +11,7 @@ from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.endpoints import EndpointCreate
 from toolkit.contract.errors import RequestError, ServiceError
 from toolkit.engine import Engine
-from toolkit.engine import catalog as catalogs
+from toolkit.engine.infrastructure import catalog
 from toolkit.sandbox import Fault, Faults, create_app
 from toolkit.settings import Settings
 
@@ -61,7 +61,7 @@ async def test_it_is_kept_for_a_while(
     await account(engine)  # another connection may be to another account
     await engine.catalog.list_gpus(owner)
     assert asked(faults) == 2
-    monkeypatch.setattr(catalogs, "CACHE_TTL_S", -1.0)
+    monkeypatch.setattr(catalog, "CACHE_TTL_S", -1.0)
     await engine.catalog.list_gpus(owner)
     assert asked(faults) == 3
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.workflows import NodeCreate
-from toolkit.engine.graph import build_graph, find_descendants
+from toolkit.engine.execution.workflow_graph import build_graph, find_descendants
 
 
 def nodes(edges: dict[str, list[str]]) -> list[NodeCreate]:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.contract.errors import ErrorCode
-from toolkit.engine.health import ConnectionHealth, RetryBudget, SavedHealth
+from toolkit.engine.routing.connection_health import ConnectionHealth, RetryBudget, SavedHealth
 from toolkit.plugins import ProviderError
 
 DOWN = ProviderError(ErrorCode.PROVIDER_UNAVAILABLE, "down")

@@ -5,7 +5,7 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.engine.limiter import FairSemaphore
+from toolkit.engine.concurrency.fair_semaphore import FairSemaphore
 
 
 @given(

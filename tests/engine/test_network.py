@@ -15,8 +15,8 @@ from tests.waiting import PATIENCE_S
 from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.runs import Run, RunCreate
 from toolkit.engine import Engine
-from toolkit.engine.driver import SEND_CHECK
-from toolkit.engine.network import NetworkTransport
+from toolkit.engine.transport.driver import SEND_CHECK
+from toolkit.engine.transport.network import NetworkTransport
 from toolkit.plugins import PUBLIC_ONLY, ProviderError
 from toolkit.secrets import MappingResolver
 from toolkit.settings import Settings, Timeouts, VendorSettings

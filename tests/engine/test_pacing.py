@@ -6,8 +6,8 @@ import time
 import pytest
 
 from tests.waiting import PATIENCE_S
-from toolkit.engine import pacing
-from toolkit.engine.pacing import (
+from toolkit.engine.concurrency import pacing
+from toolkit.engine.concurrency.pacing import (
     NODE_COST_S,
     OTHERS_SHARE,
     SLICE_S,

@@ -12,7 +12,7 @@ import pytest
 from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.runs import RunCreate
 from toolkit.engine import Engine
-from toolkit.engine.redaction import REDACTED, redact_key
+from toolkit.engine.transport.redaction import REDACTED, redact_key
 from toolkit.settings import Settings, VendorSettings
 
 KEY = "k-3vTq/81+LmZx0Rw=9aPcYd"

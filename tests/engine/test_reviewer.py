@@ -13,7 +13,7 @@ from PIL import Image, ImageDraw
 from tests.engine.planning import CARD, DRAWING, FACTS, LLM, SPEECH, Written, plan
 from toolkit.contract.plans import PlanNode
 from toolkit.contract.tasks import Review
-from toolkit.engine.reviewer import PASS_SCORE, Evidence, review_results
+from toolkit.planning.reviewer import PASS_SCORE, Evidence, review_results
 from toolkit.plugins import Blob, Capability
 
 OBJECTIVE = "a social card with a spoken summary about tidal power"

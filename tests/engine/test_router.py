@@ -12,9 +12,9 @@ from toolkit.contract.base import now
 from toolkit.contract.connections import Connection
 from toolkit.contract.jobs import Candidate, Options, Routing
 from toolkit.engine import Registry
-from toolkit.engine.backends import MAX_CONNECTIONS, ProviderPool
-from toolkit.engine.health import HealthSnapshot, Latency
-from toolkit.engine.router import find_soonest_s, route
+from toolkit.engine.routing.connection_health import HealthSnapshot, Latency
+from toolkit.engine.routing.provider_pool import MAX_CONNECTIONS, ProviderPool
+from toolkit.engine.routing.router import find_soonest_s, route
 from toolkit.plugins import Model, TextRequest, Vendor
 
 REGISTRY = Registry.load()

@@ -19,7 +19,7 @@ from toolkit.contract.errors import RequestError
 from toolkit.contract.storage import StorageCreate
 from toolkit.contract.templates import TemplateCreate
 from toolkit.engine import Engine
-from toolkit.engine.stock import ManagedResource
+from toolkit.engine.infrastructure.managed_resource import ManagedResource
 from toolkit.sandbox import Fault, Faults, create_app
 from toolkit.settings import Settings
 from toolkit.store import UpdateRow

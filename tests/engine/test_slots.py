@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 
-from toolkit.engine.slots import ConcurrencyLimits
+from toolkit.engine.concurrency.concurrency_limits import ConcurrencyLimits
 
 
 async def carried_out(

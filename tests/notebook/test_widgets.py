@@ -20,7 +20,7 @@ from toolkit.notebook import (
     WorkflowEditor,
     WorkflowGraph,
 )
-from toolkit.notebook.panel import Panel
+from toolkit.notebook.widget_base import Panel
 from toolkit.sandbox import Faults
 
 CANARY = "sk-proj-c0ffee5d41402abc4b2a76b9719d911017c592"

@@ -21,7 +21,7 @@ from tests.notebooks.executed import (
     shown,
 )
 from toolkit.contract.workflows import Workflow
-from toolkit.display.svg import draw_workflow_svg
+from toolkit.display.workflow.svg import draw_workflow_svg
 
 CANARY = "sk-proj-c0ffee5d41402abc4b2a76b9719d911017c592"
 VARIABLES = ("OPENAI_API_KEY", "MINIMAX_API_KEY", "RUNPOD_API_KEY", "MY_OWN_VARIABLE")

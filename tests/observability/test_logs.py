@@ -189,7 +189,7 @@ def test_lines_are_for_people_on_a_terminal() -> None:
         ("'Authorization': 'Basic YWRhOng='", "'Authorization': '[redacted]'"),
         ("x" * 40, "[redacted]"),
         ("job_01m7zbdfb0f6pwzs6wqy6wy62s", "job_01m7zbdfb0f6pwzs6wqy6wy62s"),
-        ("toolkit/engine/runner.py:120 execute", "toolkit/engine/runner.py:120 execute"),
+        ("toolkit/engine/a.py:120 execute", "toolkit/engine/a.py:120 execute"),
         ("/v1/workflows/{id}/retry", "/v1/workflows/{id}/retry"),
     ],
 )

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from tests.observability.conftest import CHAIN, Watched
 from toolkit.contract.errors import ErrorCode, ServiceError
-from toolkit.observability.scraping import serve_metrics
+from toolkit.observability.metrics_server import serve_metrics
 
 PAGE = (Path(__file__).parents[2] / "docs" / "observability.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| `(toolkit_\w+)` \|([^|]*)\|", re.M)

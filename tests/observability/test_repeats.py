@@ -37,7 +37,7 @@ def test_a_count_comes_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Given a condition that goes on, then it is counted every minute, and begins anew."""
     clock = SimpleNamespace(now=0.0)
     clock.monotonic = lambda: clock.now
-    monkeypatch.setattr("toolkit.observability.repeats.time", clock)
+    monkeypatch.setattr("toolkit.observability.repeat_filter.time", clock)
     stream = io.StringIO()
     with configure_logging(stream, "json", "info"):
         for second in range(130):

@@ -7,7 +7,7 @@ import pytest
 from starlette.applications import Starlette
 
 from toolkit.sandbox import SANDBOX_KEYS, create_app
-from toolkit.sandbox._state import SandboxState
+from toolkit.sandbox.state import SandboxState
 
 AGENT = "toolkit-tests/1.0 (tests@example.org)"
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.sandbox.conftest import client_for
 from toolkit.sandbox import SANDBOX_KEYS, VENDOR_PATHS, create_app
-from toolkit.sandbox._state import SandboxState
+from toolkit.sandbox.state import SandboxState
 
 CHAT = "/openai/v1/chat/completions"
 BODY = {"model": "gpt-6-luna", "messages": [{"role": "user", "content": "One line about tea"}]}

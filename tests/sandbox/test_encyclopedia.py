@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from toolkit.sandbox._library import load_articles
+from toolkit.sandbox.text.library import load_articles
 
 SEARCH = "/encyclopedia/w/rest.php/v1/search/page"
 SUMMARY = "/encyclopedia/api/rest_v1/page/summary"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from toolkit import Client
-from toolkit.sandbox._chat import ChatTurn, generate_reply
+from toolkit.sandbox.text.chat import ChatTurn, generate_reply
 
 # What only texts of a language have: letters of its script, or words that none of the others has.
 MARKS = {

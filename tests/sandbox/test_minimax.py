@@ -10,7 +10,7 @@ import httpx
 import jsonschema
 import pytest
 
-from toolkit.sandbox._audio import iter_mp3_frames, measure_recording
+from toolkit.sandbox.audio.recordings import iter_mp3_frames, measure_recording
 
 CHAT, SPEECH = "/minimax/v1/chat/completions", "/minimax/v1/t2a_v2"
 UPLOAD, CLONE = "/minimax/v1/files/upload", "/minimax/v1/voice_clone"

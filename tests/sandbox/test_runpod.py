@@ -9,8 +9,8 @@ import httpx
 import pytest
 from PIL import Image
 
-from toolkit.sandbox._pictures import draw_picture
-from toolkit.sandbox._state import SandboxState
+from toolkit.sandbox.pictures.drawing import draw_picture
+from toolkit.sandbox.state import SandboxState
 
 V2, JOBS = "/runpod/v2", "/runpod-jobs/v2"
 FLUX = f"{JOBS}/black-forest-labs-flux-1-dev"

@@ -2,15 +2,15 @@
 
 import pytest
 
-from toolkit.sandbox import _ask, _writer
-from toolkit.sandbox._library import load_articles
+from toolkit.sandbox.text import prompts, prose
+from toolkit.sandbox.text.library import load_articles
 
 TIDAL = next(article.extract for article in load_articles() if article.title == "Tidal power")
 
 
 def write(prompt: str, system: str = "") -> str:
     """What the simulated model answers."""
-    return _writer.write_text(_ask.parse_prompt(system, prompt))
+    return prose.write_text(prompts.parse_prompt(system, prompt))
 
 
 @pytest.mark.parametrize("number", [5, 8, 12, 15, 20, 25, 33, 40, 60, 100, 150, 400])
@@ -36,7 +36,7 @@ def test_word_counts_are_met(number: int, topic: str) -> None:
 )
 def test_topic_is_found(prompt: str, topic: str) -> None:
     """The topic is read from many wordings."""
-    assert _ask.parse_prompt("", prompt).topic.lower() == topic
+    assert prompts.parse_prompt("", prompt).topic.lower() == topic
 
 
 def test_forms() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.sdk.conftest import Order
-from toolkit.sandbox.aws import ACCESS_KEY, SIGNING_KEY
+from toolkit.sandbox.wires.aws import ACCESS_KEY, SIGNING_KEY
 
 boto3 = pytest.importorskip("boto3", reason="needs the extra `sdk`")
 MODEL = "eu.amazon.nova-2-lite-v1:0"

@@ -6,7 +6,7 @@ import schemathesis
 from hypothesis import strategies
 
 from toolkit.contract.ids import Prefix, new_id
-from toolkit.server.paging import ID_PREFIXES, MAX_POLL_S, make_cursor
+from toolkit.server.http.query import ID_PREFIXES, MAX_POLL_S, make_cursor
 
 LARGEST = 2**63 - 1
 # A cursor is opaque: only one that a list gave is one, and only for that list.

@@ -15,7 +15,7 @@ from tests.server.conftest import Wire
 from tests.server.test_idempotency import POSTS, connected, prepared
 from toolkit.contract.ids import Prefix
 from toolkit.server.app import build_openapi
-from toolkit.server.paging import ID_PREFIXES, find_id_prefix
+from toolkit.server.http.query import ID_PREFIXES, find_id_prefix
 
 DOCUMENT: dict[str, Any] = build_openapi()
 # What is below these is the same for everybody, and named rather than numbered.

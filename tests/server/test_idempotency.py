@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from tests.server.conftest import Wire
-from toolkit.engine.once import IdempotencyStore
+from toolkit.engine.services.idempotency import IdempotencyStore
 from toolkit.local import open_engine
 from toolkit.sandbox import Faults
 from toolkit.server import create_app

@@ -15,12 +15,12 @@ from tests.server.conftest import Wire
 from tests.waiting import PATIENCE_S
 from toolkit import Client
 from toolkit.cli import app
-from toolkit.engine.rates import MAX_BUCKETS, TokenBuckets
+from toolkit.engine.concurrency.token_buckets import MAX_BUCKETS, TokenBuckets
 from toolkit.local import open_engine
 from toolkit.sandbox import Fault, Faults
 from toolkit.server import create_app
 from toolkit.settings import Settings
-from toolkit.store.accounting import find_miscounted
+from toolkit.store.stored_bytes import find_miscounted
 
 CARD = {"target": "capability", "name": "composition.layout", "input": {"title": "Tea"}}
 LINE = {"target": "capability", "name": "llm.generate", "input": {"objective": "One line on tea"}}

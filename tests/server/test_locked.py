@@ -13,10 +13,10 @@ from tests.conftest import Server
 from tests.contract.conftest import signed_up
 from tests.waiting import PATIENCE_S
 from toolkit import Client
-from toolkit.engine import once
+from toolkit.engine.services import idempotency
 from toolkit.sandbox import Fault, Faults
 from toolkit.settings import Settings
-from toolkit.store import writer
+from toolkit.store.writing import writer
 
 CARD = {"target": "capability", "name": "composition.layout", "input": {"title": "Tea"}}
 
@@ -43,7 +43,7 @@ def test_reading_goes_on_and_writing_is_refused_in_good_time(
     server: Server, locked: Locked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given a lock, then health and reads are answered, and work is 503 with Retry-After."""
-    for module in (writer, once):
+    for module in (writer, idempotency):
         monkeypatch.setattr(module, "REQUEST_WAIT_S", 0.3)
     with signed_up(server.url) as client, ThreadPoolExecutor(2) as threads:
         done = client.runs.create("composition.layout", CARD["input"]).wait()

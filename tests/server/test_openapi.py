@@ -13,7 +13,7 @@ from scripts import openapi as script
 from tests.server.conftest import Wire
 from tests.server.routes import DOCUMENT, KEYED_ROUTES, ROUTES, Route, named
 from toolkit.contract.errors import ErrorCode
-from toolkit.server.examples import EXAMPLES
+from toolkit.server.openapi.examples import EXAMPLES
 
 SCHEMAS = DOCUMENT["components"]["schemas"]
 
@@ -88,7 +88,7 @@ def test_every_tag_is_described() -> None:
     """Given the tags of the routes, then each has a line that says what it is."""
     described = {tag["name"] for tag in DOCUMENT["tags"] if tag["description"].endswith(".")}
     used = {tag for route in ROUTES for tag in route.told.get("tags", ["none"])}
-    assert used == described, "describe it in TAGS of toolkit/server/documenting.py"
+    assert used == described, "describe it in TAGS of toolkit/server/openapi/operations.py"
 
 
 @pytest.mark.parametrize("route", named(ROUTES))
@@ -132,7 +132,7 @@ def test_every_answer_is_described(route: Route) -> None:
                 assert status == "416" or ErrorCode[name].http_status == int(status)
         content = answer["content"].get("application/json", {})
         if content.get("schema"):
-            hint = f"{route.name} {status}: add an example to toolkit/server/examples.py"
+            hint = f"{route.name} {status}: add an example to toolkit/server/openapi/examples.py"
             assert "example" in content, hint
             conforms(content["example"], content["schema"])
 
@@ -143,7 +143,7 @@ def test_every_body_is_described(route: Route) -> None:
     assert route.told["requestBody"]["required"] is True
     for kind, content in route.told["requestBody"]["content"].items():
         if kind == "application/json":
-            hint = f"{route.name}: add an example to toolkit/server/examples.py"
+            hint = f"{route.name}: add an example to toolkit/server/openapi/examples.py"
             assert "example" in content, hint
             conforms(content["example"], content["schema"])
 
@@ -159,7 +159,7 @@ def test_every_parameter_has_its_type(route: Route) -> None:
         if one["schema"]["type"] == "integer":
             assert one["schema"]["minimum"] <= one["schema"]["default"] <= one["schema"]["maximum"]
         if one["in"] == "path":
-            hint = f"{route.path}: add the path to KINDS of toolkit/server/paging.py"
+            hint = f"{route.path}: add the path to KINDS of toolkit/server/http/query.py"
             assert re.compile(one["schema"].get("pattern", "")).pattern, hint
     keyed = "Idempotency-Key" in {one["name"] for one in given}
     assert keyed == ("422" in answers(route))

@@ -17,7 +17,7 @@ from toolkit.contract.account import AccountCreate
 from toolkit.contract.base import Record, Request
 from toolkit.contract.errors import ErrorCode, WorkError
 from toolkit.engine import Engine, Registry
-from toolkit.engine.account_admin import AccountAdmin
+from toolkit.engine.access.account_admin import AccountAdmin
 from toolkit.local import open_engine
 from toolkit.plugins import Call, Capability, Flow, Result, pause
 from toolkit.sandbox import Fault, Faults

@@ -11,7 +11,11 @@ from fastapi import FastAPI
 
 from tests.server.conftest import Wire
 from toolkit.server import create_app
-from toolkit.server.transfers import CHUNK_BYTES, MAX_DOWNLOADS_PER_KEY, MAX_UPLOADS_PER_KEY
+from toolkit.server.middleware.transfers import (
+    CHUNK_BYTES,
+    MAX_DOWNLOADS_PER_KEY,
+    MAX_UPLOADS_PER_KEY,
+)
 
 B = b"frontier"
 KIND = "multipart/form-data; boundary=frontier"

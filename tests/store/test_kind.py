@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from toolkit import Client, ServiceError
-from toolkit.store.backup import create_backup
-from toolkit.store.doctor import repair_data_dir
+from toolkit.store.maintenance.backup import create_backup
+from toolkit.store.maintenance.doctor import repair_data_dir
 
 LINE = {"objective": "One line on tea"}
 

@@ -12,7 +12,7 @@ import pytest
 
 from toolkit import Client
 from toolkit.contract.errors import ErrorCode, ServiceError
-from toolkit.store.prune import prune_data_dir
+from toolkit.store.maintenance.prune import prune_data_dir
 
 OPEN_FILES = Path("/proc/self/fd")
 

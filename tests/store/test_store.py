@@ -31,8 +31,8 @@ from toolkit.store import (
     Store,
     UpdateRow,
 )
-from toolkit.store.database import create_sqlite_engine
 from toolkit.store.schema import HEAD_REVISION, MIGRATIONS_DIR, migrate_schema
+from toolkit.store.sqlite.connections import create_sqlite_engine
 from toolkit.store.tables import metadata
 
 AT = "2026-11-20T08:00:00.000Z"
@@ -402,7 +402,7 @@ async def test_a_locked_database_is_unavailable_and_then_works_again(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given a database that another process keeps locked, then writes fail clearly, reads go on."""
-    monkeypatch.setattr("toolkit.store.writer.REQUEST_WAIT_S", 0.1)
+    monkeypatch.setattr("toolkit.store.writing.writer.REQUEST_WAIT_S", 0.1)
     store._writer._connection.execute("PRAGMA busy_timeout=50")
     blocker = sqlite3.connect(tmp_path / "state.db", isolation_level=None)
     blocker.execute("BEGIN IMMEDIATE")
@@ -421,7 +421,7 @@ async def test_what_is_written_under_a_lease_has_no_gaps(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given a write that failed, then nothing more is written until the lease is taken anew."""
-    monkeypatch.setattr("toolkit.store.writer.WORK_WAIT_S", 0.1)
+    monkeypatch.setattr("toolkit.store.writing.writer.WORK_WAIT_S", 0.1)
     store._writer._connection.execute("PRAGMA busy_timeout=50")
     held, elsewhere = await rooted(store), await rooted(store, "run_s")
     blocker = sqlite3.connect(tmp_path / "state.db", isolation_level=None)
@@ -462,7 +462,7 @@ async def test_numbers_go_on_when_they_are_not_remembered_any_more(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given more resources than numbers are kept of, then memory is bounded and events go on."""
-    monkeypatch.setattr("toolkit.store.writer.NUMBER_CACHE_SIZE", 10)
+    monkeypatch.setattr("toolkit.store.writing.writer.NUMBER_CACHE_SIZE", 10)
     for _ in range(3):
         for i in range(30):
             emit = AppendEvent(f"run_{i}", "run.queued", {}, AT, f"job_{i}")
@@ -480,8 +480,8 @@ async def test_a_log_that_is_written_to_all_the_time_is_begun_anew(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given commits without a pause, then the log is cut off once it is huge."""
-    monkeypatch.setattr("toolkit.store.checkpoint.LARGE_WAL_BYTES", 64 * 1024)
-    monkeypatch.setattr("toolkit.store.checkpoint.HUGE_WAL_BYTES", 256 * 1024)
+    monkeypatch.setattr("toolkit.store.sqlite.checkpoints.LARGE_WAL_BYTES", 64 * 1024)
+    monkeypatch.setattr("toolkit.store.sqlite.checkpoints.HUGE_WAL_BYTES", 256 * 1024)
     log, most = tmp_path / "state.db-wal", 0
     async with asyncio.timeout(PATIENCE_S):
         while log.stat().st_size >= most:  # by itself the file never becomes shorter

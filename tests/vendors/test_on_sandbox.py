@@ -37,8 +37,8 @@ from toolkit.plugins.infrastructure import (
     GpuListing,
 )
 from toolkit.sandbox import SANDBOX_KEYS, VENDOR_PATHS, create_app
-from toolkit.sandbox.aws import ACCESS_KEY, SIGNING_KEY
-from toolkit.sandbox.runpod import RunPodAccount
+from toolkit.sandbox.wires.aws import ACCESS_KEY, SIGNING_KEY
+from toolkit.sandbox.wires.runpod import RunPodAccount
 
 TEXT = {"type": "string"}
 SCHEMA: dict[str, object] = {

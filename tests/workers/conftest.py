@@ -2,10 +2,10 @@
 
 import pytest
 
-from toolkit.engine import executor
+from toolkit.engine.transport import worker_pool
 from toolkit.workers.process import WorkerProcess
 
 
 @pytest.fixture(autouse=True)
 def _workers_are_nobody_elses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(executor, "WorkerProcess", WorkerProcess)
+    monkeypatch.setattr(worker_pool, "WorkerProcess", WorkerProcess)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.cpu_tasks import double
 from toolkit.plugins import run_in_process
-from toolkit.workers.plain import NotSerializableError, copy_value, get_function_name
+from toolkit.workers.serialization import NotSerializableError, copy_value, get_function_name
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.binary()
 PLAIN = st.recursive(

@@ -12,10 +12,10 @@ import pytest
 from tests import cpu_tasks
 from tests.waiting import PATIENCE_S
 from toolkit.contract.errors import ErrorCode
-from toolkit.engine.executor import WorkerPool
+from toolkit.engine.transport.worker_pool import WorkerPool
 from toolkit.plugins import ProviderError, RunInProcess
-from toolkit.workers.plain import NotSerializableError
 from toolkit.workers.process import WorkerProcess
+from toolkit.workers.serialization import NotSerializableError
 
 
 @pytest.fixture

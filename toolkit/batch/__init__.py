@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from toolkit.batch.records import record
-    from toolkit.batch.running import run
+    from toolkit.batch.runner import run
 
 # A notebook that records imports neither papermill nor pandas.
-_HOMES = {"record": "toolkit.batch.records", "run": "toolkit.batch.running"}
+_EXPORTS = {"record": "toolkit.batch.records", "run": "toolkit.batch.runner"}
 
 __all__ = ["record", "run"]
 
@@ -23,6 +23,6 @@ __all__ = ["record", "run"]
 def __getattr__(name: str) -> object:
     from importlib import import_module
 
-    if name not in _HOMES:
+    if name not in _EXPORTS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_EXPORTS[name]), name)

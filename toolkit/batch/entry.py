@@ -9,7 +9,7 @@ from typing import Any
 
 class _LazyEngine:
     def __getattr__(self, name: str) -> Any:
-        from toolkit.batch.engine import WarmEngine
+        from toolkit.batch.papermill_engine import WarmEngine
 
         return getattr(WarmEngine, name)
 

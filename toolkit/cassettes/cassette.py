@@ -11,10 +11,10 @@ from typing import Literal, Self
 
 import httpx
 
-from toolkit.cassettes import file, outcomes
-from toolkit.cassettes.file import RecordedExchange
+from toolkit.cassettes import outcomes, yaml_file
 from toolkit.cassettes.matching import RequestKey, compute_request_key
 from toolkit.cassettes.scrubbing import Scrubber
+from toolkit.cassettes.yaml_file import RecordedExchange
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.plugins import ProviderError
 
@@ -46,7 +46,7 @@ class Cassette:
         self._play_counts: dict[RequestKey, int] = defaultdict(int)
         # The file's exchanges by the position of their request; those read from it come first.
         kept = exchanges if mode == "auto" else []
-        self._items = {n - len(kept): file.as_yaml(each) for n, each in enumerate(kept)}
+        self._items = {n - len(kept): yaml_file.as_yaml(each) for n, each in enumerate(kept)}
         self._jobs: dict[int, str] = {}
         self._last_position = self._changes = self._written = 0
         self._writing = threading.Lock()
@@ -66,7 +66,7 @@ class Cassette:
         """
         if mode not in _MODES:
             raise ValueError(f"mode is one of {', '.join(_MODES)}, not {mode!r}")
-        there = file.has_content(path)
+        there = yaml_file.has_content(path)
         if mode == "replay" and not there:
             raise ServiceError(
                 ErrorCode.UNAVAILABLE,
@@ -75,7 +75,7 @@ class Cassette:
         if mode == "record" or not there or path.is_dir():
             _check_writable(path)
             return cls(path, mode, [])
-        return cls(path, mode, file.read_exchanges(path))
+        return cls(path, mode, yaml_file.read_exchanges(path))
 
     def add_secret(self, secret: str) -> None:
         """Keep a secret out of the file from now on."""
@@ -154,7 +154,7 @@ class Cassette:
         body = self._scrubber.scrub_body(response.content, is_json=outcomes.is_json(response))
         headers = self._scrubber.scrub_headers(response.headers)
         exchange = RecordedExchange(key, response.status_code, headers, body, model)
-        return _PreparedEntry(file.as_yaml(exchange), outcomes.get_job_id(key.url, response))
+        return _PreparedEntry(yaml_file.as_yaml(exchange), outcomes.get_job_id(key.url, response))
 
     def _save_file(self, change: int) -> None:
         """Write the file, unless a later change has been written with this one."""
@@ -162,7 +162,7 @@ class Cassette:
             if self._written >= change:
                 return
             written, items = self._changes, dict(self._items)
-            file.write_items(self.path, [items[place] for place in sorted(items)])
+            yaml_file.write_items(self.path, [items[place] for place in sorted(items)])
             self._written = written
 
 
@@ -180,7 +180,7 @@ def _check_writable(path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
             why = "is a directory: name a file"
-        elif file.is_foreign(path):
+        elif yaml_file.is_foreign(path):
             why = "is another kind of file, which is not overwritten"
         elif not os.access(path.parent, os.W_OK):
             why = "cannot be written: its directory is closed to writing"

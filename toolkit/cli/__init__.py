@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 import typer
 
-from toolkit.cli import areas
+from toolkit.cli import resources
 from toolkit.cli.errors import EXIT_CODES, find_exit_code, report_error
 from toolkit.cli.lazy import CommandLocation, LazyGroup
 from toolkit.contract.errors import ToolkitError
@@ -19,27 +19,27 @@ class RootGroup(LazyGroup):
     """All commands, in the order in which the help shows them."""
 
     locations: ClassVar[Mapping[str, CommandLocation]] = {
-        "run": CommandLocation("cli.areas.runs", "run", WORK),
-        "task": CommandLocation("cli.areas.tasks", "task", WORK),
-        "route": CommandLocation("cli.alone", "route", WORK),
-        "batch": CommandLocation("cli.batch", "batch", HERE),
-        "demo": CommandLocation("cli.demo", "demo", HERE),
-        "serve": CommandLocation("cli.serve", "serve", HERE),
-        "verify": CommandLocation("cli.verify", "verify", HERE),
-        "doctor": CommandLocation("upkeep", "doctor", HERE),
-        "backup": CommandLocation("upkeep", "backup", HERE),
-        "prune": CommandLocation("upkeep", "prune", HERE),
-        "health": CommandLocation("cli.alone", "health", SERVICE),
-        "whoami": CommandLocation("cli.login", "whoami", SERVICE),
-        "login": CommandLocation("cli.login", "login", PROFILES),
-        "logout": CommandLocation("cli.login", "logout", PROFILES),
-        "profiles": CommandLocation("cli.login", "profiles", PROFILES),
+        "run": CommandLocation("cli.resources.runs", "run", WORK),
+        "task": CommandLocation("cli.resources.tasks", "task", WORK),
+        "route": CommandLocation("cli.commands.service", "route", WORK),
+        "batch": CommandLocation("cli.commands.batch", "batch", HERE),
+        "demo": CommandLocation("cli.commands.demo", "demo", HERE),
+        "serve": CommandLocation("cli.commands.serve", "serve", HERE),
+        "verify": CommandLocation("cli.commands.verify", "verify", HERE),
+        "doctor": CommandLocation("cli.commands.admin", "doctor", HERE),
+        "backup": CommandLocation("cli.commands.admin", "backup", HERE),
+        "prune": CommandLocation("cli.commands.admin", "prune", HERE),
+        "health": CommandLocation("cli.commands.service", "health", SERVICE),
+        "whoami": CommandLocation("cli.commands.login", "whoami", SERVICE),
+        "login": CommandLocation("cli.commands.login", "login", PROFILES),
+        "logout": CommandLocation("cli.commands.login", "logout", PROFILES),
+        "profiles": CommandLocation("cli.commands.login", "profiles", PROFILES),
         **{
-            module.name: CommandLocation(f"cli.areas.{module.name}", "app", SERVICE)
-            for module in pkgutil.iter_modules(areas.__path__)
+            module.name: CommandLocation(f"cli.resources.{module.name}", "app", SERVICE)
+            for module in pkgutil.iter_modules(resources.__path__)
         },
         # The singular, as an alias.
-        "workflow": CommandLocation("cli.areas.workflows", "app", SERVICE, hidden=True),
+        "workflow": CommandLocation("cli.resources.workflows", "app", SERVICE, hidden=True),
     }
 
 

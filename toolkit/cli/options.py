@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args
 
 import typer
 
-from toolkit.cli import complete
+from toolkit.cli import completion
 from toolkit.cli.output import ClientOutput
 from toolkit.contract.choices import OptimizeFor, Scope, UsageGroup
 
@@ -35,13 +35,13 @@ else:
 Name = Annotated[
     str,
     typer.Argument(
-        help="A capability, such as llm.generate.", autocompletion=complete.capabilities
+        help="A capability, such as llm.generate.", autocompletion=completion.capabilities
     ),
 ]
 Fields = Annotated[
     list[str] | None,
     typer.Argument(
-        help="Its input: name=value, or name:=JSON.", autocompletion=complete.fields_of_input
+        help="Its input: name=value, or name:=JSON.", autocompletion=completion.fields_of_input
     ),
 ]
 InputFile = Annotated[
@@ -50,7 +50,7 @@ InputFile = Annotated[
 ]
 Provider = Annotated[
     str | None,
-    typer.Option(help="Pin this vendor, or this prv_ id.", autocompletion=complete.providers),
+    typer.Option(help="Pin this vendor, or this prv_ id.", autocompletion=completion.providers),
 ]
 Optimize = Annotated[OptimizeFor | None, typer.Option(help="What to favour.")]
 MaxCost = Annotated[float | None, typer.Option(min=0, help="Spend at most this, in US dollars.")]
@@ -58,14 +58,14 @@ OnEndpoint = Annotated[
     str | None,
     typer.Option(
         help="The ep_ id that GPU work runs on.",
-        autocompletion=complete.make_id_completion("endpoints"),
+        autocompletion=completion.make_id_completion("endpoints"),
     ),
 ]
 OnCompute = Annotated[
     str | None,
     typer.Option(
         help="The cmp_ id that GPU work runs on.",
-        autocompletion=complete.make_id_completion("compute"),
+        autocompletion=completion.make_id_completion("compute"),
     ),
 ]
 Deadline = Annotated[
@@ -120,7 +120,7 @@ class TargetOptions:
         str | None,
         typer.Option(
             help="Use this profile of `toolkit login`; TOOLKIT_PROFILE by default.",
-            autocompletion=complete.profiles,
+            autocompletion=completion.profiles,
             rich_help_panel=TARGET_PANEL,
         ),
     ] = None
@@ -128,7 +128,7 @@ class TargetOptions:
         str,
         typer.Option(
             help="The variable that holds the server's key.",
-            autocompletion=complete.variables,
+            autocompletion=completion.variables,
             rich_help_panel=TARGET_PANEL,
         ),
     ] = KEY_VARIABLE
@@ -239,7 +239,7 @@ def _find_data_dir(where: TargetOptions, opened: ExitStack, *, read_only: bool) 
         ServiceError: `UNAVAILABLE` when the one that was named is none.
     """
     from toolkit.settings import Settings
-    from toolkit.store.directory import find_database
+    from toolkit.store.data_dir.location import find_database
 
     folder = where.data_dir or Settings().data_dir
     if where.data_dir is not None or read_only or (folder / "state.db").exists():

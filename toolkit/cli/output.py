@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from toolkit.cli.options import TargetOptions
     from toolkit.client import Client
-    from toolkit.client._shown import RecordView
+    from toolkit.client._record_view import RecordView
 
     Printable: TypeAlias = RecordView[Any] | BaseModel | dict[str, Any]
 
@@ -48,8 +48,8 @@ class Output:
         if self.as_json:
             self.print_json(record)
             return
-        from toolkit.display.outline import outline_record
-        from toolkit.display.table import format_facts
+        from toolkit.display.records.outline import outline_record
+        from toolkit.display.records.text_table import format_facts
 
         facts, sections = outline_record(record)
         shown = [(name, escape_controls(value)) for name, value in facts.items()]
@@ -148,7 +148,7 @@ def _to_record(thing: "Printable") -> dict[str, Any]:
 
 def print_rows(records: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
     """Print records as a table, the columns in their order."""
-    from toolkit.display.table import format_table
+    from toolkit.display.records.text_table import format_table
 
     head = [name.replace("_", " ") for name in columns]
     rows = [[_format_cell(name, record.get(name)) for name in columns] for record in records]

@@ -7,7 +7,7 @@ from typing import Any
 
 from typer import BadParameter
 
-from toolkit.cli.files import make_file_stem
+from toolkit.cli.file_names import make_file_stem
 from toolkit.cli.output import ClientOutput
 from toolkit.contract.errors import ErrorCode, ServiceError, ToolkitError, WorkError
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from toolkit.client._drawn import GraphView, make_planned_nodes
+from toolkit.client._graph_view import GraphView, make_planned_nodes
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.jobs import Options
 from toolkit.contract.workflows import Node, NodeCreate, WorkflowCreate

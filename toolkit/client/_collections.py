@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
-from toolkit.client._shown import RecordView, UsageView
-from toolkit.display import html
-from toolkit.display.frames import to_data_frame
+from toolkit.client._record_view import RecordView, UsageView
+from toolkit.display.records import html
+from toolkit.display.records.data_frame import to_data_frame
 from toolkit.display.text import format_money
 
 if TYPE_CHECKING:
@@ -98,6 +98,6 @@ class UsageLines(Collection[UsageView]):
 
     def plot(self, ax: "Axes | None" = None) -> "Figure":
         """Draw the cost of each day as a bar stacked by provider; by matplotlib."""
-        from toolkit.display.charts import draw_usage
+        from toolkit.display.plots.bars import draw_usage
 
         return draw_usage([item.record for item in self], ax)

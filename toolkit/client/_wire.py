@@ -25,7 +25,7 @@ from toolkit.profiles.secret import Secret
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from toolkit.client._shown import DiscoveredVariable
+    from toolkit.client._record_view import DiscoveredVariable
     from toolkit.contract.artifacts import Artifact
     from toolkit.contract.health import Provider
 
@@ -444,7 +444,7 @@ def make_run_body(
 
 def find_variable(provider: "Provider") -> "DiscoveredVariable":
     """Look up a vendor's conventional variable in this process."""
-    from toolkit.client._shown import DiscoveredVariable
+    from toolkit.client._record_view import DiscoveredVariable
 
     variable = provider.conventional_variable
     return DiscoveredVariable(

@@ -4,9 +4,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from toolkit.engine.engine import Engine
-    from toolkit.engine.registry import Registry
+    from toolkit.engine.routing.registry import Registry
 
 __all__ = ["Engine", "Registry"]
+_EXPORTS = {"Engine": "toolkit.engine.engine", "Registry": "toolkit.engine.routing.registry"}
 
 
 def __getattr__(name: str) -> object:
@@ -15,6 +16,6 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    value: object = getattr(import_module(f"{__name__}.{name.lower()}"), name)
+    value: object = getattr(import_module(_EXPORTS[name]), name)
     globals()[name] = value
     return value

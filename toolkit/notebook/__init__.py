@@ -8,25 +8,25 @@ Widgets are live and usable by keyboard, and each has a picture or table beside 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from toolkit.notebook.capability import CapabilityForm
-    from toolkit.notebook.dashboard import TaskDashboard
-    from toolkit.notebook.editor import WorkflowEditor
-    from toolkit.notebook.graph import WorkflowGraph
-    from toolkit.notebook.review import TaskReview
-    from toolkit.notebook.runs import RunTable
-    from toolkit.notebook.setup import ProviderSetup
-    from toolkit.notebook.usage import UsageDashboard
+    from toolkit.notebook.widgets.capability_form import CapabilityForm
+    from toolkit.notebook.widgets.provider_setup import ProviderSetup
+    from toolkit.notebook.widgets.run_table import RunTable
+    from toolkit.notebook.widgets.task_dashboard import TaskDashboard
+    from toolkit.notebook.widgets.task_review import TaskReview
+    from toolkit.notebook.widgets.usage_dashboard import UsageDashboard
+    from toolkit.notebook.widgets.workflow_editor import WorkflowEditor
+    from toolkit.notebook.widgets.workflow_graph import WorkflowGraph
 
 # The module of each widget: a notebook that uses one does not import the others.
 _EXPORTS = {
-    "CapabilityForm": "toolkit.notebook.capability",
-    "ProviderSetup": "toolkit.notebook.setup",
-    "RunTable": "toolkit.notebook.runs",
-    "TaskDashboard": "toolkit.notebook.dashboard",
-    "TaskReview": "toolkit.notebook.review",
-    "UsageDashboard": "toolkit.notebook.usage",
-    "WorkflowEditor": "toolkit.notebook.editor",
-    "WorkflowGraph": "toolkit.notebook.graph",
+    "CapabilityForm": "toolkit.notebook.widgets.capability_form",
+    "ProviderSetup": "toolkit.notebook.widgets.provider_setup",
+    "RunTable": "toolkit.notebook.widgets.run_table",
+    "TaskDashboard": "toolkit.notebook.widgets.task_dashboard",
+    "TaskReview": "toolkit.notebook.widgets.task_review",
+    "UsageDashboard": "toolkit.notebook.widgets.usage_dashboard",
+    "WorkflowEditor": "toolkit.notebook.widgets.workflow_editor",
+    "WorkflowGraph": "toolkit.notebook.widgets.workflow_graph",
 }
 
 __all__ = [
@@ -49,7 +49,7 @@ def __getattr__(name: str) -> object:
     try:
         value: object = getattr(import_module(_EXPORTS[name]), name)
     except ModuleNotFoundError as error:
-        from toolkit.notebook.missing import make_fallback
+        from toolkit.notebook.fallback import make_fallback
 
         if error.name not in ("ipywidgets", "anywidget", "traitlets"):
             raise

@@ -20,8 +20,8 @@ from toolkit.client import Workflow
 from toolkit.contract.connections import looks_like_key
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.usage import DEFAULT_GROUPS, USAGE_GROUPS
-from toolkit.given import check_workflow_ids, parse_document, parse_fields
-from toolkit.notebook.filling import fill_text, fill_values
+from toolkit.input_parsing import check_workflow_ids, parse_document, parse_fields
+from toolkit.notebook.templating import fill_text, fill_values
 from toolkit.profiles.resolution import choose_profile, names_server
 
 if TYPE_CHECKING:

@@ -3,6 +3,6 @@
 `toolkit serve` sets this up; an embedded engine has none of it and stays silent.
 """
 
-from toolkit.observability.watching import ObservabilityOptions, ServerObserver, observe_server
+from toolkit.observability.setup import ObservabilityOptions, ServerObserver, observe_server
 
 __all__ = ["ObservabilityOptions", "ServerObserver", "observe_server"]

@@ -13,11 +13,10 @@ from typing import Any, Literal, TextIO
 import structlog
 
 from toolkit.contract.jobs import FINAL_STATUSES
-from toolkit.engine.telemetry import NullObserver, Span
-from toolkit.engine.work import JobRun
+from toolkit.engine.observer import NullObserver, ObservedJob, Span
 from toolkit.observability.redaction import redact_text
-from toolkit.observability.repeats import RepeatFilter
-from toolkit.server.telemetry import HttpExchange
+from toolkit.observability.repeat_filter import RepeatFilter
+from toolkit.server.middleware.telemetry import HttpExchange
 
 LogFormat = Literal["auto", "json", "text"]
 LogLevel = Literal["debug", "info", "warning", "error"]
@@ -74,12 +73,12 @@ class LogObserver(NullObserver):
                 key_id=exchange.key_id,
             )
 
-    def watch_job(self, work: JobRun) -> Span:
+    def watch_job(self, work: ObservedJob) -> Span:
         """Log a job when it ends."""
         return self._log_job(work)
 
     @contextmanager
-    def _log_job(self, work: JobRun) -> Iterator[None]:
+    def _log_job(self, work: ObservedJob) -> Iterator[None]:
         try:
             yield
         finally:
@@ -89,7 +88,7 @@ class LogObserver(NullObserver):
                 self._log.log(level, "job", **_build_job_fields(work))
 
 
-def _build_job_fields(work: JobRun) -> dict[str, object]:
+def _build_job_fields(work: ObservedJob) -> dict[str, object]:
     job = work.job
     return {
         "job_id": job.id,

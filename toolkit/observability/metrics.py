@@ -14,10 +14,9 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from toolkit.contract.jobs import FINAL_STATUSES, Attempt
-from toolkit.engine.telemetry import GateState, NullObserver, Span
-from toolkit.engine.work import JobRun
+from toolkit.engine.observer import GateState, NullObserver, ObservedJob, Span
 from toolkit.plugins import Vendor
-from toolkit.server.telemetry import HttpExchange
+from toolkit.server.middleware.telemetry import HttpExchange
 
 NO_PROVIDER = "none"
 
@@ -103,12 +102,12 @@ class MetricsObserver(NullObserver):
             self._requests.labels(method, route, str(exchange.status)).inc()
             self._request_s.labels(method, route).observe(time.perf_counter() - began)
 
-    def watch_job(self, work: JobRun) -> Span:
+    def watch_job(self, work: ObservedJob) -> Span:
         """Count and time a job."""
         return self._measure_job(work)
 
     @contextmanager
-    def _measure_job(self, work: JobRun) -> Iterator[None]:
+    def _measure_job(self, work: ObservedJob) -> Iterator[None]:
         self._live_gauges.jobs[work.job.id] = work
         try:
             yield
@@ -117,7 +116,7 @@ class MetricsObserver(NullObserver):
             if work.job.status in FINAL_STATUSES:
                 self._count_ended_job(work)
 
-    def _count_ended_job(self, work: JobRun) -> None:
+    def _count_ended_job(self, work: ObservedJob) -> None:
         job = work.job
         self._jobs.labels(job.capability, job.provider or NO_PROVIDER, job.status).inc()
         if job.latency_ms is not None:
@@ -125,7 +124,7 @@ class MetricsObserver(NullObserver):
         if job.queue_ms is not None:
             self._queue_s.labels(job.capability).observe(job.queue_ms / 1000)
 
-    def watch_call(self, work: JobRun, attempt: Attempt, vendor: Vendor) -> Span:  # noqa: ARG002
+    def watch_call(self, work: ObservedJob, attempt: Attempt, vendor: Vendor) -> Span:  # noqa: ARG002
         """Count and time one call to a vendor."""
         return self._measure_call(attempt, vendor)
 
@@ -151,7 +150,7 @@ class _LiveGauges(Collector):
 
     gate_states: Callable[[], list[GateState]]
     exchanges: set[HttpExchange] = field(default_factory=set)
-    jobs: dict[str, JobRun] = field(default_factory=dict)
+    jobs: dict[str, ObservedJob] = field(default_factory=dict)
 
     def collect(self) -> Iterator[Metric]:
         """Yield the current gauges."""

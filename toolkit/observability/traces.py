@@ -17,10 +17,9 @@ from opentelemetry.trace import SpanKind, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from toolkit.contract.jobs import Attempt
-from toolkit.engine.telemetry import NullObserver, Span, WatchedWorkflow
-from toolkit.engine.work import JobRun
+from toolkit.engine.observer import NullObserver, ObservedJob, Span, WatchedWorkflow
 from toolkit.plugins import Vendor
-from toolkit.server.telemetry import HttpExchange
+from toolkit.server.middleware.telemetry import HttpExchange
 
 SERVICE_NAME = "capability-toolkit"
 
@@ -104,12 +103,12 @@ class TraceObserver(NullObserver):
                 if ended.error is not None:
                     _mark_failed(span, ended.error.code)
 
-    def watch_job(self, work: JobRun) -> Span:
+    def watch_job(self, work: ObservedJob) -> Span:
         """Trace a job."""
         return self._trace_job(work)
 
     @contextmanager
-    def _trace_job(self, work: JobRun) -> Iterator[None]:
+    def _trace_job(self, work: ObservedJob) -> Iterator[None]:
         parent = self._open_spans.get(work.job.workflow_id or "")
         with self._open_span(f"job {work.job.capability}", work.job.id, parent) as span:
             try:
@@ -119,12 +118,12 @@ class TraceObserver(NullObserver):
                 if work.job.error is not None:
                     _mark_failed(span, work.job.error.code)
 
-    def watch_call(self, work: JobRun, attempt: Attempt, vendor: Vendor) -> Span:
+    def watch_call(self, work: ObservedJob, attempt: Attempt, vendor: Vendor) -> Span:
         """Trace one call to a vendor."""
         return self._trace_call(work, attempt, vendor)
 
     @contextmanager
-    def _trace_call(self, work: JobRun, attempt: Attempt, vendor: Vendor) -> Iterator[None]:
+    def _trace_call(self, work: ObservedJob, attempt: Attempt, vendor: Vendor) -> Iterator[None]:
         kind = work.capability.operation.kind if work.capability.operation else ""
         operation, yields = _OPERATIONS.get(kind, (kind, None))
         asked = attempt.model
@@ -207,7 +206,7 @@ def _mark_failed(span: OtelSpan, kind: str) -> None:
     span.set_status(StatusCode.ERROR)
 
 
-def _build_job_attributes(work: JobRun) -> dict[str, str | int | float | bool | None]:
+def _build_job_attributes(work: ObservedJob) -> dict[str, str | int | float | bool | None]:
     job = work.job
     return {
         "toolkit.job_id": job.id,
@@ -222,7 +221,7 @@ def _build_job_attributes(work: JobRun) -> dict[str, str | int | float | bool | 
     }
 
 
-def _get_token_counts(work: JobRun) -> dict[str, int]:
+def _get_token_counts(work: ObservedJob) -> dict[str, int]:
     counted = ((name, work.job.usage.get(name)) for name in _TOKEN_FIELDS)
     return {
         f"gen_ai.usage.{name}": int(count)

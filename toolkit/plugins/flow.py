@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, TypeVar, TypeVarTuple, Unpack, cast
 import httpx
 
 from toolkit.plugins.operations import Operation, Reply
-from toolkit.workers.plain import copy_value, get_function_name
+from toolkit.workers.serialization import copy_value, get_function_name
 
 T = TypeVar("T")
 Args = TypeVarTuple("Args")

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from toolkit.sandbox._wires import VENDOR_PATHS
 from toolkit.sandbox.faults import Fault, Faults, VendorCall
+from toolkit.sandbox.vendor_paths import VENDOR_PATHS
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -32,6 +32,6 @@ def create_app(
         latency_ms: how long each answer takes.
         faults: what goes wrong, changeable while it runs; it keeps the log of calls, too.
     """
-    from toolkit.sandbox._app import build_app  # starlette is slow to import
+    from toolkit.sandbox.app import build_app  # starlette is slow to import
 
     return build_app(seed, latency_ms, faults)

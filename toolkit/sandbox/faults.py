@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, Literal
 
-from toolkit.sandbox._wires import find_wires
+from toolkit.sandbox.vendor_paths import find_wires
 
 if TYPE_CHECKING:
     import pandas as pd

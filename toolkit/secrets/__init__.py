@@ -5,7 +5,7 @@ invalidates it when a vendor refuses it, so that a rotated key works at once.
 """
 
 from toolkit.secrets.aws import SecretsManagerResolver
-from toolkit.secrets.cassettes import PlaceholderResolver, ReportingResolver
+from toolkit.secrets.cassette_resolvers import PlaceholderResolver, ReportingResolver
 from toolkit.secrets.resolvers import (
     SETTINGS_PREFIX,
     ChainResolver,

@@ -12,15 +12,15 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from toolkit.engine import Engine
-from toolkit.server import areas
-from toolkit.server.bounds import LimitsMiddleware
+from toolkit.server import resources
 from toolkit.server.errors import install_errors
-from toolkit.server.idempotency import IdempotencyMiddleware
-from toolkit.server.middleware import DrainingMiddleware, RequestIdMiddleware
-from toolkit.server.openapi import build_document
-from toolkit.server.origins import ExactOriginMiddleware
-from toolkit.server.telemetry import RequestObserver, TelemetryMiddleware
-from toolkit.server.transfers import DownloadReader, UploadMiddleware
+from toolkit.server.middleware.cors import ExactOriginMiddleware
+from toolkit.server.middleware.idempotency import IdempotencyMiddleware
+from toolkit.server.middleware.lifecycle import DrainingMiddleware, RequestIdMiddleware
+from toolkit.server.middleware.limits import LimitsMiddleware
+from toolkit.server.middleware.telemetry import RequestObserver, TelemetryMiddleware
+from toolkit.server.middleware.transfers import DownloadReader, UploadMiddleware
+from toolkit.server.openapi.document import build_document
 
 
 @cache
@@ -32,8 +32,8 @@ def collect_routes() -> tuple[Route, ...]:
     """
     return tuple(
         route
-        for module in pkgutil.iter_modules(areas.__path__)
-        for route in import_module(f"{areas.__name__}.{module.name}").router.routes
+        for module in pkgutil.iter_modules(resources.__path__)
+        for route in import_module(f"{resources.__name__}.{module.name}").router.routes
         if isinstance(route, Route)
     )
 

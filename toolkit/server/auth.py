@@ -10,8 +10,8 @@ from starlette.types import Scope as Connection
 from toolkit.contract.choices import Scope
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.engine import Engine
-from toolkit.engine.keys import Principal
-from toolkit.engine.pacing import note_activity
+from toolkit.engine.access.api_keys import Principal
+from toolkit.engine.concurrency.pacing import note_activity
 
 
 def get_engine(request: Request) -> Engine:

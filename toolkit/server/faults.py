@@ -4,7 +4,7 @@ from typing import cast
 
 from pydantic import BaseModel, ValidationError
 
-from toolkit.workers.plain import find_function
+from toolkit.workers.serialization import find_function
 
 
 def list_faults(error: ValidationError, limit: int) -> list[tuple[str, str]]:

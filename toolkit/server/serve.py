@@ -12,8 +12,8 @@ import uvicorn
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.engine import Engine
 from toolkit.server.app import create_app
-from toolkit.server.connections import make_idle_timeout_protocol
-from toolkit.server.telemetry import RequestObserver
+from toolkit.server.idle_timeout import make_idle_timeout_protocol
+from toolkit.server.middleware.telemetry import RequestObserver
 
 GRACE_S = 10.0
 BACKLOG = 2048

@@ -15,10 +15,10 @@ from toolkit.store.changes import (
     ReplaceRow,
     UpdateRow,
 )
+from toolkit.store.content import Content, FileSection, compute_sha256, iter_chunks
 from toolkit.store.heartbeat import Heartbeat
 from toolkit.store.read_only import READ_ONLY_ACCOUNT_ID, ReadOnlyStore
 from toolkit.store.reader import SHARED_WITH_ALL, Row
-from toolkit.store.sections import Content, FileSection, compute_sha256, iter_chunks
 from toolkit.store.store import Store
 
 __all__ = [

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.store.content import Content, iter_chunks
 from toolkit.store.crashpoints import find_crash_point
-from toolkit.store.database import make_unavailable_error
-from toolkit.store.sections import Content, iter_chunks
+from toolkit.store.sqlite.connections import make_unavailable_error
 
 MIN_THREAD_BYTES = 256 * 1024
 MAX_KNOWN_DIGESTS = 4096

@@ -12,11 +12,11 @@ from sqlalchemy import Delete, Update
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.blobs import BlobStore
 from toolkit.store.changes import Change, Lease
-from toolkit.store.database import open_read_only, translate_errors
-from toolkit.store.directory import find_database, is_copy
-from toolkit.store.owner import find_active_owners
+from toolkit.store.content import Content
+from toolkit.store.data_dir.location import find_database, is_copy
+from toolkit.store.data_dir.owners import find_active_owners
 from toolkit.store.reader import Row, RowReader
-from toolkit.store.sections import Content
+from toolkit.store.sqlite.connections import open_read_only, translate_errors
 from toolkit.store.store import EventWaiter, Store
 
 READ_ONLY_ACCOUNT_ID: Final = (

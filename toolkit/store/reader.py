@@ -8,7 +8,7 @@ from typing import Any, Final
 from sqlalchemy import ClauseElement, ColumnElement, bindparam, func, literal_column, select
 from sqlalchemy.dialects import sqlite
 
-from toolkit.store.database import translate_errors
+from toolkit.store.sqlite.connections import translate_errors
 from toolkit.store.tables import connections, events, metadata, roots
 
 # Without an offset, the dialect adds a parameter for it, which would have no value.

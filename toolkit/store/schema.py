@@ -15,7 +15,7 @@ from sqlalchemy.dialects import sqlite
 from sqlalchemy.schema import CreateIndex, CreateTable, ExecutableDDLElement
 
 from toolkit.contract.errors import ErrorCode, ServiceError
-from toolkit.store.accounting import TRIGGERS
+from toolkit.store.stored_bytes import TRIGGERS
 from toolkit.store.tables import metadata
 
 HEAD_REVISION = "0010"

@@ -17,17 +17,17 @@ from toolkit.contract.base import format_rfc3339, now
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.blobs import BlobStore
 from toolkit.store.changes import AppendEvent, Change, InsertRow, Lease, LeaseLost, UpdateRow
-from toolkit.store.checkpoint import WalCheckpointer
+from toolkit.store.content import Content
 from toolkit.store.crashpoints import find_crash_point
-from toolkit.store.database import create_sqlite_engine, translate_errors
-from toolkit.store.directory import claim_location
-from toolkit.store.kind import claim_world
-from toolkit.store.owner import LeaseOwner
+from toolkit.store.data_dir.location import claim_location
+from toolkit.store.data_dir.owners import LeaseOwner
+from toolkit.store.data_dir.world import claim_world
 from toolkit.store.reader import Row, RowReader
 from toolkit.store.schema import migrate_schema
-from toolkit.store.sections import Content
+from toolkit.store.sqlite.checkpoints import WalCheckpointer
+from toolkit.store.sqlite.connections import create_sqlite_engine, translate_errors
 from toolkit.store.tables import metadata, roots
-from toolkit.store.writer import ChangeWriter
+from toolkit.store.writing.writer import ChangeWriter
 
 POLL_INTERVAL_S = 0.2
 CHANGE_TIMEOUT_MS, READ_TIMEOUT_MS = 2_000, 50

@@ -13,8 +13,8 @@ from toolkit.plugins import (
     send,
 )
 from toolkit.vendors._http import REFUSED, Json, VendorResponse, redact_excerpt
-from toolkit.vendors._pictures import detect_media_type, find_embedded_image, find_links
-from toolkit.vendors._runpod import build_bad_response
+from toolkit.vendors._images import detect_media_type, find_embedded_image, find_links
+from toolkit.vendors._runpod_api import build_bad_response
 
 # Where the vendor keeps results: the only address that they are fetched from, without the key.
 RESULTS_URL = "https://image.runpod.ai"

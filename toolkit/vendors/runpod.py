@@ -50,9 +50,9 @@ from toolkit.vendors._http import (
     redact_excerpt,
     to_finite_number,
 )
-from toolkit.vendors._pictures import detect_media_type
+from toolkit.vendors._images import detect_media_type
 from toolkit.vendors._prices import load_models
-from toolkit.vendors._runpod import (
+from toolkit.vendors._runpod_api import (
     build_request,
     check_id,
     create_endpoint,
@@ -63,7 +63,7 @@ from toolkit.vendors._runpod import (
     read_endpoint,
     send_request,
 )
-from toolkit.vendors._runpod_stock import (
+from toolkit.vendors._runpod_resources import (
     WORKER_PORT,
     act_on_pod,
     create_pod,

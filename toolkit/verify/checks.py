@@ -9,13 +9,13 @@ from time import monotonic
 from typing import Any
 
 from toolkit.cassettes import CassetteMode
-from toolkit.cassettes.file import RecordedExchange, has_content, read_exchanges
+from toolkit.cassettes.yaml_file import RecordedExchange, has_content, read_exchanges
 from toolkit.contract.errors import ToolkitError
 from toolkit.display.text import format_money
 from toolkit.engine import Registry
 from toolkit.local import Client
 from toolkit.settings import Settings
-from toolkit.verify.answers import compare
+from toolkit.verify.comparison import compare
 
 # The capability for each kind of operation, and the cheapest input for it.
 CHEAPEST_REQUESTS: dict[str, tuple[str, dict[str, object]]] = {

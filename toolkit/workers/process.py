@@ -11,7 +11,7 @@ from io import FileIO, RawIOBase
 from pathlib import Path
 from typing import Any, cast
 
-from toolkit.workers.plain import encode_message, read_message, write_message
+from toolkit.workers.serialization import encode_message, read_message, write_message
 
 PROGRAM = Path(__file__).with_name("program.py")
 # The variables that a program needs to start and find its files, and no vendor's key.

@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def _serve_call(source: FileIO, sink: FileIO) -> bool:
-    from toolkit.workers.plain import encode_message, read_message, write_message
+    from toolkit.workers.serialization import encode_message, read_message, write_message
 
     try:
         call: Any = read_message(source)
@@ -64,7 +64,7 @@ def _serve_call(source: FileIO, sink: FileIO) -> bool:
 
 
 def _run_call(call: Any) -> dict[str, object]:
-    from toolkit.workers.plain import find_function
+    from toolkit.workers.serialization import find_function
 
     try:
         function = find_function(call["module"], call["name"])

@@ -14,26 +14,26 @@ from toolkit.contract.errors import build_not_found
 from toolkit.profiles.resolution import ServerAccess, resolve_access
 
 if TYPE_CHECKING:
-    from toolkit.client._async.area import AsyncWorkResource
-    from toolkit.client._async.areas.account import AsyncAccounts
-    from toolkit.client._async.areas.agents import AsyncAgents
-    from toolkit.client._async.areas.artifacts import AsyncArtifacts
-    from toolkit.client._async.areas.billing import AsyncBillings
-    from toolkit.client._async.areas.capabilities import AsyncCapabilities
-    from toolkit.client._async.areas.catalog import AsyncCatalog
-    from toolkit.client._async.areas.compute import AsyncComputes
-    from toolkit.client._async.areas.connections import AsyncConnections
-    from toolkit.client._async.areas.endpoints import AsyncEndpoints
-    from toolkit.client._async.areas.jobs import AsyncJobs
-    from toolkit.client._async.areas.plans import AsyncPlans
-    from toolkit.client._async.areas.providers import AsyncProviders
-    from toolkit.client._async.areas.runs import AsyncRuns
-    from toolkit.client._async.areas.storage import AsyncStorages
-    from toolkit.client._async.areas.tasks import AsyncTasks
-    from toolkit.client._async.areas.templates import AsyncTemplates
-    from toolkit.client._async.areas.usage import AsyncUsage
-    from toolkit.client._async.areas.workflows import AsyncWorkflows
-    from toolkit.client._shown import RouteView
+    from toolkit.client._async.resource import AsyncWorkResource
+    from toolkit.client._async.resources.account import AsyncAccounts
+    from toolkit.client._async.resources.agents import AsyncAgents
+    from toolkit.client._async.resources.artifacts import AsyncArtifacts
+    from toolkit.client._async.resources.billing import AsyncBillings
+    from toolkit.client._async.resources.capabilities import AsyncCapabilities
+    from toolkit.client._async.resources.catalog import AsyncCatalog
+    from toolkit.client._async.resources.compute import AsyncComputes
+    from toolkit.client._async.resources.connections import AsyncConnections
+    from toolkit.client._async.resources.endpoints import AsyncEndpoints
+    from toolkit.client._async.resources.jobs import AsyncJobs
+    from toolkit.client._async.resources.plans import AsyncPlans
+    from toolkit.client._async.resources.providers import AsyncProviders
+    from toolkit.client._async.resources.runs import AsyncRuns
+    from toolkit.client._async.resources.storage import AsyncStorages
+    from toolkit.client._async.resources.tasks import AsyncTasks
+    from toolkit.client._async.resources.templates import AsyncTemplates
+    from toolkit.client._async.resources.usage import AsyncUsage
+    from toolkit.client._async.resources.workflows import AsyncWorkflows
+    from toolkit.client._record_view import RouteView
     from toolkit.contract.events import Event
     from toolkit.contract.health import Health
 
@@ -84,126 +84,126 @@ class AsyncClient:
     @cached_property
     def account(self) -> "AsyncAccounts":
         """The account and its keys."""
-        from toolkit.client._async.areas.account import AsyncAccounts
+        from toolkit.client._async.resources.account import AsyncAccounts
 
         return AsyncAccounts(self._http)
 
     @cached_property
     def providers(self) -> "AsyncProviders":
         """The vendor catalogue."""
-        from toolkit.client._async.areas.providers import AsyncProviders
+        from toolkit.client._async.resources.providers import AsyncProviders
 
         return AsyncProviders(self._http)
 
     @cached_property
     def connections(self) -> "AsyncConnections":
         """Pointers to the keys of vendors."""
-        from toolkit.client._async.areas.connections import AsyncConnections
+        from toolkit.client._async.resources.connections import AsyncConnections
 
         return AsyncConnections(self._http)
 
     @cached_property
     def capabilities(self) -> "AsyncCapabilities":
         """The capabilities that can be asked for."""
-        from toolkit.client._async.areas.capabilities import AsyncCapabilities
+        from toolkit.client._async.resources.capabilities import AsyncCapabilities
 
         return AsyncCapabilities(self._http)
 
     @cached_property
     def runs(self) -> "AsyncRuns":
         """Single capabilities, each executed once."""
-        from toolkit.client._async.areas.runs import AsyncRuns
+        from toolkit.client._async.resources.runs import AsyncRuns
 
         return AsyncRuns(self._http)
 
     @cached_property
     def jobs(self) -> "AsyncJobs":
         """The jobs, each of which executes a capability."""
-        from toolkit.client._async.areas.jobs import AsyncJobs
+        from toolkit.client._async.resources.jobs import AsyncJobs
 
         return AsyncJobs(self._http)
 
     @cached_property
     def workflows(self) -> "AsyncWorkflows":
         """Graphs of capabilities."""
-        from toolkit.client._async.areas.workflows import AsyncWorkflows
+        from toolkit.client._async.resources.workflows import AsyncWorkflows
 
         return AsyncWorkflows(self._http)
 
     @cached_property
     def tasks(self) -> "AsyncTasks":
         """Objectives, planned, run and reviewed."""
-        from toolkit.client._async.areas.tasks import AsyncTasks
+        from toolkit.client._async.resources.tasks import AsyncTasks
 
         return AsyncTasks(self._http)
 
     @cached_property
     def plans(self) -> "AsyncPlans":
         """The plans of what a task would do."""
-        from toolkit.client._async.areas.plans import AsyncPlans
+        from toolkit.client._async.resources.plans import AsyncPlans
 
         return AsyncPlans(self._http)
 
     @cached_property
     def endpoints(self) -> "AsyncEndpoints":
         """Serverless GPU endpoints."""
-        from toolkit.client._async.areas.endpoints import AsyncEndpoints
+        from toolkit.client._async.resources.endpoints import AsyncEndpoints
 
         return AsyncEndpoints(self._http)
 
     @cached_property
     def compute(self) -> "AsyncComputes":
         """GPU pods."""
-        from toolkit.client._async.areas.compute import AsyncComputes
+        from toolkit.client._async.resources.compute import AsyncComputes
 
         return AsyncComputes(self._http)
 
     @cached_property
     def storage(self) -> "AsyncStorages":
         """Network volumes."""
-        from toolkit.client._async.areas.storage import AsyncStorages
+        from toolkit.client._async.resources.storage import AsyncStorages
 
         return AsyncStorages(self._http)
 
     @cached_property
     def templates(self) -> "AsyncTemplates":
         """Containers that endpoints or pods run."""
-        from toolkit.client._async.areas.templates import AsyncTemplates
+        from toolkit.client._async.resources.templates import AsyncTemplates
 
         return AsyncTemplates(self._http)
 
     @cached_property
     def catalog(self) -> "AsyncCatalog":
         """The GPUs and models that can be had, with list prices."""
-        from toolkit.client._async.areas.catalog import AsyncCatalog
+        from toolkit.client._async.resources.catalog import AsyncCatalog
 
         return AsyncCatalog(self._http)
 
     @cached_property
     def agents(self) -> "AsyncAgents":
         """Objectives to fill in, under a name."""
-        from toolkit.client._async.areas.agents import AsyncAgents
+        from toolkit.client._async.resources.agents import AsyncAgents
 
         return AsyncAgents(self._http)
 
     @cached_property
     def usage(self) -> "AsyncUsage":
         """The usage, and its cost."""
-        from toolkit.client._async.areas.usage import AsyncUsage
+        from toolkit.client._async.resources.usage import AsyncUsage
 
         return AsyncUsage(self._http)
 
     @cached_property
     def billing(self) -> "AsyncBillings":
         """The bills of each vendor."""
-        from toolkit.client._async.areas.billing import AsyncBillings
+        from toolkit.client._async.resources.billing import AsyncBillings
 
         return AsyncBillings(self._http)
 
     @cached_property
     def artifacts(self) -> "AsyncArtifacts":
         """The artifacts that work has made or that were uploaded for it."""
-        from toolkit.client._async.areas.artifacts import AsyncArtifacts
+        from toolkit.client._async.resources.artifacts import AsyncArtifacts
 
         return AsyncArtifacts(self._http)
 
@@ -229,7 +229,7 @@ class AsyncClient:
         Raises:
             RequestError: `INVALID_REQUEST`, `NOT_FOUND`, `PROVIDER_NOT_ALLOWED` and others.
         """
-        from toolkit.client._shown import RouteView
+        from toolkit.client._record_view import RouteView
         from toolkit.contract.runs import Route
 
         options = _wire.drop_none(

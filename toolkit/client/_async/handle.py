@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from toolkit.client import _wire
 from toolkit.client._async.http import AsyncHttpClient
-from toolkit.client._shown import (
+from toolkit.client._record_view import (
     RecordView,
 )
 from toolkit.contract.errors import ErrorCode, ServiceError

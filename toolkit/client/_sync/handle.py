@@ -7,7 +7,7 @@ from typing import Any, Self, TypeVar
 from pydantic import BaseModel
 
 from toolkit.client import _wire
-from toolkit.client._shown import (
+from toolkit.client._record_view import (
     RecordView,
 )
 from toolkit.client._sync.http import HttpClient

@@ -1,0 +1,184 @@
+"""Assembly of an engine: on the network, in the sandbox, on a cassette or beside one."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import httpx
+
+from toolkit.cassettes import PLACEHOLDER, Cassette, CassetteMode, CassetteTransport
+from toolkit.engine import Engine, Registry
+from toolkit.engine.infrastructure.drift import find_drift
+from toolkit.engine.observer import Observer
+from toolkit.engine.provider_context import ProviderContext
+from toolkit.engine.transport.driver import Driver
+from toolkit.engine.transport.network import NetworkTransport
+from toolkit.engine.transport.worker_pool import WorkerPool
+from toolkit.secrets import (
+    ChainResolver,
+    EnvironmentResolver,
+    MappingResolver,
+    PlaceholderResolver,
+    ReportingResolver,
+    SecretResolver,
+    SecretsManagerResolver,
+)
+from toolkit.settings import SANDBOX_URL, Settings, VendorSettings
+from toolkit.store import Row
+from toolkit.store.maintenance.doctor import DataDirIssue
+
+if TYPE_CHECKING:
+    from toolkit.sandbox import Faults
+
+
+async def open_engine(
+    settings: Settings,
+    *,
+    registry: Registry | None = None,
+    allow_env: frozenset[str] | None = None,
+    faults: "Faults | None" = None,
+    cassette: str | Path | None = None,
+    mode: CassetteMode = "replay",
+    observer: Observer | None = None,
+    take_up: bool | None = None,
+    read_only: bool = False,
+) -> Engine:
+    """Open an engine, on the simulated vendor cloud where the settings ask for the sandbox.
+
+    Args:
+        settings: where the data is and how vendors are reached.
+        registry: other capabilities and vendors than the built-in and installed ones.
+        allow_env: the variables that `environment` pointers may name; none means every one, as
+            fits a process whose only caller is its owner.
+        faults: what goes wrong in the sandbox.
+        cassette: the file that answers are written to or played from; none means neither.
+        mode: of the cassette: `replay`, `record` or `auto`.
+        observer: the observer of workflows, jobs, calls and commits; none by default.
+        take_up: whether unfinished work is resumed: true even in a copy, false nowhere.
+        read_only: only read what is there, of all accounts.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when the data directory or the cassette cannot be used.
+        ValueError: for a mode that there is not.
+    """
+    registry = registry or Registry.load()
+    tape = None
+    if cassette is None and mode != "replay":
+        raise ValueError(f"mode={mode!r} is a cassette's: name its file by cassette=")
+    if cassette is not None:
+        tape = await asyncio.to_thread(Cassette.open, Path(cassette), mode)
+    transport: httpx.AsyncBaseTransport | None = None
+    resolver: SecretResolver
+    if settings.sandbox:
+        from toolkit import sandbox
+
+        settings = _apply_sandbox(settings, registry, sandbox.VENDOR_PATHS)
+        resolver = MappingResolver(sandbox.SANDBOX_KEYS)
+        if tape is None or tape.mode != "replay":
+            transport = _SandboxTransport(httpx.ASGITransport(sandbox.create_app(faults=faults)))
+    else:
+        owned = allow_env is None
+        resolver = ChainResolver(
+            EnvironmentResolver(allow_env),
+            SecretsManagerResolver(None if owned else settings.allow_secrets),
+        )
+    if tape is not None:
+        transport = _make_cassette_transport(tape, transport)
+        resolver = _make_recording_resolver(tape, resolver)
+    return await Engine.open(
+        settings,
+        transport=transport,
+        resolver=resolver,
+        registry=registry,
+        # A replay has to call the vendors of the recording, though no call takes as long in it.
+        reproducible=tape is not None,
+        observer=observer,
+        take_up=take_up,
+        read_only=read_only,
+    )
+
+
+async def check_drift(settings: Settings, kept: Mapping[str, Sequence[Row]]) -> list[DataDirIssue]:
+    """Compare what the connected GPU clouds have with what a data directory knows of them.
+
+    Only the clouds' conventional variables and those that the operator allows are resolved: an
+    account's pointer must not have other values sent to a vendor.
+
+    Args:
+        settings: how vendors are reached.
+        kept: the rows of `connections`, and of the table of each kind.
+    """
+    registry = Registry.load()
+    usual = {v.variable for v in registry.vendors.values() if v.infrastructure}
+    driver = Driver(NetworkTransport, WorkerPool.of(settings), settings.reply_limit_bytes)
+    resolver = ChainResolver(
+        EnvironmentResolver(settings.allow_env | usual),
+        SecretsManagerResolver(settings.allow_secrets),
+    )
+    reach = ProviderContext(settings=settings, registry=registry, driver=driver, resolver=resolver)
+    try:
+        return await find_drift(reach, kept)
+    finally:
+        await driver.aclose()
+
+
+def _make_cassette_transport(
+    tape: Cassette, inner: httpx.AsyncBaseTransport | None
+) -> CassetteTransport:
+    """Make the cassette's transport, over the network's; in a replay, over none."""
+    if tape.mode == "replay":
+        return CassetteTransport(tape, None)
+    return CassetteTransport(tape, inner or NetworkTransport())
+
+
+def _make_recording_resolver(tape: Cassette, resolver: SecretResolver) -> SecretResolver:
+    """Make a resolver that needs no secrets to replay, and keeps recorded ones out of the file."""
+    if tape.mode == "replay":
+        return PlaceholderResolver(PLACEHOLDER)
+    missing = PLACEHOLDER if tape.mode == "auto" else None
+    return ReportingResolver(resolver, tape.add_secret, missing)
+
+
+def _apply_sandbox(settings: Settings, registry: Registry, mounted: Mapping[str, str]) -> Settings:
+    """Return the settings with every service on the sandbox, but for those set by hand."""
+    update: dict[str, object] = {"vendors": _point_vendors_at_sandbox(settings, registry, mounted)}
+    if "encyclopedia_url" not in settings.model_fields_set:
+        update["encyclopedia_url"] = SANDBOX_URL + mounted["encyclopedia"]
+    return settings.model_copy(update=update)
+
+
+def _point_vendors_at_sandbox(
+    settings: Settings, registry: Registry, mounted: Mapping[str, str]
+) -> dict[str, VendorSettings]:
+    """Return vendor settings with each host on the sandbox; hosts set by hand stay."""
+    vendors = dict(settings.vendors)
+    for vendor in registry.vendors.values():
+        mine = vendors.get(vendor.id, VendorSettings())
+        urls = {}
+        for host, url in vendor.base_urls.items():
+            wire = vendor.id if host == "api" else f"{vendor.id}-{host}"
+            if wire in mounted:
+                urls[host] = SANDBOX_URL + mounted[wire] + httpx.URL(url).path.rstrip("/")
+        vendors[vendor.id] = mine.model_copy(update={"base_urls": {**urls, **mine.base_urls}})
+    return vendors
+
+
+class _SandboxTransport(httpx.AsyncBaseTransport):
+    """A transport to the sandbox app in this process, and to the network for all else."""
+
+    def __init__(self, sandbox: httpx.AsyncBaseTransport) -> None:
+        self._sandbox = sandbox
+        self._network: httpx.AsyncBaseTransport | None = None
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        if request.url.host == httpx.URL(SANDBOX_URL).host:
+            return await self._sandbox.handle_async_request(request)
+        if self._network is None:
+            self._network = NetworkTransport()
+        return await self._network.handle_async_request(request)
+
+    async def aclose(self) -> None:
+        await self._sandbox.aclose()
+        if self._network is not None:
+            await self._network.aclose()

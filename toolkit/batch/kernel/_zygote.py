@@ -1,0 +1,216 @@
+"""The process that kernels are forked from: it has done their imports, and has no thread or socket.
+
+`toolkit.batch.kernel.fork_server` starts it as a script, with the interpreter of the kernel, so it
+imports nothing of ours. A kernel is a child that runs one notebook and dies: what a notebook does
+to modules, environment, folder, handlers or builtins dies with it. Both sides speak in lines of
+JSON:
+
+    {"fork": {"argv": [...], "cwd": "...", "env": {...}}}   ->   {"forked": 4711}
+    {"signal": [4711, 9]}                                        {"listens": 4711}
+                                                                 {"ended": [4711, -9]}
+
+A kernel itself announces that it listens. When the other side hangs up, all kernels are killed.
+"""
+
+import atexit
+import contextlib
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+# The modules that a kernel imports while it starts. The inline backend of matplotlib is left out:
+# it would find no kernel here, and not look again.
+KERNEL_IMPORTS = (
+    "ipykernel.kernelapp",
+    "ipykernel.debugger",
+    "ipykernel.zmqshell",
+    "IPython.core.completerlib",
+    "IPython.core.debugger",
+    "IPython.core.oinspect",
+    "IPython.extensions.storemagic",
+    "IPython.core.logger",
+    "IPython.utils.wildcard",
+    "concurrent.futures.thread",
+    "dateutil.easter",
+    "faulthandler",
+    "pdb",
+    "psutil",
+    "sqlite3",
+    "tornado.platform.asyncio",
+)
+INLINE_BACKEND = "module://matplotlib_inline.backend_inline"
+
+
+class Zygote:
+    """The process that forks kernels on request, and reports when one has ended."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        self._channel = channel
+        self._kernels: set[int] = set()
+        self._buffer = b""
+        self._wake_fd, waker = os.pipe()
+        self._fds = (self._wake_fd, waker)
+        for fd in self._fds:
+            os.set_blocking(fd, False)
+        signal.set_wakeup_fd(waker)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+
+    def serve(self) -> None:
+        """Do what is asked until the other side hangs up."""
+        while True:
+            ready, _, _ = select.select([self._channel.fileno(), self._wake_fd], [], [])
+            if self._wake_fd in ready:
+                with contextlib.suppress(BlockingIOError):
+                    os.read(self._wake_fd, 4096)
+                self._reap_kernels()
+            if self._channel.fileno() in ready:
+                received = self._channel.recv(65536)
+                if not received:
+                    break
+                *lines, self._buffer = (self._buffer + received).split(b"\n")
+                for line in lines:
+                    self._handle_request(json.loads(line))
+        for pid in self._kernels:
+            self._signal(pid, signal.SIGKILL)
+
+    def send_message(self, what: dict[str, object]) -> None:
+        """Send one line."""
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            self._channel.sendall(json.dumps(what).encode() + b"\n")
+
+    def _handle_request(self, asked: dict[str, Any]) -> None:
+        if "signal" in asked:
+            pid, number = asked["signal"]
+            # Only a kernel that was not reaped: no other process can have its number yet.
+            if pid in self._kernels:
+                self._signal(pid, number)
+            return
+        pid = os.fork()
+        if pid == 0:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            for fd in self._fds:
+                os.close(fd)
+            run_kernel(self._announce_listening, **asked["fork"])
+        self._kernels.add(pid)
+        self.send_message({"forked": pid})
+
+    def _announce_listening(self) -> None:
+        """Announce that this kernel listens; it has nothing more to say here."""
+        self.send_message({"listens": os.getpid()})
+        self._channel.close()
+
+    def _reap_kernels(self) -> None:
+        for pid in tuple(self._kernels):
+            if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+                # Kill what it left running; until it is reaped, its group id is not reused.
+                self._signal(pid, signal.SIGKILL)
+                _, status = os.waitpid(pid, 0)
+                self._kernels.discard(pid)
+                self.send_message({"ended": [pid, os.waitstatus_to_exitcode(status)]})
+
+    @staticmethod
+    def _signal(pid: int, number: int) -> None:
+        # The kernel with all that it started; it may not lead its group yet.
+        for send in (os.killpg, os.kill):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                send(pid, number)
+                return
+
+
+def run_kernel(
+    listens: Callable[[], None], argv: list[str], cwd: str, env: dict[str, str]
+) -> NoReturn:
+    """Be a kernel from here on, as if it had been started with these arguments."""
+    code = 1
+    try:
+        os.setsid()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.environ.clear()
+        os.environ.update(env)
+        os.chdir(cwd)
+        sys.argv = argv
+        if "numpy" in sys.modules:
+            # Python's own generator does this itself; without it all would draw the same.
+            sys.modules["numpy"].random.seed()
+        gc.enable()
+        from ipykernel.kernelapp import IPKernelApp
+
+        app = IPKernelApp.instance()
+        app.parent_handle = os.getppid()
+        app.initialize(argv[1:])
+        # Now and then its threads wait for each other there for seconds; they end with the process.
+        atexit.unregister(app.close)
+        listens()
+        app.start()
+        code = 0
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else 1
+    except BaseException:
+        traceback.print_exc(file=sys.__stderr__)
+    finally:
+        exit_kernel(code)
+
+
+def exit_kernel(code: int) -> NoReturn:
+    """End as an interpreter does, save that modules are not taken down one by one.
+
+    Taking them down would touch, and so copy, every page shared with the zygote: it tripled what
+    a small notebook costs. What the notebook itself left open is closed.
+    """
+    from IPython.core.getipython import get_ipython
+
+    with contextlib.suppress(BaseException):
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+        if (shell := get_ipython()) is not None:
+            shell.user_ns.clear()
+            sys.modules.pop("__main__", None)
+        gc.collect()
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+    os._exit(code)
+
+
+def preload_module(name: str) -> None:
+    """Import `module`, or of `module:name` also the name, which may be a module or lazy.
+
+    Whoever starts the batch names them, or the cells of the notebook do that it runs anyway.
+    """
+    module, _, member = name.partition(":")
+    found = importlib.import_module(module)  # nosemgrep: rules.no-import-of-data
+    if member and not hasattr(found, member):
+        importlib.import_module(f"{module}.{member}")  # nosemgrep: rules.no-import-of-data
+
+
+def main() -> None:
+    """Import what was asked for, say whether that left threads running, and serve."""
+    channel = socket.socket(fileno=int(sys.argv[1]))
+    if not sys.flags.safe_path:
+        del sys.path[0]  # the folder of this script, where a kernel has nothing to look for
+    os.environ.setdefault("MPLBACKEND", INLINE_BACKEND)
+    os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")  # a kernel's debugger warns of it
+    gc.disable()
+    for name in (*KERNEL_IMPORTS, *json.loads(sys.argv[2])):
+        # What cannot be imported here fails in the notebook, where its author sees it.
+        with contextlib.suppress(BaseException):
+            preload_module(name)
+    gc.collect()
+    gc.freeze()
+    zygote = Zygote(channel)
+    zygote.send_message({"threads": threading.active_count()})
+    zygote.serve()
+
+
+if __name__ == "__main__":
+    main()

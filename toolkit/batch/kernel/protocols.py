@@ -1,0 +1,113 @@
+"""The interface of warm kernels and their sources, and the choice of the source for a machine."""
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import IO, Any, Protocol
+
+LAUNCHER = "ipykernel_launcher"
+ConnectionInfo = dict[str, Any]
+
+
+class NotWarmError(Exception):
+    """No warm kernel is available for this request; start one as usual."""
+
+
+class SourceClosedError(Exception):
+    """The source was closed: callers that wait for a kernel have to give up."""
+
+
+class Kernel(Protocol):
+    """The process of a kernel, with as much of `Popen` as a provisioner needs."""
+
+    pid: int
+    stdin: IO[bytes] | None
+    stdout: IO[bytes] | None
+    stderr: IO[bytes] | None
+
+    def poll(self) -> int | None:
+        """Return its exit code, once it has one."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its exit code."""
+
+    def send_signal(self, sig: int, /) -> None:
+        """Signal it."""
+
+    def terminate(self) -> None:
+        """Ask it to end."""
+
+    def kill(self) -> None:
+        """End it."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRequest:
+    """A request for a kernel.
+
+    Attributes:
+        command: what would start it cold.
+        cwd: the folder it works in.
+        env: its whole environment.
+        preload: what it may have imported already: `module` or `module:name`.
+    """
+
+    command: tuple[str, ...]
+    cwd: str
+    env: Mapping[str, str]
+    preload: tuple[str, ...] = ()
+
+    def split_command(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Split the command into the interpreter with its options and the kernel's own arguments.
+
+        Raises:
+            NotWarmError: if it is no kernel of IPython.
+        """
+        if LAUNCHER not in self.command:
+            raise NotWarmError
+        at = self.command.index(LAUNCHER)
+        return self.command[: at - 1], self.command[at + 1 :]
+
+
+class KernelSource(Protocol):
+    """Gives kernels that are already prepared; safe to ask from many threads.
+
+    Attributes:
+        folder: for connection files.
+    """
+
+    folder: str
+
+    def start(self, wanted: KernelRequest) -> tuple[Kernel, ConnectionInfo]:
+        """Return a kernel that was never used, and where it listens.
+
+        Raises:
+            NotWarmError: if it can only be had cold.
+            SourceClosedError: if this was closed.
+        """
+
+    def close(self) -> None:
+        """Kill what is left, running kernels too."""
+
+
+def can_fork() -> bool:
+    """Tell whether processes can be forked here; on macOS its own frameworks do not survive it."""
+    return hasattr(os, "fork") and sys.platform != "darwin"
+
+
+def open_kernel_source(*, fork: bool, spares: int, renew_after: int) -> KernelSource:
+    """Open the fastest source this machine has.
+
+    Args:
+        fork: whether it may fork; without, each kernel is a process started ahead of need.
+        spares: how many kernels to keep ready where they are not forked.
+        renew_after: after how many forks the process they are forked from is replaced.
+    """
+    if fork and can_fork():
+        from toolkit.batch.kernel.fork_server import ForkedKernelSource
+
+        return ForkedKernelSource(spares=spares, renew_after=renew_after)
+    from toolkit.batch.kernel.processes import ProcessKernelSource
+
+    return ProcessKernelSource(spares)

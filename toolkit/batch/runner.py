@@ -1,0 +1,201 @@
+"""A batch: the rows of a grid, run side by side in warm kernels."""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jupyter_core.utils import ensure_event_loop
+
+from toolkit.batch import papermill_engine
+from toolkit.batch.grid import Grid, load_rows, read_defaults
+from toolkit.batch.imports import find_preloads
+from toolkit.batch.kernel.protocols import open_kernel_source
+from toolkit.batch.notebook_job import NotebookJob, NotebookTemplate, load_outcome, run_job
+from toolkit.batch.progress import BatchProgress
+from toolkit.batch.table import RowOutcome, to_frame, write_results
+from toolkit.contract.errors import ErrorCode, RequestError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+POLL_INTERVAL_S = 0.2
+
+
+def run(
+    notebook: str | Path,
+    grid: Grid,
+    *,
+    out: str | Path = "batch-output",
+    workers: int | None = None,
+    timeout: float | None = None,
+    resume: bool = True,
+    preload: Sequence[str] | None = None,
+    fork: bool = True,
+    renew_after: int = papermill_engine.RENEW_AFTER,
+    progress: bool = True,
+) -> "pd.DataFrame":
+    """Run a notebook once for each row of a grid, and make one table of the results.
+
+    A notebook that fails is kept with its error, and the others go on. Each runs in a kernel that
+    ran nothing before. Ctrl-C stops all that runs, writes the table of what is done, and is raised.
+
+    Args:
+        notebook: with a cell tagged `parameters`.
+        grid: a CSV or YAML file, a list of rows, or a mapping whose lists are combined.
+        out: the folder for the executed notebooks, `results.csv` and `report.json`.
+        workers: how many run side by side; by default as many as there are processors.
+        timeout: seconds that a notebook may take.
+        resume: keep what completed before with the same notebook and parameters.
+        preload: what kernels have imported before the notebook starts, as `module` or
+            `module:name`; by default what it imports at its top from installed packages.
+        fork: whether kernels may be forked, where that is possible.
+        renew_after: after how many notebooks the process they are forked from is replaced.
+        progress: whether to tell on standard error how far it is.
+
+    Returns:
+        a row each, in the order of the grid: parameters, recorded values, status, error, seconds
+        and path.
+
+    Raises:
+        RequestError: if the notebook or the grid cannot be used; nothing was run then.
+        KeyboardInterrupt: if it was stopped.
+    """
+    outcomes = run_batch(
+        BatchOptions(
+            Path(notebook),
+            Path(out),
+            workers,
+            timeout,
+            resume,
+            None if preload is None else tuple(preload),
+            fork,
+            renew_after,
+        ),
+        grid,
+        progress=progress,
+    )
+    return to_frame(outcomes)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOptions:
+    """The options of a batch; `run` says what each means."""
+
+    notebook: Path
+    out: Path
+    workers: int | None = None
+    timeout: float | None = None
+    resume: bool = True
+    preload: tuple[str, ...] | None = None
+    fork: bool = True
+    renew_after: int = papermill_engine.RENEW_AFTER
+
+    @property
+    def worker_count(self) -> int:
+        """The number of notebooks that run at once."""
+        return self.workers or os.cpu_count() or 1
+
+
+def run_batch(batch: BatchOptions, grid: Grid, *, progress: bool = True) -> list[RowOutcome]:
+    """Run a batch and write its table.
+
+    Raises:
+        RequestError: if the notebook or the grid cannot be used; nothing was run then.
+        KeyboardInterrupt: if it was stopped; the table is written then, too.
+    """
+    if batch.worker_count < 1 or batch.renew_after < 1:
+        raise RequestError(ErrorCode.INVALID_REQUEST, "Give at least one worker and one run.")
+    template = NotebookTemplate(batch.notebook)
+    jobs = [template.create_job(row) for row in load_rows(grid, read_defaults(template.notebook))]
+    batch.out.mkdir(parents=True, exist_ok=True)
+    started = time.monotonic()
+    done = {
+        job.fingerprint: old
+        for job in jobs
+        if batch.resume and (old := load_outcome(job, batch.out))
+    }
+    left = [job for job in jobs if job.fingerprint not in done]
+    try:
+        with BatchProgress(len(left), shown=progress) as bar:
+
+            def add(job: NotebookJob, outcome: RowOutcome) -> None:
+                done[job.fingerprint] = outcome
+                bar.add(outcome)
+
+            _run_jobs(batch, template, left, add)
+    finally:
+        outcomes = [
+            done.get(j.fingerprint) or RowOutcome(j.parameters, j.name, "not run") for j in jobs
+        ]
+        write_results(
+            batch.out, outcomes, _build_report(batch, outcomes, time.monotonic() - started)
+        )
+    return outcomes
+
+
+def _run_jobs(
+    batch: BatchOptions,
+    template: NotebookTemplate,
+    jobs: Sequence[NotebookJob],
+    add: Callable[[NotebookJob, RowOutcome], None],
+) -> None:
+    """Run the remaining jobs and report each as it ends; when stopped, kill those that run."""
+    if not jobs:
+        return
+    papermill_engine.register_engine()
+    workers = min(batch.worker_count, len(jobs))
+    preload = find_preloads(template.notebook) if batch.preload is None else batch.preload
+    source = open_kernel_source(fork=batch.fork, spares=workers, renew_after=batch.renew_after)
+    stopped, telling = threading.Event(), threading.Lock()
+
+    def work(job: NotebookJob) -> None:
+        if stopped.is_set():
+            return
+        try:
+            done = run_job(template, job, batch.out, source, preload, batch.timeout, stopped)
+        finally:
+            ensure_event_loop().close()  # this thread's, which papermill's client opens
+        if done is not None:
+            with telling:
+                add(job, done)
+
+    with ThreadPoolExecutor(workers, thread_name_prefix="batch") as pool:
+        try:
+            left = {pool.submit(work, job) for job in jobs}
+            while left:
+                # Not for ever: a Ctrl-C that another thread receives does not end this wait.
+                ended, left = wait(left, timeout=POLL_INTERVAL_S, return_when=FIRST_EXCEPTION)
+                for future in ended:
+                    future.result()
+        finally:
+            stopped.set()
+            source.close()
+
+
+def _build_report(
+    batch: BatchOptions, outcomes: Sequence[RowOutcome], seconds: float
+) -> dict[str, object]:
+    statuses = [one.status for one in outcomes]
+    return {
+        "notebook": os.path.relpath(batch.notebook, batch.out),
+        "workers": batch.worker_count,
+        "seconds": round(seconds, 3),
+        "kept": sum(one.reused for one in outcomes),
+        "counts": {name: statuses.count(name) for name in ("completed", "failed", "not run")},
+        "rows": [
+            {
+                "parameters": dict(one.parameters),
+                "recorded": dict(one.recorded),
+                "status": one.status,
+                "error": one.error,
+                "seconds": one.seconds,
+                "path": one.path,
+            }
+            for one in outcomes
+        ],
+    }

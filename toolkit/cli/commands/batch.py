@@ -1,0 +1,63 @@
+"""`toolkit batch`."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from toolkit.cli.options import AsJson
+from toolkit.cli.output import escape_controls, print_json
+
+
+def batch(
+    notebook: Annotated[Path, typer.Argument(help="With a cell tagged `parameters`.")],
+    grid: Annotated[Path, typer.Option(help="Rows as CSV; or YAML: rows, or lists to combine.")],
+    out: Annotated[Path, typer.Option(help="Where notebooks and table go.")] = Path("batch-output"),
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Side by side; by default one a processor.")
+    ] = None,
+    timeout: Annotated[
+        float | None, typer.Option(min=0.1, help="Seconds that a notebook may take.")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume/--fresh", help="Keep what completed before, or run all.")
+    ] = True,
+    preload: Annotated[
+        list[str] | None,
+        typer.Option(help="A module that kernels have imported; repeatable, or `none`."),
+    ] = None,
+    fork: Annotated[
+        bool, typer.Option("--fork/--no-fork", help="Fork kernels, or start each ahead of need.")
+    ] = True,
+    renew_after: Annotated[
+        int, typer.Option(min=1, help="Replace what kernels are forked from after so many.")
+    ] = 500,
+    as_json: AsJson = False,
+) -> None:
+    """Run a notebook once for each row of a grid, side by side in warm kernels.
+
+    Progress is told on stderr. A second run takes up where this one ended.
+    """
+    from toolkit.batch.runner import BatchOptions, run_batch
+
+    modules = None if preload is None else tuple(name for name in preload if name != "none")
+    given = BatchOptions(notebook, out, workers, timeout, resume, modules, fork, renew_after)
+    table = out / "results.csv"
+    try:
+        outcomes = run_batch(given, grid)
+    except KeyboardInterrupt:
+        print(escape_controls(f"Stopped; what is done is in {table}."), file=sys.stderr)
+        raise
+    failures = sum(one.status == "failed" for one in outcomes)
+    if as_json:
+        report = json.loads((out / "report.json").read_text(encoding="utf-8"))
+        print_json({**report, "out": str(out)})
+    else:
+        kept = sum(one.reused for one in outcomes)
+        before = f", {kept} of them before" if kept else ""
+        completed = f"{len(outcomes) - failures} completed{before}, {failures} failed"
+        print(escape_controls(f"{completed}: {table}"))
+    if failures:
+        raise typer.Exit(1)

@@ -1,0 +1,314 @@
+"""`toolkit login`, `logout`, `profiles` and `whoami`."""
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from toolkit.cli import completion
+from toolkit.cli.options import AsJson, existing_command
+from toolkit.cli.output import ClientOutput, escape_controls, print_json, print_rows
+from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.profiles.secret import Secret
+
+if TYPE_CHECKING:
+    from toolkit.contract.account import CallerAccount
+    from toolkit.profiles.files import Profile
+
+KEY_PREFIX = "sk_live_"
+PROFILE_COLUMNS = ("active", "name", "base_url", "account", "key_in", "problem")
+LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
+
+ProfileName = Annotated[
+    str | None,
+    typer.Option(
+        "--profile",
+        help="Its name; TOOLKIT_PROFILE by default, else `default`.",
+        autocompletion=completion.profiles,
+    ),
+]
+
+
+def login(
+    url: Annotated[
+        str | None,
+        typer.Argument(help="The server's address; that of the profile, where there is one."),
+    ] = None,
+    profile: ProfileName = None,
+    key_store: Annotated[
+        Literal["auto", "keyring", "file"],
+        typer.Option(
+            help="Where the key is kept: the system's keyring, a file, or the first that works."
+        ),
+    ] = "auto",
+    cacert: Annotated[
+        Path | None,
+        typer.Option(
+            help="Trust the certificates in this file (PEM), too, and keep its path in the profile;"
+            " or set SSL_CERT_FILE."
+        ),
+    ] = None,
+) -> None:
+    """Keep a server's address and your key for it under a name, once the server took the key.
+
+    The key is asked for without being shown; where stdin is no terminal, it is read from there.
+    """
+    from toolkit.profiles.files import write_profile
+
+    name = _choose_name(profile)
+    before = _find_profile(name)
+    address = _check_address(name, url, before)
+    kept_cacert = before.cacert if before is not None else None
+    authority = str(cacert.absolute()) if cacert is not None else kept_cacert
+    key = _ask_key(address)
+    account = _check_key(address, key, authority)
+    made = _make_profile(name, address, key, account, key_store, authority)
+    try:
+        write_profile(name, made)
+    except OSError:
+        _delete_entry(name, made)
+        raise
+    if before is not None and before.key_in == "keyring" and made.key_in == "file":
+        _delete_entry(name, before)
+    _print_login(name, made, account)
+
+
+def logout(profile: ProfileName = None) -> None:
+    """Forget a profile and its key here; the key itself stays valid until it is revoked."""
+    from toolkit.profiles.files import delete_profile
+
+    name = _choose_name(profile)
+    kept = _find_profile(name)
+    delete_profile(name)
+    if kept is None:
+        print(f"Logged out: the profile `{name}` is deleted.")
+        return
+    print(escape_controls(f"Logged out of {kept.base_url}: the profile `{name}` is deleted."))
+    if not _delete_entry(name, kept):
+        _print_note(
+            f"The system's keyring could not be reached: the key of `{name}` is still there."
+        )
+    if kept.key_id:
+        _print_note(f"The key is still valid; `toolkit keys revoke {kept.key_id}` ends it.")
+
+
+def profiles(as_json: AsJson = False) -> None:
+    """List the profiles, and which one is active; keys are not shown."""
+    from toolkit.profiles.files import Profile, iterate_profiles
+    from toolkit.profiles.resolution import (
+        BASE_URL_VARIABLE,
+        PROFILE_VARIABLE,
+        choose_profile,
+        names_server,
+    )
+
+    chosen = choose_profile(None, None) if names_server() else None
+    active = chosen[0] if chosen else None
+    rows = []
+    for name, found in iterate_profiles():
+        row: dict[str, object] = {"name": name, "active": name == active}
+        if isinstance(found, Profile):
+            row |= found.to_dict()
+        else:
+            row |= {"problem": found.message}
+        rows.append(row)
+    if as_json:
+        print_json(rows)
+    elif rows:
+        shown = [{**row, "active": "*" if row["active"] else ""} for row in rows]
+        used = [name for name in PROFILE_COLUMNS if any(row.get(name) for row in shown)]
+        print_rows(shown, [name for name in PROFILE_COLUMNS if name in used])
+    else:
+        _print_note("There are none: `toolkit login URL` makes one.")
+    if os.environ.get(BASE_URL_VARIABLE):
+        _print_note(
+            f"{BASE_URL_VARIABLE} is set, and goes before profiles that are not named by --profile."
+        )
+    elif active is not None and active not in [row["name"] for row in rows]:
+        _print_note(f"{PROFILE_VARIABLE} names `{active}`, which is not here.")
+
+
+@existing_command
+def whoami(shell: ClientOutput) -> None:
+    """Show whose key is used, what it allows, where, and where each of these came from."""
+    from toolkit.cli.commands.identity import collect_identity
+
+    shell.print_record(collect_identity(shell))
+    access = shell.client.access
+    if access.key_from == "profile" and os.environ.get("TOOLKIT_API_KEY"):
+        shell.print_note("TOOLKIT_API_KEY is set and not used: a profile has a key of its own.")
+
+
+def _choose_name(given: str | None) -> str:
+    from toolkit.profiles.files import get_profile_path
+    from toolkit.profiles.resolution import DEFAULT_PROFILE, PROFILE_VARIABLE
+
+    name = given or os.environ.get(PROFILE_VARIABLE, "").strip() or DEFAULT_PROFILE
+    get_profile_path(name)  # refuses what is no name
+    return name
+
+
+def _find_profile(name: str) -> "Profile | None":
+    """Read a profile; one that cannot be used is none, as it is about to be replaced or deleted."""
+    from toolkit.profiles.files import ProfileError, read_profile
+
+    try:
+        return read_profile(name)
+    except ProfileError:
+        return None
+
+
+def _check_address(name: str, url: str | None, before: "Profile | None") -> str:
+    """Return the address to log in at, without `/v1`.
+
+    Raises:
+        RequestError: `INVALID_REQUEST` for none, for one that is none, and for one that holds
+            more than an address; `CONFLICT` where the profile is of another.
+    """
+    import httpx
+
+    from toolkit.profiles.files import ProfileError
+    from toolkit.profiles.resolution import parse_address
+
+    if url is None:
+        if before is None:
+            raise ProfileError(
+                ErrorCode.INVALID_REQUEST,
+                "Give the server's address: `toolkit login https://toolkit.example.org`.",
+            )
+        return before.base_url
+    address = parse_address(url).removesuffix("/v1")
+    parsed = httpx.URL(address)
+    if parsed.userinfo or parsed.query or parsed.fragment:  # not echoed: it may be a secret
+        raise ProfileError(
+            ErrorCode.INVALID_REQUEST,
+            "The address may hold no user, password, query or fragment: give scheme, host and path"
+            " alone.",
+        )
+    if before is not None and parse_address(before.base_url) != parse_address(address):
+        raise ProfileError(
+            ErrorCode.CONFLICT,
+            f"The profile `{name}` is of {before.base_url}: name another by --profile, or"
+            f" `toolkit logout --profile {name}` first.",
+        )
+    if parsed.scheme == "http" and parsed.host not in LOOPBACK_HOSTS:
+        _print_note(
+            f"{parsed.host} is spoken to without encryption, the key included: prefer https://."
+        )
+    return address
+
+
+def _ask_key(address: str) -> Secret:
+    """Ask for the key on the terminal, without showing it, or read it from stdin.
+
+    Raises:
+        RequestError: `UNAUTHENTICATED` for none, and for what is none of this service.
+    """
+    from getpass import getpass
+
+    from toolkit.client._wire import find_key_fault
+    from toolkit.profiles.files import ProfileError
+
+    asked = sys.stdin.isatty()
+    key = Secret((getpass(f"Key for {address}: ") if asked else sys.stdin.readline()).strip())
+    text = key.get_secret_value()
+    if not text:
+        raise ProfileError(
+            ErrorCode.UNAUTHENTICATED,
+            "No key was given: type it when asked, or send it to stdin"
+            " (`toolkit login URL < key.txt`).",
+        )
+    # Another service's key is not sent to this one.
+    if not text.startswith(KEY_PREFIX) or find_key_fault(key) is not None:
+        raise ProfileError(
+            ErrorCode.UNAUTHENTICATED,
+            f"That is no key of this service, which begins with {KEY_PREFIX}, so it was not sent:"
+            " copy it again.",
+        )
+    return key
+
+
+def _check_key(address: str, key: Secret, cacert: str | None) -> "CallerAccount":
+    """Ask the server whose key this is.
+
+    Raises:
+        RequestError: `UNAUTHENTICATED` when it does not take the key.
+        ServiceError: `UNAVAILABLE` when it cannot be reached.
+    """
+    from toolkit.client import Client
+    from toolkit.profiles.files import ProfileError
+
+    with Client(address, key.get_secret_value(), max_wait_s=0, cacert=cacert) as client:
+        try:
+            return client.account.get()
+        except RequestError as error:
+            if error.code is not ErrorCode.UNAUTHENTICATED or error.message != error.code.hint:
+                raise
+            raise ProfileError(
+                ErrorCode.UNAUTHENTICATED,
+                f"{address} does not take this key (mistyped, revoked or expired), so nothing is"
+                " kept: copy it again, or have a new one made by `toolkit keys create`.",
+            ) from None
+
+
+def _make_profile(
+    name: str,
+    address: str,
+    key: Secret,
+    account: "CallerAccount",
+    key_store: str,
+    cacert: str | None,
+) -> "Profile":
+    """Put the key into the keyring where that is to be and works; make the profile.
+
+    Raises:
+        RequestError: `INVALID_REQUEST` where the keyring was asked for and does not work.
+    """
+    from toolkit.profiles.files import Profile, ProfileError
+    from toolkit.profiles.keyring_store import store_key
+
+    in_keyring = key_store != "file" and store_key(name, address, key)
+    if key_store == "keyring" and not in_keyring:
+        raise ProfileError(
+            ErrorCode.INVALID_REQUEST,
+            "The system's keyring does not work here: install capability-toolkit[keyring] and"
+            " unlock it, or take --key-store file.",
+        )
+    return Profile(
+        base_url=address,
+        account=account.email,
+        key_id=account.key.id if account.key else None,
+        key_in="keyring" if in_keyring else "file",
+        api_key=None if in_keyring else key,
+        cacert=cacert,
+    )
+
+
+def _delete_entry(name: str, kept: "Profile") -> bool:
+    from toolkit.profiles.keyring_store import delete_key
+
+    return kept.key_in != "keyring" or delete_key(name, kept.base_url)
+
+
+def _print_login(name: str, made: "Profile", account: "CallerAccount") -> None:
+    from toolkit.profiles.files import get_profile_path
+    from toolkit.profiles.resolution import BASE_URL_VARIABLE, choose_profile
+
+    key = account.key
+    named = f" with the key {key.name or key.id} ({', '.join(key.scopes)})" if key else ""
+    print(escape_controls(f"Logged in at {made.base_url} as {account.email}{named}."))
+    place = "the system's keyring" if made.key_in == "keyring" else str(get_profile_path(name))
+    print(escape_controls(f"The profile `{name}` has its key in {place}."))
+    chosen = choose_profile(None, None)
+    if chosen is None or chosen[0] != name:
+        _print_note(f"Use it by --profile {name}, or TOOLKIT_PROFILE={name}.")
+    if os.environ.get(BASE_URL_VARIABLE):
+        _print_note(
+            f"{BASE_URL_VARIABLE} is set, and goes before profiles that are not named by --profile."
+        )
+
+
+def _print_note(text: str) -> None:
+    print(escape_controls(text), file=sys.stderr)

@@ -1,0 +1,133 @@
+"""`toolkit verify`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from toolkit.verify import Check, Report
+
+DATA_DIR = Path(".toolkit")
+CHECK_COLUMNS = (
+    "provider",
+    "kind",
+    "result",
+    "model",
+    "expected",
+    "at most",
+    "paid",
+    "usage",
+    "took",
+)
+_MARKS = {"ok": "✓", "differs": "✗", "failed": "✗", "skipped": "·", "planned": "·"}
+
+
+def verify(
+    live: Annotated[
+        bool, typer.Option("--live", help="Ask the vendors; without it, only say what would be.")
+    ] = False,
+    max_cost: Annotated[
+        float, typer.Option(min=0, help="Spend at most this in all, in US dollars.")
+    ] = 0.05,
+    clone: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True,
+            dir_okay=False,
+            readable=True,
+            help="Clone a voice of this audio file, too: that makes something,"
+            " and comes on top of --max-cost where its price is not known.",
+        ),
+    ] = None,
+    cassette: Annotated[
+        Path | None, typer.Option(help="Keep the answers in this file, without secrets.")
+    ] = None,
+    data_dir: Annotated[Path, typer.Option(help="Where the connections are kept.")] = DATA_DIR,
+    sandbox: Annotated[bool, typer.Option("--sandbox", help="Verify the simulated vendors.")] = (
+        False
+    ),
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+) -> None:
+    """Find out whether each connected vendor answers as expected: one cheapest call of each kind.
+
+    Exit code 1 where one failed or answers otherwise, and where nothing is connected.
+    """
+    from toolkit.cli.output import escape_controls, print_json
+    from toolkit.settings import Settings
+    from toolkit.store.data_dir.location import find_database
+    from toolkit.verify import verify as ask
+
+    def tell(check: "Check") -> None:
+        what = f"{_MARKS[check.result]} {check.provider} {check.kind}: {check.result}"
+        typer.echo(escape_controls("; ".join([what, *check.notes])), err=True)
+
+    settings = Settings(data_dir=data_dir)
+    if data_dir != DATA_DIR:
+        find_database(data_dir)
+    settings = settings.model_copy(update={"sandbox": sandbox or settings.sandbox})
+    report = ask(
+        settings,
+        live=live,
+        max_cost_usd=max_cost,
+        reference_audio=clone,
+        cassette=cassette,
+        tell=tell,
+    )
+    if as_json:
+        print_json(report.to_dict() | {"sound": report.sound})
+    else:
+        _print_report(report)
+    if not report.sound:
+        raise typer.Exit(1)
+
+
+def _print_report(report: "Report") -> None:
+    from toolkit.cli.output import print_rows
+
+    if report.checks:
+        print_rows([_build_row(check) for check in report.checks], CHECK_COLUMNS)
+    for check in report.checks:
+        if not report.live and check.notes:
+            typer.echo(f"· {check.provider} {check.kind}: {'; '.join(check.notes)}")
+    for line in _summarize_report(report):
+        typer.echo(line)
+
+
+def _summarize_report(report: "Report") -> list[str]:
+    from toolkit.display.text import format_money
+
+    lines = []
+    if not report.checks:
+        lines.append("Nothing is connected here.")
+    for vendor in report.connectable:
+        lines.append(f"Next: toolkit connections discover --connect {vendor}")
+    limit = format_money(report.max_cost_usd)
+    if report.live:
+        lines.append(f"Paid {format_money(report.paid_usd)} of {limit}.")
+    elif report.checks:
+        bounds = [check.bound_usd or 0 for check in report.checks if check.result == "planned"]
+        lines.append(
+            f"Nothing was asked. With --live these {len(bounds)} calls may come to"
+            f" {format_money(sum(bounds))}; none is made that could pass {limit}."
+        )
+    return lines
+
+
+def _build_row(check: "Check") -> dict[str, Any]:
+    from toolkit.display.text import format_money
+
+    def dollars(amount: float | None) -> str:
+        return "" if amount is None else format_money(amount)
+
+    return {
+        "provider": check.provider,
+        "kind": check.kind,
+        "result": check.result,
+        "model": check.model,
+        "expected": dollars(check.expected_usd),
+        "at most": dollars(check.bound_usd),
+        "paid": dollars(check.paid_usd),
+        "usage": ", ".join(f"{name} {count:g}" for name, count in check.usage.items()),
+        "took": "" if check.latency_ms is None else f"{check.latency_ms} ms",
+    }

@@ -1,0 +1,232 @@
+"""Shell completion: values that are offered after the Tab key, by the type of the parameter.
+
+Closed sets are `Literal` types, and complete by themselves. The values here are looked up: at the
+server that the line names so far, or in the local data directory. A lookup that fails, or takes too
+long, offers nothing, so that it does not disturb typing.
+"""
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import typer
+
+if TYPE_CHECKING:
+    from toolkit.cli.options import TargetOptions
+
+MAX_WAIT_S = 1.5  # for a server
+MAX_COMPLETIONS = 50
+Suggestions: TypeAlias = Iterable[tuple[str, str]]
+Completion: TypeAlias = Callable[[typer.Context, str], list[tuple[str, str]]]
+# The fields that describe a record, beside its state.
+_NAMES = ("name", "title", "provider", "objective", "capability", "media_type")
+
+
+def _make_completion(find: Callable[[typer.Context, str], Suggestions]) -> Completion:
+    """Make a completion of a function: of what it finds, that which begins as was typed."""
+
+    def complete(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+        before = logging.root.manager.disable
+        logging.disable(logging.CRITICAL)
+        try:
+            found = list(find(ctx, incomplete))
+        except Exception:  # no error may disturb typing
+            return []
+        finally:
+            logging.disable(before)
+        return [(value, said) for value, said in found if value.startswith(incomplete)]
+
+    return complete
+
+
+def _read_target(ctx: typer.Context) -> "TargetOptions":
+    """Read the target options that the line has so far."""
+    from toolkit.cli.options import ReadTargetOptions
+
+    named = {each.name: ctx.params.get(each.name) for each in fields(ReadTargetOptions)}
+    given = {name: value for name, value in named.items() if value is not None}
+    return ReadTargetOptions(**{**given, "max_wait_s": 0.0})
+
+
+def _fetch(ctx: typer.Context, path: str, **params: str | int) -> Any:
+    """Read from the server that the line names; none where it names none or is too slow."""
+    from toolkit.cli.options import is_local, names_server, open_client
+
+    where = _read_target(ctx)
+    if is_local(where) or not names_server(where):
+        return None
+    told: list[Any] = []
+
+    def ask() -> None:
+        try:
+            with open_client(where, "none") as client:
+                told.append(client.read(path, params))
+        except Exception:  # as above
+            return
+
+    # Abandoned when it takes too long: a lookup of a host, or in a keyring, cannot be cancelled.
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    asking.join(MAX_WAIT_S)
+    return told[0] if told else None
+
+
+def _find_data_dir(ctx: typer.Context) -> Path | None:
+    """Find the data directory that the line names; none where it names a server."""
+    from toolkit.cli.options import is_local, names_server
+
+    given = ctx.params.get("data_dir")
+    if given is not None:
+        return Path(given)
+    where = _read_target(ctx)
+    if not is_local(where) and names_server(where):
+        return None
+    from toolkit.settings import Settings
+
+    return Settings().data_dir
+
+
+def _fetch_items(ctx: typer.Context, path: str, **params: str | int) -> list[dict[str, Any]]:
+    found = _fetch(ctx, f"/{path}", **params)
+    return [] if found is None else list(found["items"])
+
+
+def _describe_record(record: dict[str, Any]) -> str:
+    """Describe a record in a few words."""
+    name = next((record[key] for key in _NAMES if record.get(key)), "")
+    return f"{name} {record.get('status') or ''}".strip()
+
+
+def make_id_completion(path: str, column: str = "id") -> Completion:
+    """Make a completion of the newest ids of a resource.
+
+    Args:
+        path: where they are, below `/v1`.
+        column: the field to offer, where it is not the id.
+    """
+
+    def find(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
+        folder = _find_data_dir(ctx)
+        if folder is None:
+            return [
+                (str(one[column]), _describe_record(one))
+                for one in _fetch_items(ctx, path, limit=MAX_COMPLETIONS)
+            ]
+        from toolkit.store.maintenance.newest_ids import list_newest_ids
+
+        return list_newest_ids(
+            folder, path if column == "id" else f"{path} by {column}", MAX_COMPLETIONS
+        )
+
+    return _make_completion(find)
+
+
+def _complete_own_ids(ctx: typer.Context, incomplete: str) -> Suggestions:
+    """Complete the newest ids of the resource whose group the command stands in."""
+    group = str(ctx.parent.info_name) if ctx.parent else ""
+    path = {
+        "connections": "providers/connections",
+        "keys": "account/keys",
+        "workflow": "workflows",
+    }.get(group, group)
+    return make_id_completion(path)(ctx, incomplete)
+
+
+def _complete_capabilities(ctx: typer.Context, incomplete: str) -> Suggestions:
+    """Complete capabilities; with their versions once an @ was typed."""
+    records = _fetch_items(ctx, "capabilities")
+    if records:
+        known = [(one["id"], one["version"], one["title"]) for one in records]
+    else:
+        from toolkit.capabilities import load_capabilities
+
+        known = [(one.id, one.version, one.title) for one in load_capabilities()]
+    if "@" in incomplete:
+        return [(f"{name}@{version}", title) for name, version, title in known]
+    return [(name, title) for name, _, title in known]
+
+
+def _complete_fields(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
+    """Complete the input of the capability that the line names: `name=` for each field."""
+    from toolkit.capabilities import load_capabilities
+
+    name, _, version = str(ctx.params.get("name") or "").partition("@")
+    record = _fetch(ctx, f"/capabilities/{name}" + (f"@{version}" if version else ""))
+    if record is not None:
+        return [(f"{field}=", "") for field in record["input_schema"]["properties"]]
+    found = {one.id: one for one in load_capabilities()}  # the newest of each comes last
+    return [(f"{field}=", "") for field in found[name].input_model.model_fields]
+
+
+def _complete_providers(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
+    """Complete vendors."""
+    records = _fetch_items(ctx, "providers")
+    if records:
+        return [(one["id"], one["title"]) for one in records]
+    from toolkit.vendors import load_vendors
+
+    return [(name, vendor.title) for name, vendor in load_vendors().items()]
+
+
+def _complete_new_vendors(ctx: typer.Context, incomplete: str) -> Suggestions:
+    """Complete vendors, and `all` for all of them."""
+    return [("all", "every one whose variable is set"), *_complete_providers(ctx, incomplete)]
+
+
+def _complete_connected_vendors(ctx: typer.Context, incomplete: str) -> Suggestions:
+    """Complete vendors, or the id of a connection once its beginning was typed."""
+    if incomplete.startswith("prv_"):
+        return make_id_completion("providers/connections")(ctx, incomplete)
+    return _complete_providers(ctx, incomplete)
+
+
+def _complete_nodes(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
+    """Complete the nodes of the workflow that the line names."""
+    record = _fetch(ctx, f"/workflows/{ctx.params['id']}")
+    return [(node["id"], node["capability"]) for node in record["nodes"]]
+
+
+def _complete_gpus(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
+    """Complete the GPUs that a pod may have."""
+    return [(one["id"], one["name"]) for one in _fetch_items(ctx, "catalog/gpus")]
+
+
+def _complete_pools(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
+    """Complete the pools of GPUs that an endpoint may have."""
+    return {one["pool"]: one["name"] for one in _fetch_items(ctx, "catalog/gpus")}.items()
+
+
+def _complete_job_kinds(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
+    """Complete the kinds of job that a compute of one's own does."""
+    records = _fetch_items(ctx, "capabilities")
+    return [(one["job"]["type"], one["title"]) for one in records if one.get("job")]
+
+
+def _complete_variables(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
+    """Complete the names of the variables that are set."""
+    return [(name, "") for name in sorted(os.environ)]
+
+
+def _complete_profiles(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
+    """Complete the names of profiles; no key is read for it."""
+    from toolkit.profiles.files import list_profile_names
+
+    return [(name, "") for name in list_profile_names()]
+
+
+capabilities = _make_completion(_complete_capabilities)
+connected_vendors = _make_completion(_complete_connected_vendors)
+fields_of_input = _make_completion(_complete_fields)
+gpus = _make_completion(_complete_gpus)
+kinds_of_job = _make_completion(_complete_job_kinds)
+nodes = _make_completion(_complete_nodes)
+own_ids = _make_completion(_complete_own_ids)
+pools = _make_completion(_complete_pools)
+profiles = _make_completion(_complete_profiles)
+providers = _make_completion(_complete_providers)
+variables = _make_completion(_complete_variables)
+vendors_to_connect = _make_completion(_complete_new_vendors)

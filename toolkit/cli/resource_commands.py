@@ -1,0 +1,150 @@
+"""The commands that resources have in common, made for one by its name on the client."""
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from toolkit.cli import completion
+from toolkit.cli.options import Quiet, existing_command, read_command
+from toolkit.cli.output import PAGE_SIZE, ClientOutput, escape_controls
+from toolkit.cli.work import take_up, wait_for_work
+from toolkit.contract.errors import ServiceError
+
+Id = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID", help="The id that it was given.", autocompletion=completion.own_ids
+    ),
+]
+Limit = Annotated[int, typer.Option(min=1, help="How many to show, the newest first.")]
+All = Annotated[bool, typer.Option("--all", help="Show all there are.")]
+
+
+class _ResourceGroup(TyperGroup):
+    """A group whose name alone runs its first command, which is to list or to show."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Insert the first command where none is named, and none can follow."""
+        is_typed = bool(ctx.resilient_parsing) and not args  # and may go on with any command
+        if not is_typed and (not args or (args[0].startswith("-") and args[0] != "--help")):
+            args = [next(iter(self.commands)), *args]
+        return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """Complete the commands, and the options of the first one."""
+        found = super().shell_complete(ctx, incomplete)
+        first = next(iter(self.commands.values()))
+        if incomplete.startswith("-"):
+            known = {item.value for item in found}
+            more = first.shell_complete(ctx.__class__(first, parent=ctx), incomplete)
+            found += [item for item in more if item.value not in known]
+        return found
+
+
+def make_group(help: str) -> typer.Typer:
+    """Make the group of a resource; the first command added is what its name alone runs."""
+    return typer.Typer(cls=_ResourceGroup, help=help)
+
+
+def add_read_commands(
+    app: typer.Typer,
+    path: str,
+    columns: Sequence[str],
+    rows: str = "",
+    of: Sequence[str] = (),
+) -> None:
+    """Add `list` and `show`.
+
+    Args:
+        app: the group.
+        path: where they are, below `/v1`.
+        columns: of the list.
+        rows: the list of records that `show` prints below the facts.
+        of: the columns of those.
+    """
+
+    @app.command("list")
+    @read_command
+    def list_them(shell: ClientOutput, limit: Limit = 20, everything: All = False) -> None:
+        """List them, newest first."""
+        found = shell.iterate_items(
+            f"/{path}", PAGE_SIZE if everything else min(limit + 1, PAGE_SIZE)
+        )
+        things: list[Any] = list(found if everything else islice(found, limit + 1))
+        more = not everything and len(things) > limit
+        shell.print_table(things[:limit] if more else things, columns)
+        if more:
+            shell.print_note("There are more: --all, or a higher --limit.")
+
+    @app.command()
+    @read_command
+    def show(shell: ClientOutput, id: Id) -> None:
+        """Show one."""
+        shell.print_record(shell.read(f"/{path}/{id}"), rows, of)
+
+
+def add_delete_command(app: typer.Typer, area: str) -> None:
+    """Add `delete`."""
+
+    @app.command()
+    @existing_command
+    def delete(shell: ClientOutput, id: Id) -> None:
+        """Delete one; what it was is printed."""
+        shell.print_record(getattr(shell.client, area).delete(id))
+
+
+def add_execution_commands(app: typer.Typer, area: str) -> None:
+    """Add the commands that runs and jobs have in common."""
+    columns = ("id", "capability", "status", "provider", "cost_usd", "latency_ms", "created_at")
+    attempt = ("n", "provider", "model", "status", "cost_usd", "started_at", "ended_at")
+    add_read_commands(app, area, columns, "attempts", attempt)
+    add_follow_commands(app, area)
+
+
+def add_follow_commands(app: typer.Typer, area: str) -> None:
+    """Add `wait`, `cancel` and `events`."""
+
+    @app.command()
+    @existing_command
+    def wait(shell: ClientOutput, id: Id, quiet: Quiet = False) -> None:
+        """Wait until one is over, with progress on stderr, and show it."""
+        work = getattr(shell.client, area).get(id)
+        take_up(shell, id)
+        shell.print_record(wait_for_work(shell, area, work, quiet))
+
+    @app.command()
+    @existing_command
+    def cancel(shell: ClientOutput, id: Id) -> None:
+        """End one; what has ended stays as it is."""
+        shell.print_record(getattr(shell.client, area).cancel(id))
+
+    @app.command()
+    @read_command
+    def events(
+        shell: ClientOutput,
+        id: Id,
+        after: Annotated[int, typer.Option(min=0, help="From the one after this number.")] = 0,
+        follow: Annotated[
+            bool, typer.Option("--follow", "-f", help="Go on with new ones until it is over.")
+        ] = False,
+    ) -> None:
+        """Print what happened to one, a line an event; with --json, a JSON object a line."""
+        from toolkit.display.text import format_event
+
+        area_of = getattr(shell.client, area)
+        if follow:
+            take_up(shell, id)
+        try:
+            for event in shell.client.events(id, after) if follow else area_of.events(id, after):
+                after = event.n
+                if shell.as_json:
+                    shell.print_json(event.model_dump(mode="json"), indent=None)
+                else:
+                    print(event.n, escape_controls(format_event(event)), flush=True)
+        except ServiceError:
+            if follow:
+                shell.print_note(f"Next: toolkit {area} events {id} --follow --after {after}")
+            raise

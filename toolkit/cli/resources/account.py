@@ -1,0 +1,50 @@
+"""`toolkit account`."""
+
+from typing import Annotated
+
+import typer
+
+from toolkit.cli.commands import account_admin, admin
+from toolkit.cli.options import read_command_unless, service_command
+from toolkit.cli.output import ClientOutput
+from toolkit.cli.resource_commands import make_group
+
+app = make_group(
+    "The account that a key belongs to; and those of a data directory, for its operator."
+)
+
+
+@app.command()
+@read_command_unless(account_admin.show_account)
+def show(
+    shell: ClientOutput,
+    account: Annotated[  # noqa: ARG001 - `show_account` sees to it
+        str | None,
+        typer.Argument(
+            help="One of a data directory, by id or address; that of the key if none.",
+            autocompletion=admin.complete_accounts,
+        ),
+    ] = None,
+) -> None:
+    """Show the account that the key belongs to, or one of a data directory with all it has."""
+    shell.print_record(shell.read("/account"))
+
+
+@app.command("open")
+@service_command
+def sign_up(
+    shell: ClientOutput, email: Annotated[str, typer.Argument(help="Whom it belongs to.")]
+) -> None:
+    """Open an account; its key is shown this once."""
+    shell.print_record(shell.client.account.create(email))
+
+
+app.command("list")(account_admin.list_accounts)
+app.command("create")(admin.create_account)
+app.command("limit")(admin.limit_account)
+app.command("keys")(account_admin.list_keys)
+app.command("disable")(account_admin.disable)
+app.command("enable")(account_admin.enable)
+app.command("promote")(account_admin.promote)
+app.command("demote")(account_admin.demote)
+app.command("recover")(account_admin.recover)

@@ -1,0 +1,80 @@
+"""`toolkit agents`."""
+
+from typing import Annotated
+
+import typer
+
+from toolkit.cli import completion, options
+from toolkit.cli.options import service_command
+from toolkit.cli.output import ClientOutput
+from toolkit.cli.resource_commands import add_delete_command, add_read_commands, make_group
+from toolkit.cli.work import print_started, wait_for_work
+from toolkit.input_parsing import parse_fields
+
+app = make_group("Objectives to fill in, under a name.")
+add_read_commands(app, "agents", ("id", "name", "version", "objective", "parameters", "created_at"))
+add_delete_command(app, "agents")
+
+
+@app.command()
+@service_command
+def create(
+    shell: ClientOutput,
+    name: Annotated[str, typer.Argument(help="In lower case, such as card-maker.")],
+    objective: Annotated[
+        str, typer.Argument(help="What is wanted; each {word} is a parameter of its runs.")
+    ],
+    version: Annotated[
+        str | None, typer.Option(help="1 by default; a version is for good.")
+    ] = None,
+    capability: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="One that it may use; repeatable, all by default.",
+            autocompletion=completion.capabilities,
+        ),
+    ] = None,
+    max_cost_usd: options.MaxCost = None,
+    optimize_for: options.Optimize = None,
+    endpoint_id: options.OnEndpoint = None,
+    compute_id: options.OnCompute = None,
+) -> None:
+    """Register a version of an agent."""
+    made = shell.client.agents.create(
+        name,
+        objective,
+        version=version,
+        capabilities=capability or None,
+        max_cost_usd=max_cost_usd,
+        optimize_for=optimize_for,
+        endpoint_id=endpoint_id,
+        compute_id=compute_id,
+    )
+    shell.print_record(made)
+
+
+@app.command()
+@service_command
+def run(
+    shell: ClientOutput,
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="An agent, as name or name@version.",
+            autocompletion=completion.make_id_completion("agents", "name"),
+        ),
+    ],
+    fields: Annotated[list[str] | None, typer.Argument(help="Its parameters: name=value.")] = None,
+    max_cost_usd: options.MaxCost = None,
+    no_wait: options.NoWait = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Run an agent and print its output."""
+    work = shell.client.runs.create(
+        name, parse_fields(fields or []), target="agent", max_cost_usd=max_cost_usd
+    )
+    if no_wait:
+        print_started(shell, work)
+        return
+    wait_for_work(shell, "runs", work, quiet)
+    shell.print_json(work.to_dict() if shell.as_json else work.output)

@@ -1,0 +1,55 @@
+"""`toolkit artifacts`."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from toolkit.cli.options import read_command, service_command
+from toolkit.cli.output import ClientOutput
+from toolkit.cli.resource_commands import Id, add_delete_command, add_read_commands, make_group
+
+app = make_group("What work has made, and what was uploaded for it.")
+add_read_commands(app, "artifacts", ("id", "media_type", "size_bytes", "job_id", "created_at"))
+add_delete_command(app, "artifacts")
+
+
+@app.command()
+@read_command
+def save(
+    shell: ClientOutput,
+    id: Id,
+    path: Annotated[
+        Path | None,
+        typer.Argument(help="The file to write, or its folder; - is stdout."),
+    ] = None,
+) -> None:
+    """Write one to a file, by default in this folder and under its own name."""
+    artifact = shell.client.artifacts.get(id)
+    if path is not None and str(path) == "-":
+        sys.stdout.buffer.write(artifact.content())
+        return
+    made = str(artifact.save(path or Path(artifact.record.filename).name))
+    if shell.as_json:
+        shell.print_json({**artifact.to_dict(), "path": made})
+    else:
+        print(made)
+
+
+@app.command()
+@service_command
+def upload(
+    shell: ClientOutput,
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="What to keep.")],
+) -> None:
+    """Upload a file, such as reference audio; its type is told from its bytes."""
+    shell.print_record(shell.client.artifacts.upload(file, filename=file.name))
+
+
+@app.command()
+@read_command
+def lineage(shell: ClientOutput, id: Id) -> None:
+    """Show the jobs and artifacts that one came from."""
+    columns = ("id", "capability", "provider", "artifact_id", "completed_at")
+    shell.print_record(shell.client.artifacts.lineage(id), "jobs", columns)

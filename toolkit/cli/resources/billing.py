@@ -1,0 +1,33 @@
+"""`toolkit billing`."""
+
+from typing import Annotated
+
+import typer
+
+from toolkit.cli.options import read_command
+from toolkit.cli.output import ClientOutput
+from toolkit.cli.resource_commands import make_group
+
+app = make_group("Who bills what.")
+
+
+@app.command()
+@read_command
+def show(
+    shell: ClientOutput,
+    month: Annotated[str | None, typer.Option(help="Such as 2026-11; this one by default.")] = None,
+    by_key: Annotated[bool, typer.Option("--by-key", help="A line for each key.")] = False,
+    by_account: Annotated[
+        bool,
+        typer.Option(
+            "--by-account", help="Whose work was done by your own connections, a line for each."
+        ),
+    ] = False,
+) -> None:
+    """Show what each vendor bills for a month."""
+    if by_key and by_account:
+        raise typer.BadParameter("give either --by-key or --by-account")
+    by = "key" if by_key else "account" if by_account else None
+    whose = () if by is None else (f"{by}_id",)
+    columns = ("billed_by", "title", *whose, "calls", "unpriced_calls", "pod_hours", "cost_usd")
+    shell.print_record(shell.read("/billing", month=month, group_by=by), "lines", columns)

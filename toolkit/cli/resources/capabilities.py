@@ -1,0 +1,34 @@
+"""`toolkit capabilities`."""
+
+from typing import Any
+
+from toolkit.cli import options
+from toolkit.cli.options import read_command
+from toolkit.cli.output import ClientOutput
+from toolkit.cli.resource_commands import make_group
+
+app = make_group("What can be asked for.")
+
+
+@app.command("list")
+@read_command
+def list_them(shell: ClientOutput) -> None:
+    """List what can be asked for, and who serves it."""
+    shell.print_table(
+        shell.iterate_items("/capabilities"),
+        ("capability", "title", "served_by", "yields"),
+        _build_row,
+    )
+
+
+def _build_row(record: dict[str, Any]) -> dict[str, Any]:
+    vendors = record["source"]["routing"]["allowed_connections"]
+    name = f"{record['id']}@{record['version']}"
+    return {**record, "capability": name, "served_by": vendors or "this machine"}
+
+
+@app.command()
+@read_command
+def show(shell: ClientOutput, name: options.Name) -> None:
+    """Show one, with the schemas of its input and output."""
+    shell.print_record(shell.read(f"/capabilities/{name}"))

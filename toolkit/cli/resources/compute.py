@@ -1,0 +1,46 @@
+"""`toolkit compute`."""
+
+from typing import Annotated
+
+import typer
+
+from toolkit.cli import completion
+from toolkit.cli.options import service_command
+from toolkit.cli.output import ClientOutput
+from toolkit.cli.resource_commands import add_delete_command, add_read_commands, make_group
+
+app = make_group("GPU pods: billed by the hour until they are deleted.")
+add_read_commands(
+    app, "compute", ("id", "name", "status", "gpu_type", "cost_per_hour_usd", "created_at")
+)
+add_delete_command(app, "compute")
+
+
+@app.command()
+@service_command
+def create(
+    shell: ClientOutput,
+    name: Annotated[str, typer.Argument(help="What to call it.")],
+    gpu_type: Annotated[
+        str,
+        typer.Argument(help="Such as `NVIDIA GeForce RTX 4090`.", autocompletion=completion.gpus),
+    ],
+    image: Annotated[str | None, typer.Option(help="The container to run.")] = None,
+    storage_id: Annotated[
+        str | None,
+        typer.Option(
+            help="A volume to mount.", autocompletion=completion.make_id_completion("storage")
+        ),
+    ] = None,
+    template_id: Annotated[
+        str | None,
+        typer.Option(
+            help="A template for pods.", autocompletion=completion.make_id_completion("templates")
+        ),
+    ] = None,
+) -> None:
+    """Rent a GPU pod."""
+    made = shell.client.compute.create(
+        name, gpu_type, image=image, storage_id=storage_id, template_id=template_id
+    )
+    shell.print_record(made)

@@ -1,0 +1,190 @@
+"""`toolkit connections`."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from toolkit.cli import completion
+from toolkit.cli.options import existing_command, service_command
+from toolkit.cli.output import ClientOutput
+from toolkit.cli.resource_commands import add_delete_command, add_read_commands, make_group
+from toolkit.contract.choices import ConnectionType
+from toolkit.contract.errors import ErrorCode, RequestError
+
+if TYPE_CHECKING:
+    from toolkit.client._sync.resources.connections import Connection
+
+app = make_group("The vendors you have keys for; keys stay where they are.")
+CONNECTION_COLUMNS = ("id", "provider", "connection_type", "secret_ref", "shared", "created_at")
+add_read_commands(app, "providers/connections", CONNECTION_COLUMNS)
+add_delete_command(app, "connections")
+
+Vendor = Annotated[str, typer.Argument(help="A vendor.", autocompletion=completion.providers)]
+Members = Annotated[
+    list[str] | None,
+    typer.Option("--with", help="The id of an account that may use it; repeatable."),
+]
+
+
+@app.command()
+@service_command
+def create(
+    shell: ClientOutput,
+    provider: Vendor,
+    secret_ref: Annotated[str, typer.Argument(help="The name of the variable, or of the secret.")],
+    connection_type: Annotated[
+        ConnectionType, typer.Option("--type", help="Where the secret is.")
+    ] = "environment",
+    share: Annotated[
+        bool, typer.Option("--share", help="Share it, as an operator: with all, or --with some.")
+    ] = False,
+    members: Members = None,
+) -> None:
+    """Register a pointer to a secret: its name, never its value."""
+    if members and not share:
+        raise typer.BadParameter("--with goes with --share")
+    shared = (members or "all") if share else None
+    made = shell.client.connections.create(provider, connection_type, secret_ref, share=shared)
+    shell.print_record(made)
+    _print_warning(shell, made)
+
+
+@app.command()
+@service_command
+def connect(
+    shell: ClientOutput,
+    providers: Annotated[
+        list[str], typer.Argument(help="Vendors.", autocompletion=completion.providers)
+    ],
+) -> None:
+    """Register the conventional variables of vendors."""
+    made = shell.client.connections.connect(*providers)
+    shell.print_table(made, ("id", "provider", "secret_ref"))
+    for connection in made:
+        _print_warning(shell, connection)
+
+
+@app.command()
+@service_command
+def discover(
+    shell: ClientOutput,
+    connect: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Connect this vendor; repeatable, or `all`.",
+            autocompletion=completion.vendors_to_connect,
+        ),
+    ] = None,
+) -> None:
+    """Show which conventional variables are set here, and connect those you name."""
+    found = shell.client.connections.discover()
+    fresh = [row.record.provider for row in found if row.record.set and not row.record.connected]
+    wanted = fresh if connect == ["all"] else connect or []
+    if wanted:
+        for connection in shell.client.connections.connect(*wanted):
+            _print_warning(shell, connection)
+        found = shell.client.connections.discover()
+    shell.print_table(found, ("provider", "variable", "set", "connected"))
+    left = [row.record.provider for row in found if not row.record.connected]
+    if fresh and not wanted:
+        shell.print_note(f"Next: toolkit connections discover --connect {fresh[0]}")
+    elif left and shell.client.health().sandbox:
+        shell.print_note(
+            "In the sandbox every vendor has a key, whatever is set here. Next: toolkit"
+            f" connections connect {' '.join(left)}"
+        )
+
+
+@app.command()
+@service_command
+def test(
+    shell: ClientOutput,
+    connection: Annotated[
+        str,
+        typer.Argument(
+            help="A connected vendor, or an id.", autocompletion=completion.connected_vendors
+        ),
+    ],
+) -> None:
+    """Say whether a pointer resolves and the vendor takes the key; costs nothing."""
+    result = shell.client.connections.test(_find_id(shell, connection))
+    if shell.as_json:
+        shell.print_record(result)
+    else:
+        print(repr(result)[1:-1])
+    if not result.ok:
+        raise typer.Exit(1)
+
+
+@app.command()
+@existing_command
+def trust(
+    shell: ClientOutput,
+    connection: Annotated[
+        str,
+        typer.Argument(
+            help="A connected vendor, or an id.", autocompletion=completion.connected_vendors
+        ),
+    ],
+) -> None:
+    """Use models under budgets again that billed more than was reserved for them."""
+    shell.print_record(shell.client.connections.trust(_find_id(shell, connection)))
+
+
+@app.command()
+@existing_command
+def share(
+    shell: ClientOutput,
+    connection: Annotated[
+        str,
+        typer.Argument(help="A connected vendor, or an id.", autocompletion=completion.providers),
+    ],
+    members: Members = None,
+    everyone: Annotated[
+        bool,
+        typer.Option("--all", help="All accounts, also those that are yet to be opened."),
+    ] = False,
+) -> None:
+    """Have other accounts use an operator's connection, each billed and limited by itself."""
+    if everyone is bool(members):
+        raise typer.BadParameter("give either --all or --with an account")
+    shell.print_record(
+        shell.client.connections.share(_find_id(shell, connection), members or "all")
+    )
+
+
+@app.command()
+@existing_command
+def unshare(
+    shell: ClientOutput,
+    connection: Annotated[
+        str,
+        typer.Argument(help="A connected vendor, or an id.", autocompletion=completion.providers),
+    ],
+    member: Annotated[
+        str | None, typer.Option("--with", help="The account that loses it; all by default.")
+    ] = None,
+) -> None:
+    """Share a connection no longer: with one account, or with nobody."""
+    shell.print_record(shell.client.connections.unshare(_find_id(shell, connection), member))
+
+
+def _print_warning(shell: ClientOutput, connection: "Connection") -> None:
+    """Print on stderr what a test found wrong with a connection that was made."""
+    warning = connection.record.warning
+    if warning is not None:
+        shell.print_note(f"Warning: {connection.provider} is connected, but {warning.message}")
+
+
+def _find_id(shell: ClientOutput, name: str) -> str:
+    """Find the newest connection to a vendor, preferring an own one; an id is returned as is.
+
+    Raises:
+        RequestError: `NOT_FOUND`.
+    """
+    if name.startswith("prv_"):
+        return name
+    found = [each for each in shell.client.connections if each.provider == name]
+    if found:
+        return min(found, key=lambda each: each.shared).id
+    raise RequestError(ErrorCode.NOT_FOUND, f"`{name}` is not connected.")

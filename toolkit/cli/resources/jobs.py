@@ -1,0 +1,62 @@
+"""`toolkit jobs`."""
+
+from typing import Annotated
+
+import typer
+
+from toolkit.cli import completion, options
+from toolkit.cli.options import service_command
+from toolkit.cli.output import ClientOutput
+from toolkit.cli.resource_commands import add_execution_commands, make_group
+from toolkit.cli.work import print_started, wait_for_work
+from toolkit.input_parsing import parse_fields
+
+Kind = Annotated[
+    str,
+    typer.Argument(help="What to do, such as image.", autocompletion=completion.kinds_of_job),
+]
+
+app = make_group(
+    "What executes a capability: for a run, for a workflow's node, or on your own compute."
+)
+add_execution_commands(app, "jobs")
+
+
+@app.command()
+@service_command
+def create(
+    shell: ClientOutput,
+    type: Kind,
+    compute_id: Annotated[
+        str,
+        typer.Argument(
+            help="The cmp_ id to do it on.", autocompletion=completion.make_id_completion("compute")
+        ),
+    ],
+    fields: options.Fields = None,
+    given: options.InputFile = None,
+    optimize_for: options.Optimize = None,
+    provider: options.Provider = None,
+    max_cost_usd: options.MaxCost = None,
+    deadline_s: options.Deadline = None,
+    cache: options.Cache = None,
+    fallback_on_rejection: options.Fallback = False,
+    no_wait: options.NoWait = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Have a job done on a compute of one's own."""
+    work = shell.client.jobs.create(
+        type,
+        compute_id,
+        parse_fields(fields or [], given),
+        optimize_for=optimize_for,
+        provider=provider,
+        max_cost_usd=max_cost_usd,
+        deadline_s=deadline_s,
+        cache=cache,
+        fallback_on_rejection=fallback_on_rejection,
+    )
+    if no_wait:
+        print_started(shell, work)
+    else:
+        shell.print_record(wait_for_work(shell, "jobs", work, quiet))

@@ -1,0 +1,70 @@
+"""`toolkit keys`."""
+
+from typing import Annotated
+
+import typer
+
+from toolkit.cli import options
+from toolkit.cli.options import existing_command, named_command, read_command
+from toolkit.cli.output import PAGE_SIZE, ClientOutput
+from toolkit.cli.resource_commands import Id, make_group
+
+app = make_group("The keys of the account; a key itself is shown once, when it is made.")
+
+
+@app.command("list")
+@read_command
+def list_them(shell: ClientOutput) -> None:
+    """List them by their last four characters, those that have ended too."""
+    columns = (
+        "id", "name", "last4", "scopes", "max_cost_usd_per_day", "left_usd_today", "last_used_at",
+        "expires_at", "revoked_at", "created_at",
+    )  # fmt: skip
+    shell.print_table(shell.iterate_items("/account/keys", PAGE_SIZE), columns)
+
+
+@app.command()
+@read_command
+def show(shell: ClientOutput, id: Id) -> None:
+    """Show what is known of one: never the key itself."""
+    shell.print_record(shell.read(f"/account/keys/{id}"))
+
+
+@app.command()
+@named_command
+def create(
+    shell: ClientOutput,
+    name: Annotated[str | None, typer.Option(help="What it is for.")] = None,
+    scope: Annotated[
+        list[options.ScopeWord] | None,
+        typer.Option(help="What it allows; repeatable, read and write by default."),
+    ] = None,
+    max_cost_usd_per_day: Annotated[
+        float | None, typer.Option(min=0, help="What may be spent with it in a day, by UTC.")
+    ] = None,
+) -> None:
+    """Make another key; it is shown this once."""
+    made = shell.client.account.create_key(
+        name=name, scopes=scope or None, max_cost_usd_per_day=max_cost_usd_per_day
+    )
+    shell.print_record(made)
+
+
+@app.command()
+@existing_command
+def rotate(
+    shell: ClientOutput,
+    id: Id,
+    overlap_s: Annotated[
+        int | None, typer.Option(min=0, help="How long the old one is still good; a day.")
+    ] = None,
+) -> None:
+    """Make a key in the place of another; it is shown this once."""
+    shell.print_record(shell.client.account.rotate_key(id, overlap_s=overlap_s))
+
+
+@app.command()
+@existing_command
+def revoke(shell: ClientOutput, id: Id) -> None:
+    """Make a key invalid at once."""
+    shell.print_record(shell.client.account.revoke(id))

@@ -1,0 +1,59 @@
+"""`toolkit runs`, and `toolkit run`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from toolkit.cli import options
+from toolkit.cli.options import service_command
+from toolkit.cli.output import ClientOutput
+from toolkit.cli.resource_commands import add_execution_commands, make_group
+from toolkit.cli.work import print_started, wait_for_work
+from toolkit.input_parsing import parse_fields
+
+app = make_group("Single capabilities, each executed once.")
+add_execution_commands(app, "runs")
+
+
+@service_command
+def run(
+    shell: ClientOutput,
+    name: options.Name,
+    fields: options.Fields = None,
+    given: options.InputFile = None,
+    save: Annotated[Path | None, typer.Option(help="Write the artifact to this file.")] = None,
+    optimize_for: options.Optimize = None,
+    provider: options.Provider = None,
+    endpoint_id: options.OnEndpoint = None,
+    compute_id: options.OnCompute = None,
+    max_cost_usd: options.MaxCost = None,
+    deadline_s: options.Deadline = None,
+    cache: options.Cache = None,
+    fallback_on_rejection: options.Fallback = False,
+    no_wait: options.NoWait = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Run one capability and print its output."""
+    work = shell.client.runs.create(
+        name,
+        parse_fields(fields or [], given),
+        optimize_for=optimize_for,
+        provider=provider,
+        endpoint_id=endpoint_id,
+        compute_id=compute_id,
+        max_cost_usd=max_cost_usd,
+        deadline_s=deadline_s,
+        cache=cache,
+        fallback_on_rejection=fallback_on_rejection,
+    )
+    if no_wait:
+        print_started(shell, work)
+        return
+    wait_for_work(shell, "runs", work, quiet)
+    if save is not None:
+        shell.client.artifacts.get(work.artifact_id).save(save)
+    shell.print_json(work.to_dict() if shell.as_json else work.output)
+
+
+app.command("create")(run)

@@ -1,0 +1,25 @@
+"""`toolkit storage`."""
+
+from typing import Annotated
+
+import typer
+
+from toolkit.cli.options import service_command
+from toolkit.cli.output import ClientOutput
+from toolkit.cli.resource_commands import add_delete_command, add_read_commands, make_group
+
+app = make_group("Network volumes: billed until they are deleted.")
+add_read_commands(app, "storage", ("id", "name", "status", "size_gb", "data_center", "created_at"))
+add_delete_command(app, "storage")
+
+
+@app.command()
+@service_command
+def create(
+    shell: ClientOutput,
+    name: Annotated[str, typer.Argument(help="What to call it.")],
+    size_gb: Annotated[int, typer.Argument(min=10, max=4096, help="Gigabytes.")],
+    data_center: Annotated[str | None, typer.Option(help="Where, such as EU-RO-1.")] = None,
+) -> None:
+    """Rent a network volume."""
+    shell.print_record(shell.client.storage.create(name, size_gb, data_center=data_center))

@@ -1,0 +1,107 @@
+"""`toolkit tasks`, and `toolkit task`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from toolkit.cli import options
+from toolkit.cli.options import existing_command, service_command
+from toolkit.cli.output import ClientOutput
+from toolkit.cli.resource_commands import Id, add_follow_commands, add_read_commands, make_group
+from toolkit.cli.resources.plans import NODE_COLUMNS
+from toolkit.cli.work import make_folder, print_started, save_artifacts, wait_for_work
+from toolkit.contract.choices import Decision
+from toolkit.input_parsing import parse_fields
+
+REVIEW_COLUMNS = ("decision", "score", "issues", "reviewer")
+
+app = make_group("Objectives, planned, run and reviewed.")
+add_read_commands(
+    app,
+    "tasks",
+    ("id", "objective", "status", "review_attempts", "cost_usd", "created_at"),
+    "reviews",
+    REVIEW_COLUMNS,
+)
+add_follow_commands(app, "tasks")
+
+
+@service_command
+def task(
+    shell: ClientOutput,
+    objective: options.Objective,
+    max_cost_usd: options.MaxCost = None,
+    optimize_for: options.Optimize = None,
+    endpoint_id: options.OnEndpoint = None,
+    compute_id: options.OnCompute = None,
+    plan_only: Annotated[
+        bool, typer.Option("--plan-only", help="Show what it would do, and do nothing.")
+    ] = False,
+    out: Annotated[Path, typer.Option(help="Where the artifacts go.")] = Path("."),
+    no_wait: options.NoWait = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Plan an objective, run it, review it, and save what it made."""
+    if plan_only:
+        plan = shell.client.plans.create(
+            objective, max_cost_usd=max_cost_usd, optimize_for=optimize_for
+        )
+        shell.print_record(plan, "nodes", NODE_COLUMNS)
+        return
+    if not no_wait:
+        make_folder(out)  # before anything is paid for what could not be put there
+    work = shell.client.tasks.create(
+        objective,
+        max_cost_usd=max_cost_usd,
+        optimize_for=optimize_for,
+        endpoint_id=endpoint_id,
+        compute_id=compute_id,
+    )
+    if no_wait:
+        print_started(shell, work)
+        return
+    wait_for_work(shell, "tasks", work, quiet)
+    paths = save_artifacts(shell, work.record.artifact_ids, out)
+    if shell.as_json:
+        shell.print_json({**work.to_dict(), "paths": paths})
+    else:
+        print("\n".join(paths))
+
+
+app.command("create")(task)
+
+
+@app.command()
+@existing_command
+def resume(shell: ClientOutput, id: Id) -> None:
+    """Take a blocked one back to planning, once what it lacked is there."""
+    shell.print_record(shell.client.tasks.resume(id))
+
+
+@app.command()
+@existing_command
+def review(
+    shell: ClientOutput,
+    id: Id,
+    decision: Annotated[Decision, typer.Argument(help="The verdict.")],
+    issue: Annotated[list[str] | None, typer.Option(help="What is wrong; repeatable.")] = None,
+    score: Annotated[float | None, typer.Option(min=0, max=1, help="Overall.")] = None,
+    node_id: Annotated[
+        str | None, typer.Option(help="What a retry runs again; the last node by default.")
+    ] = None,
+    fields: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Input that a retry sets on it: name=value; repeatable."),
+    ] = None,
+) -> None:
+    """Judge one that has ended, in place of the reviewer."""
+    judged = shell.client.tasks.review(
+        id,
+        decision,
+        issues=issue or [],
+        score=score,
+        node_id=node_id,
+        constraints=parse_fields(fields) if fields else None,
+    )
+    shell.print_record(judged, "reviews", REVIEW_COLUMNS)

@@ -1,0 +1,25 @@
+"""`toolkit templates`."""
+
+from typing import Annotated
+
+import typer
+
+from toolkit.cli.options import service_command
+from toolkit.cli.output import ClientOutput
+from toolkit.cli.resource_commands import add_delete_command, add_read_commands, make_group
+
+app = make_group("Containers that endpoints or pods run.")
+add_read_commands(app, "templates", ("id", "name", "status", "image", "serverless", "created_at"))
+add_delete_command(app, "templates")
+
+
+@app.command()
+@service_command
+def create(
+    shell: ClientOutput,
+    name: Annotated[str, typer.Argument(help="What to call it.")],
+    image: Annotated[str, typer.Argument(help="The container.")],
+    pods: Annotated[bool, typer.Option("--pods", help="For pods, not for endpoints.")] = False,
+) -> None:
+    """Make a template to share between endpoints, or between pods."""
+    shell.print_record(shell.client.templates.create(name, image, serverless=not pods))

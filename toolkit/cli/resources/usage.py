@@ -1,0 +1,35 @@
+"""`toolkit usage`."""
+
+from typing import Annotated
+
+import typer
+
+from toolkit.cli import options
+from toolkit.cli.options import read_command
+from toolkit.cli.output import ClientOutput
+from toolkit.cli.resource_commands import make_group
+
+FIGURE_COLUMNS = ("jobs", "failed", "cached", "calls", "unpriced_calls", "cost_usd", "latency_ms")
+ID_COLUMNS = {name: f"{name}_id" for name in ("connection", "agent", "key", "account")}
+
+app = make_group("What was used, and what it cost.")
+
+
+@app.command("list")
+@read_command
+def list_them(
+    shell: ClientOutput,
+    by: Annotated[
+        list[options.UsageWord] | None,
+        typer.Option(
+            help="What lines are summed up by; repeatable. With account: whose work was done by"
+            " your own connections."
+        ),
+    ] = None,
+    first: Annotated[str | None, typer.Option(help="The first day, such as 2026-11-01.")] = None,
+    last: Annotated[str | None, typer.Option(help="The last day.")] = None,
+) -> None:
+    """Sum up what was used, in the last 30 days if no others are named."""
+    groups = by or ["day", "capability", "provider"]
+    lines = shell.read("/usage", group_by=",".join(groups), **{"from": first, "to": last})["items"]
+    shell.print_table(lines, (*(ID_COLUMNS.get(name, name) for name in groups), *FIGURE_COLUMNS))

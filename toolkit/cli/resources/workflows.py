@@ -1,0 +1,88 @@
+"""`toolkit workflows`."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from toolkit.cli import completion, options
+from toolkit.cli.options import existing_command, service_command
+from toolkit.cli.output import ClientOutput
+from toolkit.cli.resource_commands import Id, add_follow_commands, add_read_commands, make_group
+from toolkit.cli.work import make_folder, print_started, save_artifacts, wait_for_work
+from toolkit.input_parsing import check_workflow_ids, load_document, parse_fields
+
+NODE_COLUMNS = ("id", "capability", "status", "provider", "cost_usd", "retry_count", "artifact_id")
+
+app = make_group("Graphs of capabilities.")
+add_read_commands(
+    app, "workflows", ("id", "name", "status", "cost_usd", "created_at"), "nodes", NODE_COLUMNS
+)
+add_follow_commands(app, "workflows")
+
+
+@app.command()
+@service_command
+def run(
+    shell: ClientOutput,
+    file: Annotated[
+        Path, typer.Argument(help="The workflow as YAML or JSON, as POST /v1/workflows takes it.")
+    ],
+    out: Annotated[Path | None, typer.Option(help="Save what it made to this folder.")] = None,
+    no_wait: options.NoWait = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Submit a workflow, wait for it and show its nodes; - reads it from stdin."""
+    body = check_workflow_ids(load_document(file), str(file))
+    if out is not None and not no_wait:
+        make_folder(out)  # before anything is paid for what could not be put there
+    work = shell.client.workflows.create(body)
+    _finish_work(shell, work, no_wait, quiet)
+    if out is not None and not no_wait:
+        for path in save_artifacts(shell, work.record.sink_artifact_ids, out):
+            shell.print_note(path)
+
+
+@app.command()
+@existing_command
+def retry(
+    shell: ClientOutput,
+    id: Id,
+    no_wait: options.NoWait = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Run one that did not complete again, from its failed nodes on."""
+    _finish_work(shell, shell.client.workflows.retry(id), no_wait, quiet)
+
+
+@app.command()
+@existing_command
+def fork(
+    shell: ClientOutput,
+    id: Id,
+    from_node: Annotated[
+        str, typer.Argument(help="The node to run again.", autocompletion=completion.nodes)
+    ],
+    fields: Annotated[
+        list[str] | None,
+        typer.Argument(help="Input of that node that differs: name=value, or name:=JSON."),
+    ] = None,
+    overrides: Annotated[
+        Path | None,
+        typer.Option(help="A JSON or YAML file: input that differs, by the id of a node."),
+    ] = None,
+    no_wait: options.NoWait = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Make a new one that runs a node again and what depends on it, and keeps the rest."""
+    differing = load_document(overrides) if overrides is not None else {}
+    if fields:
+        differing[from_node] = {**(differing.get(from_node) or {}), **parse_fields(fields)}
+    _finish_work(shell, shell.client.workflows.fork(id, from_node, differing), no_wait, quiet)
+
+
+def _finish_work(shell: ClientOutput, work: Any, no_wait: bool, quiet: bool) -> None:
+    if no_wait:
+        print_started(shell, work)
+    else:
+        shell.print_record(wait_for_work(shell, "workflows", work, quiet), "nodes", NODE_COLUMNS)

@@ -1,0 +1,103 @@
+"""`client.agents`: objectives to fill in, under a name."""
+
+from collections.abc import Sequence
+
+from toolkit.client import _wire
+from toolkit.client._async.handle import AsyncHandle
+from toolkit.client._async.resource import AsyncResource
+from toolkit.client._async.resources.runs import AsyncRun
+from toolkit.contract import agents, runs
+
+
+class AsyncAgent(AsyncHandle[agents.Agent]):
+    """An agent: an objective to fill in, under a name."""
+
+    kind, resource, model = "Agent", "agents", agents.Agent
+
+    @property
+    def name(self) -> str:
+        """`name@version`, which names it in `runs.create`."""
+        return f"{self.record.name}@{self.record.version}"
+
+    @property
+    def parameters(self) -> list[str]:
+        """The parameters that a run has to be given, each a text."""
+        return self.record.parameters
+
+    @property
+    def objective(self) -> str:
+        """The objective, with its parameters in braces."""
+        return self.record.objective
+
+    @property
+    def version(self) -> str:
+        """Its version."""
+        return self.record.version
+
+    @property
+    def capabilities(self) -> list[str]:
+        """The only capabilities that it may use; empty for all."""
+        return self.record.capabilities
+
+    async def run(self, **parameters: str) -> AsyncRun:
+        """Run it with its parameters filled in; the run is under way when this returns.
+
+        Raises:
+            RequestError: `INVALID_REQUEST` for a parameter that is missing, `CREDENTIALS_MISSING`.
+        """
+        body = _wire.make_run_body(self.name, parameters, None, {}, "agent")
+        return AsyncRun(
+            self._http, await self._http.request_record(runs.Run, "POST", "/runs", json=body)
+        )
+
+
+class AsyncAgents(AsyncResource[AsyncAgent]):
+    """`client.agents`."""
+
+    handle = AsyncAgent
+
+    async def create(
+        self,
+        name: str,
+        objective: str,
+        *,
+        version: str | None = None,
+        capabilities: Sequence[str] | None = None,
+        max_cost_usd: float | None = None,
+        optimize_for: str | None = None,
+        endpoint_id: str | None = None,
+        compute_id: str | None = None,
+    ) -> AsyncAgent:
+        """Register a version of an agent; run it by its handle, or by its name in `runs.create`.
+
+        Args:
+            name: in lower case, such as `card-maker`.
+            objective: what is wanted; each `{word}` in it is a parameter of its runs.
+            version: `1` by default; a version never changes.
+            capabilities: the only ones it may use; all, by default.
+            max_cost_usd: what each run may cost.
+            optimize_for: `cost`, `latency`, `quality` or `balanced`.
+            endpoint_id: a serverless endpoint, for images.
+            compute_id: a GPU pod to use instead.
+
+        Raises:
+            RequestError: `CONFLICT` for a name and version that are there, `NOT_FOUND`.
+        """
+        constraints = _wire.drop_none(
+            max_cost_usd=max_cost_usd,
+            optimize_for=optimize_for,
+            endpoint_id=endpoint_id,
+            compute_id=compute_id,
+        )
+        body = _wire.drop_none(
+            name=name,
+            version=version,
+            objective=objective,
+            constraints=constraints,
+            capabilities=None if capabilities is None else list(capabilities),
+        )
+        return await self._create(body)
+
+    async def delete(self, id: str) -> AsyncAgent:
+        """Delete one; its runs stay."""
+        return await self._call("DELETE", id)

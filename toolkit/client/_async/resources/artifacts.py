@@ -1,0 +1,154 @@
+"""`client.artifacts`: the files that went in and came out."""
+
+from pathlib import Path
+from typing import Any, Self
+
+from toolkit.client import _wire
+from toolkit.client._async.handle import AsyncHandle
+from toolkit.client._async.resource import AsyncResource
+from toolkit.client._graph_view import LineageView
+from toolkit.contract import artifacts
+from toolkit.contract.base import JsonObject
+from toolkit.display.records import media
+
+MAX_INLINE_BYTES = 4 * 1024 * 1024
+
+
+class AsyncArtifact(AsyncHandle[artifacts.Artifact]):
+    """An artifact; a small one keeps its bytes once they are read, and shows itself."""
+
+    kind, resource, model = "Artifact", "artifacts", artifacts.Artifact
+    _cached_bytes: bytes | None = None
+
+    @property
+    def media_type(self) -> str:
+        """Its media type, such as `image/png`."""
+        return self.record.media_type
+
+    @property
+    def size_bytes(self) -> int:
+        """Its size."""
+        return self.record.size_bytes
+
+    @property
+    def sha256(self) -> str:
+        """The SHA-256 of its bytes."""
+        return self.record.sha256
+
+    @property
+    def filename(self) -> str:
+        """The name under which it is saved."""
+        return self.record.filename
+
+    @property
+    def job_id(self) -> str:
+        """The job that made it; empty for one that was uploaded."""
+        return self.record.job_id or ""
+
+    @property
+    def metadata(self) -> JsonObject:
+        """The metadata that is known of it."""
+        return self.record.metadata
+
+    async def content(self) -> bytes:
+        """Read its bytes."""
+        if self._cached_bytes is not None:
+            return self._cached_bytes
+        data = (await self._http.send("GET", f"{self.path}/content")).content
+        if len(data) <= MAX_INLINE_BYTES:
+            self._cached_bytes = data
+        return data
+
+    async def lineage(self) -> LineageView:
+        """Read the jobs and artifacts it came from."""
+        return LineageView(
+            await self._http.request_record(artifacts.Lineage, "GET", f"{self.path}/lineage")
+        )
+
+    async def delete(self) -> Self:
+        """Delete it with its bytes."""
+        await self._call("DELETE")
+        self._cached_bytes = None
+        return self
+
+    async def text(self) -> str:
+        """Read its bytes as text."""
+        return (await self.content()).decode("utf-8")
+
+    async def save(self, path: str | Path) -> Path:
+        """Write it to a file, whole or not at all; into a folder, under its own name.
+
+        A large one comes piece by piece, so its size takes no memory.
+
+        Raises:
+            RequestError: `NOT_FOUND`.
+            ServiceError: `UNAVAILABLE` where what came is not what was kept.
+        """
+        with _wire.ArtifactDownload(path, self.record) as saving:
+            if self._cached_bytes is not None:
+                saving.write_bytes(self._cached_bytes)
+            while not saving.is_complete:
+                place = f"{self.path}/content"
+                saving.write_response(await self._http.send("GET", place, headers=saving.headers))
+            return saving.finish()
+
+    def _repr_mimebundle_(self, **_: object) -> Any:
+        if self._cached_bytes is None:
+            return super()._repr_mimebundle_()
+        plain = {"text/plain": repr(self)}
+        return {
+            **plain,
+            **media.build_mime_bundle(
+                self.record.media_type, self._cached_bytes, self.record.filename
+            ),
+        }
+
+
+class AsyncArtifacts(AsyncResource[AsyncArtifact]):
+    """`client.artifacts`."""
+
+    handle = AsyncArtifact
+
+    async def get(self, id: str) -> AsyncArtifact:
+        """Read one; a small one comes with its bytes, so that it can show itself."""
+        artifact = await super().get(id)
+        if artifact.record.size_bytes <= MAX_INLINE_BYTES:
+            await artifact.content()
+        return artifact
+
+    async def content(self, id: str) -> bytes:
+        """Read the bytes of one.
+
+        Raises:
+            RequestError: `NOT_FOUND`.
+        """
+        return (await self._http.send("GET", f"/artifacts/{id}/content")).content
+
+    async def delete(self, id: str) -> AsyncArtifact:
+        """Delete one with its bytes.
+
+        Raises:
+            RequestError: `CONFLICT` while the work that it is part of is under way.
+        """
+        return await self._call("DELETE", id)
+
+    async def lineage(self, id: str) -> LineageView:
+        """Read the jobs and artifacts that one came from."""
+        return LineageView(
+            await self._http.request_record(artifacts.Lineage, "GET", f"/artifacts/{id}/lineage")
+        )
+
+    async def upload(
+        self, source: bytes | str | Path, *, filename: str = "upload"
+    ) -> AsyncArtifact:
+        """Upload a file, such as reference audio; its type is told from its bytes.
+
+        What is named by its path is read as it is sent, so its size takes no memory.
+        """
+        with _wire.open_source(source) as data:
+            files = {"file": (filename, data)}
+            return self._wrap(
+                await self._http.request_record(
+                    artifacts.Artifact, "POST", "/artifacts", files=files
+                )
+            )

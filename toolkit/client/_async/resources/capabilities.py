@@ -1,0 +1,73 @@
+"""`client.capabilities`: the capabilities that can be asked for."""
+
+from toolkit.client._async.handle import AsyncHandle
+from toolkit.client._async.resource import AsyncResource
+from toolkit.client._collections import Collection
+from toolkit.contract import capabilities
+from toolkit.contract.base import JsonObject
+from toolkit.display.records import html
+from toolkit.display.records.data_frame import flatten_record
+
+
+class AsyncCapability(AsyncHandle[capabilities.Capability]):
+    """A capability."""
+
+    kind, resource, model = "Capability", "capabilities", capabilities.Capability
+
+    @property
+    def title(self) -> str:
+        """Its human label."""
+        return self.record.title
+
+    @property
+    def version(self) -> str:
+        """Its version."""
+        return self.record.version
+
+    @property
+    def description(self) -> str:
+        """A sentence on what it does."""
+        return self.record.description
+
+    @property
+    def status(self) -> str:
+        """`available`, or `planned`."""
+        return self.record.status
+
+    @property
+    def input_schema(self) -> JsonObject:
+        """The JSON schema of what it takes."""
+        return self.record.input_schema
+
+    @property
+    def output_schema(self) -> JsonObject:
+        """The JSON schema of what it answers."""
+        return self.record.output_schema
+
+    def _render_html(self) -> str:
+        row = flatten_record(self.record)
+        names = (
+            "title",
+            "description",
+            "status",
+            "default_provider",
+            "accepts",
+            "yields",
+            "input_schema",
+        )
+        return html.render_facts(f"{self.id}@{self.record.version}", {n: row[n] for n in names})
+
+
+class AsyncCapabilities(AsyncResource[AsyncCapability]):
+    """`client.capabilities`."""
+
+    handle = AsyncCapability
+
+    async def list(
+        self,
+        limit: int = 50,  # noqa: ARG002 - there is one page of them
+        cursor: str | None = None,  # noqa: ARG002
+    ) -> Collection[AsyncCapability]:
+        """List every capability, in registry order and in one page."""
+        records, _ = await self._http.request_page(capabilities.Capability, "/capabilities")
+        return Collection([self._wrap(record) for record in records], "capabilities")

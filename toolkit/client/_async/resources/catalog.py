@@ -1,0 +1,27 @@
+"""`client.catalog`: GPUs that can be rented, and vendors' models, with list prices."""
+
+from toolkit.client._async.http import AsyncHttpClient
+from toolkit.client._collections import Collection
+from toolkit.client._record_view import RecordView
+from toolkit.contract.catalog import CatalogModel, Gpu
+
+
+class AsyncCatalog:
+    """`client.catalog`: GPUs that can be rented, and vendors' models, with list prices."""
+
+    def __init__(self, http: AsyncHttpClient) -> None:
+        self._http = http
+
+    async def gpus(self) -> Collection[RecordView[Gpu]]:
+        """List the GPUs of the connected cloud, by the id that a compute's `gpu_type` takes.
+
+        Raises:
+            RequestError: `CREDENTIALS_MISSING`.
+        """
+        found, _ = await self._http.request_page(Gpu, "/catalog/gpus")
+        return Collection([RecordView(gpu, "GPU") for gpu in found], "GPUs")
+
+    async def models(self) -> Collection[RecordView[CatalogModel]]:
+        """List every vendor's models with their list prices."""
+        found, _ = await self._http.request_page(CatalogModel, "/catalog/models")
+        return Collection([RecordView(model, "Model") for model in found], "models")

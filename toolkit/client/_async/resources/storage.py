@@ -1,0 +1,37 @@
+"""`client.storage`: network volumes."""
+
+from toolkit.client import _wire
+from toolkit.client._async.infrastructure import (
+    AsyncInfrastructureHandle,
+    AsyncInfrastructureResource,
+)
+from toolkit.contract import storage
+
+
+class AsyncStorage(AsyncInfrastructureHandle[storage.Storage]):
+    """A network volume."""
+
+    kind, resource, model = "Storage", "storage", storage.Storage
+
+
+class AsyncStorages(AsyncInfrastructureResource[AsyncStorage]):
+    """`client.storage`."""
+
+    handle = AsyncStorage
+
+    async def create(
+        self, name: str, size_gb: int, *, data_center: str | None = None
+    ) -> AsyncStorage:
+        """Rent a network volume; it is billed by its size until it is deleted.
+
+        Args:
+            name: what to call it.
+            size_gb: gigabytes, 10 to 4096.
+            data_center: where it is, such as `EU-RO-1`; the service chooses by default.
+
+        Raises:
+            RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`.
+        """
+        return await self._create(
+            _wire.drop_none(name=name, size_gb=size_gb, data_center=data_center)
+        )

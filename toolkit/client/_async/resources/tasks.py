@@ -1,0 +1,184 @@
+"""`client.tasks`: objectives planned, run, reviewed and tried again."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from toolkit.client import _wire
+from toolkit.client._async.handle import AsyncWaitable
+from toolkit.client._async.resource import AsyncWorkResource
+from toolkit.client._async.resources.workflows import AsyncWorkflowRun
+from toolkit.client._objective import HasObjective
+from toolkit.client._record_view import ReviewView
+from toolkit.contract import tasks, workflows
+from toolkit.contract.base import ErrorInfo
+from toolkit.contract.events import Event
+from toolkit.display.progress import EventProgress
+
+
+class AsyncTask(AsyncWaitable[tasks.Task], HasObjective[tasks.Task]):
+    """A task; `wait` also returns when it is blocked, which only a person can change."""
+
+    kind, resource, model = "Task", "tasks", tasks.Task
+    ended = tasks.FINAL_TASK_STATUSES | {"blocked"}
+    facts = (
+        "objective", "status", "missing", "artifact_ids",
+        "final_artifact_id", "workflow_id", "review_attempts", "cost_usd", "error",
+    )  # fmt: skip
+
+    @property
+    def review(self) -> ReviewView | None:
+        """The last verdict, the reviewer's or a person's."""
+        return None if self.record.review is None else ReviewView(self.record.review)
+
+    @property
+    def final_artifact_id(self) -> str:
+        """The artifact that the task delivers; empty until its review has passed."""
+        return self.record.final_artifact_id or ""
+
+    @property
+    def workflow_id(self) -> str:
+        """The workflow that was run last; empty until there is one."""
+        return self.record.workflow_id or ""
+
+    @property
+    def workflow_ids(self) -> list[str]:
+        """Every workflow that was run for it, oldest first."""
+        return self.record.workflow_ids
+
+    @property
+    def plan_id(self) -> str:
+        """The plan that it follows; empty until there is one."""
+        return self.record.plan_id or ""
+
+    @property
+    def artifact_ids(self) -> dict[str, str]:
+        """The artifacts that it delivers, by node id."""
+        return self.record.artifact_ids
+
+    @property
+    def reviews(self) -> list[ReviewView]:
+        """Every verdict, oldest first."""
+        return [ReviewView(one) for one in self.record.reviews]
+
+    @property
+    def review_attempts(self) -> int:
+        """Times that a review had it run again."""
+        return self.record.review_attempts
+
+    @property
+    def estimated_cost_usd(self) -> float | None:
+        """US dollars that it was expected to cost; none where a price is unknown."""
+        return self.record.estimated_cost_usd
+
+    @property
+    def cost_usd(self) -> float | None:
+        """US dollars that its workflows cost together; none where a price is unknown."""
+        return self.record.cost_usd
+
+    @property
+    def cost_incurred_usd(self) -> float:
+        """US dollars that were paid in all, for failed attempts and retries too."""
+        return self.record.cost_incurred_usd
+
+    @property
+    def error(self) -> ErrorInfo | None:
+        """The error, if there was any."""
+        return self.record.error
+
+    @property
+    def status_detail(self) -> str | None:
+        """A word on what it waits for, where there is one."""
+        return self.record.status_detail
+
+    @property
+    def completed_at(self) -> datetime | None:
+        """The time at which it was over; none until then."""
+        return self.record.completed_at
+
+    def _render_html(self) -> str:
+        review = self.review
+        return super()._render_html() + ("" if review is None else review._render_html())
+
+    async def _follow_event(self, event: Event, shown: EventProgress) -> None:
+        """Show the workflow's nodes while the task executes."""
+        workflow_id = event.data.get("workflow_id")
+        if event.type != "task.executing" or not isinstance(workflow_id, str):
+            return
+        below = AsyncWorkflowRun(
+            self._http, workflows.Workflow(id=workflow_id, name="", created_at=event.at)
+        )
+        after, over = 0, False
+        while not over:
+            found = await below.events(after, _wire.LONG_POLL_S)
+            for one in found:
+                after, over = one.n, one.terminal
+                if one.type.startswith("node."):
+                    shown.add(one)
+
+
+class AsyncTasks(AsyncWorkResource[AsyncTask]):
+    """`client.tasks`."""
+
+    handle = AsyncTask
+
+    async def create(
+        self,
+        objective: str,
+        *,
+        max_cost_usd: float | None = None,
+        optimize_for: str | None = None,
+        endpoint_id: str | None = None,
+        compute_id: str | None = None,
+    ) -> AsyncTask:
+        """Have an objective planned, run and reviewed."""
+        constraints = _wire.drop_none(
+            max_cost_usd=max_cost_usd,
+            optimize_for=optimize_for,
+            endpoint_id=endpoint_id,
+            compute_id=compute_id,
+        )
+        body: dict[str, object] = {"objective": objective, "constraints": constraints}
+        return await self._create(body)
+
+    async def review(
+        self,
+        id: str,
+        decision: str,
+        *,
+        issues: Sequence[str] = (),
+        score: float | None = None,
+        criteria: Mapping[str, float] | None = None,
+        node_id: str | None = None,
+        constraints: Mapping[str, object] | None = None,
+    ) -> AsyncTask:
+        """Judge a task that has ended, in place of the reviewer.
+
+        Args:
+            id: the task.
+            decision: `pass`, `fail`, or `retry` to run part of it again.
+            issues: what is wrong with it.
+            score: overall, 0 to 1.
+            criteria: `objective_alignment`, `technical_success`, `output_completeness`; 0 to 1.
+            node_id: what a retry runs again, with what depends on it; the last node by default.
+            constraints: input members that a retry sets on that node.
+
+        Raises:
+            RequestError: `CONFLICT` for a task that is under way, or was retried twice.
+        """
+        body = _wire.drop_none(
+            decision=decision,
+            issues=list(issues),
+            score=score,
+            criteria=criteria and dict(criteria),
+            node_id=node_id,
+            constraints=constraints and dict(constraints),
+        )
+        return await self._call("POST", id, "/reviews", body)
+
+    async def resume(self, id: str) -> AsyncTask:
+        """Take a blocked task back to planning.
+
+        Raises:
+            RequestError: `CONFLICT` when it is not blocked.
+        """
+        return await self._call("POST", id, "/resume")

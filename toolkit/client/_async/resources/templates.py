@@ -1,0 +1,32 @@
+"""`client.templates`: containers to share."""
+
+from toolkit.client._async.infrastructure import (
+    AsyncInfrastructureHandle,
+    AsyncInfrastructureResource,
+)
+from toolkit.contract import templates
+
+
+class AsyncTemplate(AsyncInfrastructureHandle[templates.Template]):
+    """A template."""
+
+    kind, resource, model = "Template", "templates", templates.Template
+
+
+class AsyncTemplates(AsyncInfrastructureResource[AsyncTemplate]):
+    """`client.templates`; lists leave out the hidden ones, which go with their endpoint."""
+
+    handle = AsyncTemplate
+
+    async def create(self, name: str, image: str, *, serverless: bool = True) -> AsyncTemplate:
+        """Make a template to share.
+
+        Args:
+            name: what to call it.
+            image: the container.
+            serverless: whether endpoints run it; pods do otherwise.
+
+        Raises:
+            RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`.
+        """
+        return await self._create({"name": name, "image": image, "serverless": serverless})

@@ -1,0 +1,178 @@
+"""`client.workflows`: graphs of capabilities."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Self
+
+from toolkit.client import _wire
+from toolkit.client._async.handle import AsyncWaitable
+from toolkit.client._async.resource import AsyncWorkResource
+from toolkit.client._builder import Workflow
+from toolkit.client._graph_view import GraphView, TimelineView
+from toolkit.contract import workflows
+from toolkit.contract.base import ErrorInfo
+from toolkit.display.workflow.boxes import format_workflow_cost
+
+
+class AsyncWorkflowRun(GraphView, AsyncWaitable[workflows.Workflow]):
+    """A submitted workflow."""
+
+    kind, resource, model = "Workflow", "workflows", workflows.Workflow
+
+    @property
+    def nodes(self) -> list[workflows.Node]:
+        """Its nodes, in the order given."""
+        return self.record.nodes
+
+    @property
+    def cost_usd(self) -> float | None:
+        """US dollars that its completed jobs cost together; none where a price is unknown."""
+        return self.record.cost_usd
+
+    @property
+    def estimated_cost_usd(self) -> float | None:
+        """US dollars that it was expected to cost; none where a price is unknown."""
+        return self.record.estimated_cost_usd
+
+    @property
+    def cost_incurred_usd(self) -> float:
+        """US dollars that were paid in all, for failed attempts and retries too."""
+        return self.record.cost_incurred_usd
+
+    @property
+    def name(self) -> str:
+        """The name that it was given."""
+        return self.record.name
+
+    @property
+    def error(self) -> ErrorInfo | None:
+        """The first error, if there was any."""
+        return self.record.error
+
+    @property
+    def task_id(self) -> str:
+        """The task that it was made for; empty for one of its own."""
+        return self.record.task_id or ""
+
+    @property
+    def sink_artifact_ids(self) -> dict[str, str]:
+        """The artifact of every node that nothing depends on, by node id."""
+        return self.record.sink_artifact_ids
+
+    @property
+    def status_detail(self) -> str | None:
+        """A word on what it waits for, where there is one."""
+        return self.record.status_detail
+
+    @property
+    def created_at(self) -> datetime:
+        """The time at which it was asked for."""
+        return self.record.created_at
+
+    @property
+    def completed_at(self) -> datetime | None:
+        """The time at which it was over; none until then."""
+        return self.record.completed_at
+
+    @property
+    def latency_ms(self) -> int:
+        """Wall time from submit to completion, in milliseconds; 0 until then."""
+        return self.record.latency_ms or 0
+
+    @property
+    def retries(self) -> int:
+        """Node retries across the workflow."""
+        return self.record.retries
+
+    @property
+    def final_artifact_id(self) -> str:
+        """The artifact of the last node that nothing depends on; empty until completion."""
+        return self.record.final_artifact_id or ""
+
+    async def retry(self) -> Self:
+        """Run it again from its failed nodes on; its id and its results stay.
+
+        Raises:
+            RequestError: `CONFLICT` unless it has failed or was cancelled.
+        """
+        return await self._call("POST", "/retry")
+
+    async def rerun(
+        self, from_: str, overrides: Mapping[str, Mapping[str, object]] | None = None
+    ) -> Self:
+        """Run one node again and what depends on it, in a new workflow that keeps the rest.
+
+        Args:
+            from_: the node to run again.
+            overrides: input members that differ, by the id of a node that runs again.
+
+        Raises:
+            RequestError: `INVALID_REQUEST` for a node that does not run again.
+        """
+        body = {"from_node": from_, "overrides": dict(overrides or {})}
+        made = await self._http.request_record(self.model, "POST", f"{self.path}/fork", json=body)
+        return type(self)(self._http, made)
+
+    def _list_rows(self) -> list[workflows.Node]:
+        return self.record.nodes
+
+    def timeline(self) -> TimelineView:
+        """Return a Gantt chart of when each node ran, which shows itself."""
+        return TimelineView(self.record)
+
+    def _make_title(self) -> str:
+        return self.record.name
+
+    def _describe_cost(self) -> str:
+        return format_workflow_cost(self.record)
+
+    def _list_nodes(self) -> list[workflows.Node]:
+        return self.record.nodes
+
+
+class AsyncWorkflows(AsyncWorkResource[AsyncWorkflowRun]):
+    """`client.workflows`."""
+
+    handle = AsyncWorkflowRun
+
+    async def submit(self, workflow: Workflow) -> AsyncWorkflowRun:
+        """Submit a workflow; it is under way when this returns.
+
+        Raises:
+            RequestError: `INVALID_WORKFLOW`, `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND`.
+        """
+        return await self.create(workflow.to_dict())
+
+    async def create(self, body: Mapping[str, object]) -> AsyncWorkflowRun:
+        """Submit a workflow given as the contract's JSON."""
+        chosen = _wire.drop_none(cache=self._http.cache)
+        given = body.get("options")
+        options = {**chosen, **(given if isinstance(given, Mapping) else {})}
+        return await self._create({**body, **({"options": options} if options else {})})
+
+    async def retry(self, id: str) -> AsyncWorkflowRun:
+        """Run one that did not complete again, from its failed nodes on.
+
+        Raises:
+            RequestError: `CONFLICT` unless it has failed or was cancelled.
+        """
+        return await self._call("POST", id, "/retry")
+
+    async def fork(
+        self,
+        id: str,
+        from_node: str,
+        overrides: Mapping[str, Mapping[str, object]] | None = None,
+    ) -> AsyncWorkflowRun:
+        """Make a new one that runs a node again and what depends on it, and keeps the rest.
+
+        Args:
+            id: the workflow whose results are kept.
+            from_node: the node to run again.
+            overrides: input members that differ, by the id of a node that runs again.
+
+        Raises:
+            RequestError: `INVALID_REQUEST` for a node that does not run again.
+        """
+        body = {"from_node": from_node, "overrides": dict(overrides or {})}
+        return await self._call("POST", id, "/fork", body)

@@ -1,0 +1,231 @@
+"""Graph views: workflows, submitted or not, plans, and the lineage of an artifact."""
+
+import base64
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+
+from toolkit.client._record_view import RecordView
+from toolkit.contract.artifacts import Artifact, Lineage, LineageJob
+from toolkit.contract.workflows import Node, Workflow
+from toolkit.display.text import format_seconds
+from toolkit.display.workflow import timeline
+from toolkit.display.workflow.boxes import MAX_ROOMY_BOXES, measure_duration_s
+from toolkit.display.workflow.mermaid import format_workflow_mermaid
+from toolkit.display.workflow.svg import draw_workflow_svg
+
+if TYPE_CHECKING:
+    import networkx as nx
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MimeBundle = dict[str, Any] | tuple[dict[str, Any], dict[str, Any]]
+
+
+class GraphView:
+    """A graph of nodes that shows itself as a picture; `[id]` is one of its nodes."""
+
+    planned = False  # whether its nodes are yet to run
+
+    def _make_title(self) -> str:
+        raise NotImplementedError
+
+    def _list_nodes(self) -> Sequence[Node]:
+        raise NotImplementedError
+
+    def _describe_cost(self) -> str:
+        """Describe the cost so far in words; empty for a graph that does not run."""
+        return ""
+
+    def picture(self) -> str:
+        """Draw the graph as SVG: equal graphs give equal bytes."""
+        return draw_workflow_svg(
+            self._make_title(), self._list_nodes(), planned=self.planned, cost=self._describe_cost()
+        )
+
+    def plot(self, ax: "Axes | None" = None) -> "Figure":
+        """Draw the graph by matplotlib, on axes given or on a figure of its own."""
+        from toolkit.display.plots.workflow import draw_workflow_figure
+
+        return draw_workflow_figure(
+            self._make_title(),
+            self._list_nodes(),
+            ax,
+            planned=self.planned,
+            cost=self._describe_cost(),
+        )
+
+    def to_mermaid(self) -> str:
+        """Return the graph as mermaid text."""
+        return format_workflow_mermaid(self._list_nodes())
+
+    def to_networkx(self) -> "nx.DiGraph[str]":
+        """Return the graph as networkx has it, edges from a dependency to its dependent."""
+        import networkx as nx
+
+        graph: nx.DiGraph[str] = nx.DiGraph()
+        for node in self._list_nodes():
+            graph.add_node(node.id, capability=node.capability)
+            if not self.planned:
+                graph.nodes[node.id].update(
+                    status=node.status,
+                    provider=node.provider,
+                    cost_usd=node.cost_usd,
+                    seconds=measure_duration_s(node),
+                    retry_count=node.retry_count,
+                )
+            graph.add_edges_from((upstream, node.id) for upstream in node.depends_on)
+        return graph
+
+    def __getitem__(self, key: str) -> Node:
+        for node in self._list_nodes():
+            if node.id == key:
+                return node
+        raise KeyError(key)
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self._list_nodes())
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return [node.id for node in self._list_nodes()]
+
+    def _repr_mimebundle_(self, **_: object) -> MimeBundle:
+        nodes = self._list_nodes()
+        if not nodes:
+            return {"text/plain": repr(self)}
+        return _make_bundle(repr(self), self.picture(), self.plot, len(nodes))
+
+
+class LineageView(GraphView, RecordView[Lineage]):
+    """The jobs and artifacts that an artifact came from."""
+
+    kind = "Lineage"
+
+    @property
+    def jobs(self) -> list[LineageJob]:
+        """The job that made it first, then those that made what it took."""
+        return self.record.jobs
+
+    @property
+    def artifacts(self) -> list[Artifact]:
+        """The artifact itself first."""
+        return self.record.artifacts
+
+    def _list_rows(self) -> Sequence[BaseModel]:
+        return self.jobs
+
+    def __repr__(self) -> str:
+        counts = f"{len(self.jobs)} jobs, {len(self.artifacts)} artifacts"
+        return f"<Lineage of {self.id}: {counts}>"
+
+    def _make_title(self) -> str:
+        return f"Lineage of {self.id}"
+
+    def _list_nodes(self) -> Sequence[Node]:
+        """Return a node for each job, the first made on the left, named as in its workflow."""
+        taken = Counter(job.node_id for job in self.jobs)
+        names = {
+            job.artifact_id: job.node_id if job.node_id and taken[job.node_id] == 1 else job.id
+            for job in self.jobs
+        }
+        return [
+            Node(
+                id=names[job.artifact_id],
+                capability=job.capability,
+                depends_on=[
+                    names[made]
+                    for made in dict.fromkeys(job.from_artifacts.values())
+                    if made in names
+                ],
+                status="completed",
+                job_id=job.id,
+                artifact_id=job.artifact_id,
+                provider=job.provider,
+                cached_from=job.cached_from,
+            )
+            for job in reversed(self.jobs)
+        ]
+
+
+class TimelineView(RecordView[Workflow]):
+    """A Gantt chart of when each node of a workflow ran; grey dots are waiting."""
+
+    kind = "Timeline"
+
+    @property
+    def seconds(self) -> float:
+        """From the submission to the last thing known of it, in seconds."""
+        return timeline.measure_span_s(timeline.build_bars(self.record))
+
+    def picture(self) -> str:
+        """Draw the chart as SVG: equal timelines give equal bytes."""
+        return timeline.draw_timeline_svg(self.record)
+
+    def plot(self, ax: "Axes | None" = None) -> "Figure":
+        """Draw the chart by matplotlib, on axes given or on a figure of its own."""
+        from toolkit.display.plots.workflow import draw_timeline_figure
+
+        return draw_timeline_figure(self.record, ax)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the workflow's id, and its bars."""
+        return {"id": self.id, "seconds": self.seconds, "bars": self._list_bars()}
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return a row for each node, in order of start; seconds since submission."""
+        import pandas as pd
+
+        return pd.DataFrame(self._list_bars())
+
+    def _list_bars(self) -> list[dict[str, object]]:
+        return [
+            {
+                "node": bar.node.id,
+                "capability": bar.node.capability,
+                "provider": bar.node.provider,
+                "status": bar.node.status,
+                "ready_s": bar.ready_s,
+                "start_s": bar.start_s,
+                "end_s": bar.end_s,
+                "took_s": measure_duration_s(bar.node),
+                "cost_usd": bar.node.cost_usd,
+                "retry_count": bar.node.retry_count,
+                "critical": bar.critical,
+            }
+            for bar in timeline.build_bars(self.record)
+        ]
+
+    def __repr__(self) -> str:
+        count = len(self.record.nodes)
+        return f"<Timeline of {self.id}: {count} nodes in {format_seconds(self.seconds)}>"
+
+    def _repr_mimebundle_(self, **_: object) -> MimeBundle:
+        return _make_bundle(repr(self), self.picture(), self.plot, len(self.record.nodes))
+
+
+def make_planned_nodes(nodes: Sequence[Mapping[str, Any]]) -> list[Node]:
+    """Return contract nodes for nodes that were not submitted."""
+    return [
+        Node(
+            id=node["id"],
+            capability=node["capability"],
+            depends_on=node["depends_on"],
+            input=node["input"],
+        )
+        for node in nodes
+    ]
+
+
+def _make_bundle(text: str, svg: str, plot: Any, count: int) -> MimeBundle:
+    """Build a MIME bundle with a picture for every reader; a large one scrolls in a notebook.
+
+    The SVG is what notebooks show. The PNG is for readers that know none (mail, documents); of a
+    large graph it would take seconds, and be too coarse to read.
+    """
+    shown = {"text/plain": text, "image/svg+xml": svg}
+    if count > MAX_ROOMY_BOXES:
+        return shown, {"image/svg+xml": {"unconfined": True}}
+    return {**shown, "image/png": base64.b64encode(plot()._repr_png_()).decode("ascii")}

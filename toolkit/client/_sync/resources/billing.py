@@ -1,0 +1,28 @@
+# Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
+"""`client.billing`: the bills of vendors."""
+
+from toolkit.client import _wire
+from toolkit.client._record_view import BillingView
+from toolkit.client._sync.http import HttpClient
+from toolkit.contract.billing import Billing
+
+
+class Billings:
+    """`client.billing`."""
+
+    def __init__(self, http: HttpClient) -> None:
+        self._http = http
+
+    def get(
+        self, month: str | None = None, *, by_key: bool = False, by_account: bool = False
+    ) -> BillingView:
+        """Read what each vendor bills for a month, as this service saw it.
+
+        Args:
+            month: such as `2026-11`; the present one by default.
+            by_key: a line for each key that asked for work.
+            by_account: a line for each account whose work used the caller's own connections.
+        """
+        by = "key" if by_key else "account" if by_account else None
+        params = _wire.drop_none(month=month, group_by=by)
+        return BillingView(self._http.request_record(Billing, "GET", "/billing", params=params))

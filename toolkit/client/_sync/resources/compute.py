@@ -1,0 +1,62 @@
+# Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
+"""`client.compute`: GPU pods."""
+
+from toolkit.client import _wire
+from toolkit.client._sync.infrastructure import (
+    InfrastructureHandle,
+    InfrastructureResource,
+)
+from toolkit.contract import compute
+
+
+class Compute(InfrastructureHandle[compute.Compute]):
+    """A GPU pod."""
+
+    kind, resource, model = "Compute", "compute", compute.Compute
+
+    @property
+    def gpu_type(self) -> str:
+        """The GPU of the catalogue that it has."""
+        return self.record.gpu_type
+
+    @property
+    def cost_per_hour_usd(self) -> float | None:
+        """US dollars for each hour that it is there; none where the vendor does not say."""
+        return self.record.cost_per_hour_usd
+
+
+class Computes(InfrastructureResource[Compute]):
+    """`client.compute`."""
+
+    handle = Compute
+
+    def create(
+        self,
+        name: str,
+        gpu_type: str,
+        *,
+        image: str | None = None,
+        storage_id: str | None = None,
+        template_id: str | None = None,
+    ) -> Compute:
+        """Rent a GPU pod; it is billed by the hour until it is deleted.
+
+        Args:
+            name: what to call it.
+            gpu_type: a GPU of the catalogue, such as `NVIDIA GeForce RTX 4090`.
+            image: the container to run when there is no template; an image worker by default.
+            storage_id: a volume to mount; the pod is then where the volume is.
+            template_id: a shared template that is for pods.
+
+        Raises:
+            RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND`, `CONFLICT`.
+        """
+        return self._create(
+            _wire.drop_none(
+                name=name,
+                gpu_type=gpu_type,
+                image=image,
+                storage_id=storage_id,
+                template_id=template_id,
+            )
+        )

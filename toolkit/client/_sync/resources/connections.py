@@ -1,0 +1,161 @@
+# Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
+"""`client.connections`: pointers to the secrets of vendors."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from toolkit.client import _wire
+from toolkit.client._collections import Collection
+from toolkit.client._record_view import ConnectionTestView, DiscoveredVariable, RecordView
+from toolkit.client._sync.handle import Handle
+from toolkit.client._sync.resource import Resource
+from toolkit.contract import connections
+from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.contract.health import Provider
+
+
+class Connection(Handle[connections.Connection]):
+    """A provider connection."""
+
+    kind, resource, model = "Connection", "providers/connections", connections.Connection
+
+    @property
+    def provider(self) -> str:
+        """The provider that it leads to."""
+        return self.record.provider
+
+    @property
+    def connection_type(self) -> str:
+        """The place its secret is in: the environment, or a secrets manager."""
+        return self.record.connection_type
+
+    @property
+    def secret_ref(self) -> str:
+        """The name of the secret, never the secret; empty for one that another account shares."""
+        return self.record.secret_ref
+
+    @property
+    def shared(self) -> bool:
+        """True if it is another account's, which shares it with this one."""
+        return self.record.shared
+
+    @property
+    def warning(self) -> str | None:
+        """The fault that a free test found as it was made; none if none, or if it was read."""
+        return None if self.record.warning is None else self.record.warning.message
+
+
+class Connections(Resource[Connection]):
+    """`client.connections`."""
+
+    handle = Connection
+
+    def create(
+        self,
+        provider: str,
+        connection_type: str,
+        secret_ref: str,
+        *,
+        share: Literal["all"] | Sequence[str] | None = None,
+    ) -> Connection:
+        """Register a pointer to a secret: the *name* of a variable, never its value.
+
+        The service tests it for free; `warning` has the fault that it found.
+
+        Args:
+            provider: a vendor's id, such as `openai`.
+            connection_type: `environment` or `aws_secrets_manager`.
+            secret_ref: the name of the variable, or of the secret.
+            share: the ids of accounts that may use it, too, or `all`; for operators.
+
+        Raises:
+            RequestError: `INVALID_REQUEST`; whatever `share` refuses.
+        """
+        body = {
+            "provider": provider,
+            "connection_type": connection_type,
+            "secret_ref": secret_ref,
+            **({} if share is None else {"share": _format_members(share)}),
+        }
+        return self._create(body)
+
+    def share(
+        self,
+        id: str,
+        accounts: Literal["all"] | Sequence[str],
+    ) -> Connection:
+        """Have other accounts use a connection, too; each is billed and limited by itself.
+
+        Args:
+            id: of a connection of an operator's account.
+            accounts: the ids of the accounts that it is shared with from now on, beside those that
+                it is shared with already; or `all`, those that are yet to be opened among them.
+
+        Raises:
+            RequestError: `FORBIDDEN` for an account that is no operator's, or a key without the
+                scope `admin`; `NOT_FOUND`; `CONFLICT` for some where it is shared with all.
+        """
+        return self._call("POST", id, "/share", {"accounts": _format_members(accounts)})
+
+    def unshare(self, id: str, account: str | None = None) -> Connection:
+        """Share a connection no longer: with one account, or with nobody.
+
+        Work under way that has not called its vendor yet uses another connection, or fails.
+
+        Args:
+            id: of the connection.
+            account: the id of the account that loses it; all do, by default.
+
+        Raises:
+            RequestError: `NOT_FOUND`; `CONFLICT` for one account where it is shared with all.
+        """
+        path = f"/{self.handle.resource}/{id}/share"
+        params = _wire.drop_none(account=account)
+        record = self._http.request_record(self.handle.model, "DELETE", path, params=params)
+        return self._wrap(record)
+
+    def discover(self) -> Collection[RecordView[DiscoveredVariable]]:
+        """Find the vendors' conventional variables set in this process, and those connected.
+
+        Connect those you want by `connect`. A service elsewhere reads its own environment, so a
+        variable set here helps only where both are the same process.
+        """
+        found, _ = self._http.request_page(Provider, "/providers")
+        rows = [_wire.find_variable(provider) for provider in found]
+        return Collection([RecordView(row, "Variable") for row in rows], "conventional variables")
+
+    def connect(self, *providers: str) -> Collection[Connection]:
+        """Register the conventional variables of vendors, such as `connect("openai")`.
+
+        Raises:
+            RequestError: `INVALID_REQUEST` for a vendor that is not in the catalogue.
+        """
+        known = {row.record.provider: row.record.variable for row in self.discover()}
+        for provider in providers:
+            if provider not in known:
+                raise RequestError(ErrorCode.INVALID_REQUEST, f"Connect one of {', '.join(known)}.")
+        made = [self.create(name, "environment", known[name]) for name in providers]
+        return Collection(made, "connections")
+
+    def test(self, id: str) -> ConnectionTestView:
+        """Tell whether the pointer resolves and the vendor takes the key; costs nothing."""
+        path = f"/providers/connections/{id}/test"
+        return ConnectionTestView(
+            self._http.request_record(connections.ConnectionTest, "POST", path)
+        )
+
+    def trust(self, id: str) -> Connection:
+        """Use models under budgets again that billed more than was reserved for them.
+
+        A connection names them as `overbilled`; nobody else takes them off that list.
+        """
+        return self._call("POST", id, "/trust")
+
+    def delete(self, id: str) -> Connection:
+        """Delete a connection."""
+        return self._call("DELETE", id)
+
+
+def _format_members(accounts: Literal["all"] | Sequence[str]) -> str | list[str]:
+    """Return the accounts that a connection is shared with, as the wire has them."""
+    return accounts if isinstance(accounts, str) else list(accounts)

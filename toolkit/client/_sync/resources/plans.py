@@ -1,0 +1,67 @@
+# Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
+"""`client.plans`: objectives planned and not done."""
+
+from toolkit.client import _wire
+from toolkit.client._graph_view import GraphView, make_planned_nodes
+from toolkit.client._objective import HasObjective
+from toolkit.client._sync.handle import Handle
+from toolkit.client._sync.resource import Resource
+from toolkit.contract import plans, workflows
+
+
+class Plan(GraphView, Handle[plans.Plan], HasObjective[plans.Plan]):
+    """A plan."""
+
+    kind, resource, model = "Plan", "plans", plans.Plan
+    planned = True
+
+    @property
+    def nodes(self) -> list[plans.PlanNode]:
+        """The nodes that it would run, each with the reason for it."""
+        return self.record.nodes
+
+    @property
+    def deliverables(self) -> list[str]:
+        """The nodes whose results were asked for."""
+        return self.record.deliverables
+
+    @property
+    def executable(self) -> bool:
+        """True if it can be run as it stands."""
+        return self.record.executable
+
+    @property
+    def estimated_cost_usd(self) -> plans.CostRange:
+        """The least, the expected and the most US dollars; none where a price is unknown."""
+        return self.record.estimated_cost_usd
+
+    @property
+    def rationale(self) -> str:
+        """The reasons for it, in a few sentences."""
+        return self.record.rationale
+
+    def _list_rows(self) -> list[plans.PlanNode]:
+        return self.record.nodes
+
+    def _make_title(self) -> str:
+        return self.record.objective
+
+    def _list_nodes(self) -> list[workflows.Node]:
+        return make_planned_nodes([node.model_dump() for node in self.record.nodes])
+
+
+class Plans(Resource[Plan]):
+    """`client.plans`."""
+
+    handle = Plan
+
+    def create(
+        self,
+        objective: str,
+        *,
+        max_cost_usd: float | None = None,
+        optimize_for: str | None = None,
+    ) -> Plan:
+        """Plan an objective without doing it."""
+        constraints = _wire.drop_none(max_cost_usd=max_cost_usd, optimize_for=optimize_for)
+        return self._create({"objective": objective, "constraints": constraints})

@@ -1,0 +1,1 @@
+"""Figures drawn by matplotlib, which is slow to import: only for drawing."""

@@ -1,0 +1,121 @@
+"""Figures in bars: what a router weighed, and where the money went."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from toolkit.contract.billing import Billing
+from toolkit.contract.jobs import Candidate
+from toolkit.contract.runs import Route
+from toolkit.contract.usage import UsageLine
+from toolkit.display.plots.figure import Chart
+from toolkit.display.text import format_money
+
+KEPT_COLOUR, DROPPED_COLOUR, CHOSEN_COLOUR = "#2f6f8f", "#b8b8b8", "#c8553d"
+# One for each party, told apart by the colour-blind too (Okabe and Ito); then they come again.
+PARTY_COLOURS = (
+    "#0072b2",
+    "#e69f00",
+    "#009e73",
+    "#cc79a7",
+    "#56b4e9",
+    "#d55e00",
+    "#f0e442",
+    "#999999",
+)
+
+
+def draw_candidates(route: Route) -> Chart:
+    """Draw the candidates of a route: expected cost and median latency, a bar each, the best on
+    top.
+
+    What is unknown has no bar and says so; what was dropped is grey; the choice stands out.
+    """
+    shown = list(reversed(route.candidates))
+    figure = Chart(figsize=(9, 1.2 + 0.32 * max(1, len(shown))), layout="constrained")
+    cost_axis, latency_axis = figure.subplots(1, 2, sharey=True)
+    names = [f"{c.provider}\n{c.model}" if c.model else c.provider for c in shown]
+    colours = [_choose_colour(c, route) for c in shown]
+    costs = [c.estimated_cost_usd for c in shown]
+    cost_axis.barh(range(len(shown)), [cost or 0.0 for cost in costs], color=colours)
+    for place, candidate in enumerate(shown):
+        cost_axis.annotate(
+            f" {format_money(candidate.estimated_cost_usd)}",
+            (candidate.estimated_cost_usd or 0.0, place),
+            va="center",
+            fontsize=8,
+        )
+    latency_axis.barh(range(len(shown)), [c.latency_p50_ms or 0.0 for c in shown], color=colours)
+    for place, candidate in enumerate(shown):
+        known = candidate.latency_p50_ms
+        label = "not called yet" if known is None else f"{known:.0f} ms"
+        latency_axis.annotate(f" {label}", (known or 0.0, place), va="center", fontsize=8)
+    cost_axis.set_yticks(range(len(shown)), names, fontsize=8)
+    cost_axis.set_xlabel("expected cost, US dollars")
+    latency_axis.set_xlabel("median latency, ms")
+    for axis in (cost_axis, latency_axis):
+        axis.spines[["top", "right"]].set_visible(False)
+        widest = max((bar.get_width() for bar in axis.patches), default=0.0)
+        axis.set_xlim(0, 1.3 * widest or 1)
+    figure.suptitle(f"{route.capability}, policy {route.policy}", fontsize=10, x=0.01, ha="left")
+    return figure
+
+
+def draw_usage(lines: Sequence[UsageLine], ax: Axes | None = None) -> Figure:
+    """Draw the cost of each day, a bar stacked by provider; by provider alone without days."""
+    days = sorted({line.day for line in lines if line.day is not None})
+    spent: dict[str, dict[object, float]] = defaultdict(lambda: defaultdict(float))
+    for line in lines:
+        spent[line.provider or "this machine"][line.day] += line.cost_usd
+    columns: list[object] = list(days) or [None]
+    axis = _prepare_axis(ax, max(6.0, 1.5 + 0.45 * len(columns)))
+    floor = [0.0] * len(columns)
+    for i, (provider, by_day) in enumerate(sorted(spent.items())):
+        heights = [by_day[day] for day in columns]
+        colour = PARTY_COLOURS[i % len(PARTY_COLOURS)]
+        axis.bar(range(len(columns)), heights, 0.7, floor, color=colour, label=provider)
+        floor = [under + height for under, height in zip(floor, heights, strict=True)]
+    for place, total in enumerate(floor):
+        axis.annotate(_format_dollars(total), (place, total), ha="center", va="bottom", fontsize=7)
+    names = [f"{day:%b %d}" for day in days] or ["all days"]
+    axis.set_xticks(range(len(columns)), names, fontsize=8, rotation=90 if len(days) > 12 else 0)
+    axis.set_ylabel("cost, US dollars")
+    if spent:
+        axis.legend(fontsize=8, frameon=False)
+    return axis.get_figure(root=True)  # type: ignore[return-value]
+
+
+def draw_billing(billing: Billing, ax: Axes | None = None) -> Figure:
+    """Draw what each party bills for a month, a bar each."""
+    axis = _prepare_axis(ax, 7.0, 1.0 + 0.35 * max(1, len(billing.lines)))
+    lines = list(reversed(billing.lines))
+    colours = [PARTY_COLOURS[i % len(PARTY_COLOURS)] for i in range(len(lines))]
+    axis.barh(range(len(lines)), [line.cost_usd for line in lines], color=colours)
+    for place, line in enumerate(lines):
+        unpriced = f", {line.unpriced_calls} of unknown price" if line.unpriced_calls else ""
+        said = f" {_format_dollars(line.cost_usd)}, {line.calls} calls{unpriced}"
+        axis.annotate(said, (line.cost_usd, place), va="center", fontsize=8)
+    axis.set_yticks(range(len(lines)), [line.billed_by for line in lines], fontsize=8)
+    axis.set_xlabel(f"{billing.month}, US dollars{', simulated' if billing.simulated else ''}")
+    axis.set_xlim(0, 1.4 * max((line.cost_usd for line in lines), default=0.0) or 1)
+    return axis.get_figure(root=True)  # type: ignore[return-value]
+
+
+def _prepare_axis(ax: Axes | None, width: float, height: float = 3.2) -> Axes:
+    """Return the axes given, or those of a new figure of a size in inches."""
+    axis = ax or Chart(figsize=(width, height), layout="constrained").subplots()
+    axis.spines[["top", "right"]].set_visible(False)
+    return axis
+
+
+def _format_dollars(amount: float) -> str:
+    """Write money as text: matplotlib would read what is between dollar signs as a formula."""
+    return format_money(amount).replace("$", r"\$")
+
+
+def _choose_colour(candidate: Candidate, route: Route) -> str:
+    if (candidate.provider, candidate.model) == (route.provider, route.model):
+        return CHOSEN_COLOUR
+    return DROPPED_COLOUR if candidate.excluded else KEPT_COLOUR

@@ -1,0 +1,1 @@
+"""Records as facts and tables: of text, HTML and data frames."""

@@ -1,0 +1,56 @@
+"""Records as HTML; whatever comes from outside is escaped."""
+
+from collections.abc import Mapping, Sequence
+from html import escape
+
+from toolkit.display import text
+from toolkit.display.records.outline import outline_record
+
+MAX_ROWS = 100  # of a table below a card of facts
+CELL_STYLE = "text-align:left;padding:2px 10px 2px 0;vertical-align:top"
+
+
+def render_table(
+    rows: Sequence[Mapping[str, object]],
+    columns: Sequence[str],
+    caption: str = "",
+    *,
+    most: int | None = None,
+) -> str:
+    """Render a plain table of some columns, and of `most` rows at most: of more, it says how many.
+
+    >>> "&lt;b&gt;" in render_table([{"name": "<b>"}], ["name"])
+    True
+    """
+    head = "".join(f'<th scope="col" style="{CELL_STYLE}">{escape(c)}</th>' for c in columns)
+    body = "".join(
+        "<tr>"
+        + "".join(f'<td style="{CELL_STYLE}">{render_cell(c, row.get(c))}</td>' for c in columns)
+        + "</tr>"
+        for row in rows[:most]
+    )
+    left = 0 if most is None else len(rows) - most
+    if left > 0:
+        body += f'<tr><td colspan="{len(columns)}" style="{CELL_STYLE}">… and {left} more</td></tr>'
+    title = f"<caption style='text-align:left'>{escape(caption)}</caption>" if caption else ""
+    return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def render_facts(title: str, pairs: Mapping[str, object]) -> str:
+    """Render a card of facts: names and values, and a table for each list or schema among them."""
+    flat, sections = outline_record(pairs)
+    rows = "".join(
+        f'<tr><th scope="row" style="{CELL_STYLE}">{escape(name)}</th>'
+        f'<td style="{CELL_STYLE}">{escape(value)}</td></tr>'
+        for name, value in flat.items()
+    )
+    below = "".join(
+        render_table(each.rows, each.columns, each.title, most=MAX_ROWS) for each in sections
+    )
+    caption = f"<caption style='text-align:left'><b>{escape(title)}</b></caption>"
+    return f"<table>{caption}{rows}</table>{below}"
+
+
+def render_cell(column: str, value: object) -> str:
+    """Render a value as a cell."""
+    return escape(text.format_cell(column, value))

@@ -1,0 +1,73 @@
+"""The look of an artifact's bytes in a notebook: a picture, a player, a table, a text."""
+
+import base64
+import json
+from collections.abc import Mapping
+from html import escape
+
+from toolkit.display.records import html
+from toolkit.display.text import format_size
+
+MAX_ROWS, MAX_COLUMNS, MAX_TEXT_CHARACTERS = 20, 12, 4_000
+# Hostile JSON may be nested deeper than Python can read.
+UNREADABLE_ERRORS = (ValueError, RecursionError)
+
+
+def build_mime_bundle(media_type: str, data: bytes, name: str) -> dict[str, str]:
+    """Build the MIME bundle of some bytes, without its plain text; empty for what cannot be shown.
+
+    SVG is shown as an image, which runs none of its scripts.
+    """
+    encoded = base64.b64encode(data).decode("ascii")
+    source = f"data:{media_type};base64,{encoded}"
+    if media_type in ("image/png", "image/jpeg"):
+        return {media_type: encoded}
+    if media_type.startswith("image/"):
+        return {"text/html": f'<img alt="{escape(name)}" style="max-width:100%" src="{source}">'}
+    if media_type.startswith("audio/"):
+        label = escape(f"{name}, {format_size(len(data))}")
+        return {"text/html": f'<audio controls aria-label="{label}" src="{source}"></audio>'}
+    if media_type == "application/json":
+        return {"text/html": _render_json(data, name)}
+    if media_type.startswith("text/"):
+        return {"text/html": _render_text(data.decode("utf-8", "replace"))}
+    return {}
+
+
+def to_rows(value: object) -> list[Mapping[str, object]]:
+    """Return the rows of JSON that is a table: a list of objects, or an object of lists of equal
+    length.
+
+    >>> to_rows([{"a": 1}]), to_rows({"a": [1, 2]}), to_rows([1])
+    ([{'a': 1}], [{'a': 1}, {'a': 2}], [])
+    """
+    if isinstance(value, list) and value and all(isinstance(row, Mapping) for row in value):
+        return value
+    if not isinstance(value, Mapping) or not all(isinstance(v, list) for v in value.values()):
+        return []
+    if len({len(column) for column in value.values()}) != 1:
+        return []
+    return [dict(zip(value, row, strict=True)) for row in zip(*value.values(), strict=True)]
+
+
+def _render_json(data: bytes, name: str) -> str:
+    try:
+        value = json.loads(data)
+        spelled = json.dumps(value, indent=2, ensure_ascii=False)
+    except UNREADABLE_ERRORS:
+        return _render_text(data.decode("utf-8", "replace"))
+    rows = to_rows(value)
+    if rows:
+        columns = list(dict.fromkeys(str(key) for row in rows for key in row))
+        caption = f"{name}: {len(rows)} rows, {len(columns)} columns"
+        return html.render_table(rows, columns[:MAX_COLUMNS], caption, most=MAX_ROWS)
+    if isinstance(value, Mapping) and not any(isinstance(v, Mapping) for v in value.values()):
+        return html.render_facts(name, {str(key): each for key, each in value.items()})
+    return _render_text(spelled)
+
+
+def _render_text(text: str) -> str:
+    more = len(text) - MAX_TEXT_CHARACTERS
+    end = f"\n… and {more} characters more" if more > 0 else ""
+    style = "white-space:pre-wrap;max-width:80ch;margin:0"
+    return f'<pre style="{style}">{escape(text[:MAX_TEXT_CHARACTERS])}{end}</pre>'

@@ -1,0 +1,103 @@
+"""Records laid out for people: facts of one line each, and a table for each list and schema."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeGuard
+
+from toolkit.display.records import schema
+from toolkit.display.text import MISSING_FIELD, format_cell, is_empty
+
+MAX_DEPTH = 4  # below that, what is nested stands on one line
+# The columns shown of lists that have more in each row than a line holds.
+TABLE_COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "candidates": (
+        "provider", "model", "score", "estimated_cost_usd", "latency_p50_ms", "kept", "reason",
+    ),
+    "attempts": (
+        "n", "provider", "model", "status", "cost_usd", "started_at", "ended_at", "error",
+    ),
+    "nodes": (
+        "id", "capability", "depends_on", "status", "provider", "cost_usd", "retry_count",
+        "artifact_id", "error",
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class RecordSection:
+    """A list or a schema of a record, as a table.
+
+    Attributes:
+        title: the names that lead to it.
+        rows: whose values are shown by `toolkit.display.text.cell`.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: Sequence[Mapping[str, object]]
+
+
+def outline_record(record: Mapping[str, object]) -> tuple[dict[str, str], list[RecordSection]]:
+    """Lay a record out: its facts by name, then its tables; what is empty is left out.
+
+    >>> routing = {"policy": "cost", "candidates": [{"a": 2}]}
+    >>> facts, sections = outline_record({"n": 1, "routing": routing})
+    >>> facts, sections[0].title, sections[0].columns
+    ({'n': '1', 'routing policy': 'cost'}, 'routing candidates', ('a',))
+    """
+    facts: dict[str, str] = {}
+    sections: list[RecordSection] = []
+    for title, name, value in _iter_parts("", record, 0):
+        if isinstance(value, RecordSection):
+            sections.append(value)
+        else:
+            facts[title] = format_cell(name, value)
+    return facts, sections
+
+
+def _iter_parts(
+    path: str, record: Mapping[str, object], depth: int
+) -> Iterator[tuple[str, str, object]]:
+    """Yield the title, the name and the value of each part of a record."""
+    for name, value in record.items():
+        title = f"{path} {name}".strip().replace("_", " ")
+        if is_empty(value) and not name.endswith("_usd"):
+            continue
+        if isinstance(value, Mapping) and schema.is_schema(value):
+            yield title, name, RecordSection(title, schema.FIELD_COLUMNS, schema.list_fields(value))
+        elif isinstance(value, Mapping) and depth < MAX_DEPTH and _is_deep(value):
+            yield from _iter_parts(title, value, depth + 1)
+        elif name != MISSING_FIELD and _is_records(value):
+            yield title, name, _build_section(title, name, value)
+        else:
+            yield title, name, value
+
+
+def _is_deep(value: Mapping[str, object]) -> bool:
+    """Tell whether a mapping holds more than a line can."""
+    return any(isinstance(each, Mapping) or _is_records(each) for each in value.values() if each)
+
+
+def _is_records(value: object) -> TypeGuard[list[Mapping[str, object]]]:
+    """Tell whether a value is a list of records."""
+    return (
+        isinstance(value, list) and bool(value) and all(isinstance(row, Mapping) for row in value)
+    )
+
+
+def _build_section(title: str, name: str, records: list[Mapping[str, object]]) -> RecordSection:
+    rows = [_build_row(row) for row in records]
+    known = dict.fromkeys(key for row in rows for key in row)
+    columns = TABLE_COLUMNS.get(name, tuple(known))
+    filled = tuple(
+        key for key in columns if key in known and not all(is_empty(row.get(key)) for row in rows)
+    )
+    return RecordSection(title, filled or tuple(known), rows)
+
+
+def _build_row(record: Mapping[str, object]) -> dict[str, object]:
+    """Lay out a record as a row: a candidate that was not excluded was kept."""
+    row = dict(record)
+    if "excluded" in row:
+        row["kept"] = not row.pop("excluded")
+    return row

@@ -1,0 +1,1 @@
+"""A workflow's graph and its timeline: layout, boxes, SVG and mermaid text."""

@@ -1,0 +1,238 @@
+"""A workflow's nodes as boxes and lines in pixels: what SVG, matplotlib and widgets draw alike."""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from toolkit.contract.base import to_canonical_json
+from toolkit.contract.workflows import Node, Workflow
+from toolkit.display.text import (
+    SYMBOLS,
+    format_money,
+    format_seconds,
+    format_spending,
+    truncate_line,
+)
+from toolkit.display.workflow.arrangement import MARGIN, BoxSize, EdgeLine, arrange_graph
+
+CAPTION_HEIGHT = 22
+# The state of a stack of nodes is the first of these that one of its nodes is in.
+STATE_PRIORITY = ("failed", "running", "queued", "pending", "cancelled", "completed")
+PLANNED_STATE = "planned"  # the state of what was not submitted
+
+
+ROOMY_SIZE = BoxSize(width=176, height=66, gap_x=56, gap_y=20, lines=4, font=13)
+SMALL_SIZE = BoxSize(width=122, height=38, gap_x=40, gap_y=12, lines=2, font=11)
+TINY_SIZE = BoxSize(width=92, height=20, gap_x=34, gap_y=8, lines=1, font=10)
+MAX_ROOMY_BOXES, MAX_SMALL_BOXES = 40, 120  # boxes
+MIN_STACK_SIZE = 4  # siblings that become one box, where there are too many nodes for roomy boxes
+
+
+@dataclass(frozen=True, slots=True)
+class NodeBox:
+    """A node, or a stack of equal siblings, as it is drawn.
+
+    Attributes:
+        lines: what it says, the name first.
+        description: all that is known of it, for the tooltip.
+        members: the nodes it represents; more than one in a stack.
+    """
+
+    id: str
+    left: float
+    top: float
+    state: str
+    lines: tuple[str, ...]
+    description: str
+    members: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowPicture:
+    """Boxes and lines, with the room that they take."""
+
+    size: BoxSize
+    width: int
+    height: int
+    caption: str
+    boxes: tuple[NodeBox, ...]
+    lines: tuple[EdgeLine, ...]
+
+
+def lay_out_workflow(
+    name: str, nodes: Sequence[Node], *, planned: bool = False, cost: str = ""
+) -> WorkflowPicture:
+    """Lay a workflow out from left to right; many nodes make for smaller boxes.
+
+    Args:
+        name: for the caption.
+        nodes: the workflow's.
+        planned: it was not submitted: say what nodes are given instead of how they are.
+        cost: what it cost, in words, as its record says.
+    """
+    stacks = _stack_nodes(nodes)
+    size = (
+        ROOMY_SIZE
+        if len(stacks) <= MAX_ROOMY_BOXES
+        else SMALL_SIZE
+        if len(stacks) <= MAX_SMALL_BOXES
+        else TINY_SIZE
+    )
+    home = {node.id: key for key, members in stacks.items() for node in members}
+    arrangement = arrange_graph(
+        {
+            key: list(dict.fromkeys(home[up] for up in members[0].depends_on))
+            for key, members in stacks.items()
+        },
+        size,
+        CAPTION_HEIGHT,
+    )
+    return WorkflowPicture(
+        size=size,
+        width=round(arrangement.right + MARGIN),
+        height=round(arrangement.bottom + MARGIN),
+        caption=format_caption(name, nodes, planned=planned, cost=cost),
+        boxes=tuple(
+            _build_box(members, *arrangement.corners[key], size, planned=planned)
+            for key, members in stacks.items()
+        ),
+        lines=arrangement.lines,
+    )
+
+
+def format_caption(
+    name: str, nodes: Sequence[Node], *, planned: bool = False, cost: str = ""
+) -> str:
+    """Describe a workflow in one line: how many nodes, in which states, and what it cost so far."""
+    many = f"{len(nodes)} node{'s' * (len(nodes) != 1)}"
+    parts = [truncate_line(name, 80), many if planned else f"{many}: {format_state_counts(nodes)}"]
+    if cost:
+        parts.append(cost)
+    retries = sum(node.retry_count for node in nodes)
+    if retries:
+        parts.append(f"{retries} retr{'y' if retries == 1 else 'ies'}")
+    return " · ".join(parts)
+
+
+def format_workflow_cost(workflow: Workflow) -> str:
+    """Say in words what a workflow cost, as its record has it; nothing before a node completed."""
+    if workflow.completed_at is None and not workflow.cost_usd:
+        return ""
+    return format_spending(workflow.cost_usd, workflow.cost_incurred_usd)
+
+
+def format_state_counts(nodes: Sequence[Node]) -> str:
+    """Say how many nodes are in each state."""
+    count = Counter(node.status for node in nodes)
+    return ", ".join(f"{count[s]} {s}" for s in STATE_PRIORITY if s in count)  # type: ignore[index]
+
+
+def describe_node(node: Node) -> str:
+    """Say all that is known of a node, in one line."""
+    parts = [node.id, node.capability, node.status, *_list_measures(node)]
+    if node.error is not None:
+        parts.append(f"{node.error.code}: {truncate_line(node.error.message, 200)}")
+    return " · ".join(parts)
+
+
+def measure_duration_s(node: Node) -> float | None:
+    """Return how long a node ran, in seconds; none until it is over."""
+    if node.started_at is None or node.completed_at is None:
+        return None
+    return (node.completed_at - node.started_at).total_seconds()
+
+
+def _list_measures(node: Node) -> list[str]:
+    """List provider, seconds, cost and retries, as far as they are known."""
+    took = measure_duration_s(node)
+    parts = [node.provider or "", "" if took is None else format_seconds(took)]
+    parts.append("" if node.cost_usd is None else format_money(node.cost_usd))
+    parts.append("cached" if node.cached_from else "")
+    return [part for part in parts if part]
+
+
+def _stack_nodes(nodes: Sequence[Node]) -> dict[str, list[Node]]:
+    """Stack siblings that differ in their name alone, if there are too many nodes to draw each.
+
+    What has failed stays alone, to be seen.
+    """
+    if len(nodes) <= MAX_ROOMY_BOXES:
+        return {node.id: [node] for node in nodes}
+    dependents: dict[str, list[str]] = defaultdict(list)
+    for node in nodes:
+        for upstream in node.depends_on:
+            dependents[upstream].append(node.id)
+    alike: dict[tuple[object, ...], list[Node]] = defaultdict(list)
+    for node in nodes:
+        key = (
+            node.capability,
+            frozenset(node.depends_on),
+            frozenset(dependents[node.id]),
+            node.id if node.status == "failed" else "",
+        )
+        alike[key].append(node)
+    stacks: dict[str, list[Node]] = {}
+    for members in alike.values():
+        if len(members) >= MIN_STACK_SIZE:
+            stacks[members[0].id] = members
+        else:
+            stacks |= {node.id: [node] for node in members}
+    return stacks
+
+
+def _build_box(
+    members: Sequence[Node], left: float, top: float, size: BoxSize, *, planned: bool
+) -> NodeBox:
+    first = members[0]
+    if len(members) == 1:
+        lines = _build_planned_lines(first) if planned else _build_lines(first, size)
+        state, all_told = PLANNED_STATE if planned else first.status, describe_node(first)
+    else:
+        present = {node.status for node in members}
+        state = PLANNED_STATE if planned else next(s for s in STATE_PRIORITY if s in present)
+        lines = [f"{first.id} and {len(members) - 1} more", first.capability]
+        costs = [
+            node.cost_usd
+            for node in members
+            if node.status == "completed" and node.cost_usd is not None
+        ]
+        spent = f" · {format_money(round(sum(costs), 9))}" if costs else ""
+        if not planned:
+            lines.append(format_state_counts(members) + spent)
+        if size.lines <= len(lines) and not planned:
+            del lines[1]
+        all_told = (
+            f"{first.id} to {members[-1].id} · {first.capability} · {format_state_counts(members)}"
+        )
+    return NodeBox(
+        id=first.id,
+        left=left,
+        top=top,
+        state=state,
+        lines=tuple(lines[: size.lines]),
+        description=all_told,
+        members=tuple(node.id for node in members),
+    )
+
+
+def _build_lines(node: Node, size: BoxSize) -> list[str]:
+    """Build the lines of a node's box; the smaller the box, the fewer."""
+    symbol = SYMBOLS.get(node.status, "·")
+    state = f"{symbol} {node.status}"
+    if node.retry_count:
+        state += f", {node.retry_count} retr{'y' if node.retry_count == 1 else 'ies'}"
+    if size.lines == 1:
+        return [f"{symbol} {node.id}"]
+    if size.lines == 2:
+        took = measure_duration_s(node)
+        return [node.id, state if took is None else f"{state} · {format_seconds(took)}"]
+    fault = [] if node.error is None else [node.error.code]
+    return [node.id, node.capability, state, " · ".join([*fault, *_list_measures(node)])]
+
+
+def _build_planned_lines(node: Node) -> list[str]:
+    given = ", ".join(
+        f"{key}: {value if isinstance(value, str) else to_canonical_json(value)}"
+        for key, value in node.input.items()
+    )
+    return [node.id, node.capability, *([given] if given else [])]

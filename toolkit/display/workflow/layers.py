@@ -1,0 +1,172 @@
+"""A layered layout of a graph: where each node stands, and how each edge runs.
+
+Sugiyama's way: layers by depth, an order in each that crosses few edges, then rows that keep edges
+straight. An edge over several layers has a bend in each of them, with room of its own.
+
+Ours, because fast-sugiyama 0.5.3 draws the same graph in different ways and lost bends of some
+edges; over 37 graphs of 6 to 300 nodes both cross as little, and ours is lower and straighter.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import fsum
+
+from toolkit.display.workflow.crossings import Layers, reduce_crossings
+
+# Rows between two neighbours of a layer: nodes take a row each, what merely passes takes less.
+NODE_ROWS, PASSING_ROWS, BETWEEN_ROWS = 1.0, 0.3, 0.6
+ROW_SWEEPS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class GraphLayout:
+    """Positions on a grid: `layer` counts from the left, `row` from the top.
+
+    Attributes:
+        places: layer and row of each node; two nodes of a layer are a row apart, or more.
+        routes: for each edge, the places it runs through, both ends included; an edge over
+            several layers has a place of its own in each, so that it hides behind no node.
+    """
+
+    places: dict[str, tuple[int, float]]
+    routes: dict[tuple[str, str], tuple[tuple[int, float], ...]]
+
+
+def lay_out_graph(depends_on: Mapping[str, Sequence[str]]) -> GraphLayout:
+    """Lay a graph out, the same one always in the same way.
+
+    Raises:
+        ValueError: for a graph with a cycle.
+
+    >>> lay_out_graph({"a": [], "b": ["a"]}).places
+    {'a': (0, 0.0), 'b': (1, 0.0)}
+    """
+    layers, chains, names = _build_layers(depends_on)
+    reduce_crossings(layers)
+    rows = _assign_rows(layers, len(names))
+    places = {node: (layer, rows[node]) for layer, row in enumerate(layers.order) for node in row}
+    return GraphLayout(
+        places={name: places[i] for i, name in enumerate(names)},
+        routes={
+            (names[chain[0]], names[chain[-1]]): tuple(places[step] for step in chain)
+            for chain in chains
+        },
+    )
+
+
+def _build_layers(
+    depends_on: Mapping[str, Sequence[str]],
+) -> tuple[Layers, list[list[int]], list[str]]:
+    """Build the layers, with a bend of each edge in every layer it passes; nodes count from 0."""
+    names = list(depends_on)
+    number = {name: i for i, name in enumerate(names)}
+    upstreams = [list(dict.fromkeys(number[up] for up in ups)) for ups in depends_on.values()]
+    depth = _assign_depths(upstreams)
+    order: list[list[int]] = [[] for _ in range(max(depth, default=-1) + 1)]
+    above: list[list[int]] = [[] for _ in names]
+    below: list[list[int]] = [[] for _ in names]
+    chains = []
+    for node, ups in enumerate(upstreams):
+        order[depth[node]].append(node)
+        for upstream in ups:
+            chain = [upstream]
+            for layer in range(depth[upstream] + 1, depth[node]):
+                order[layer].append(len(above))
+                chain.append(len(above))
+                above.append([])
+                below.append([])
+            chain.append(node)
+            chains.append(chain)
+            for one, next_ in pairwise(chain):
+                below[one].append(next_)
+                above[next_].append(one)
+    return Layers(order, above, below), chains, names
+
+
+def _assign_depths(upstreams: Sequence[Sequence[int]]) -> list[int]:
+    """Assign each node its longest distance in edges, then move it near its dependents."""
+    below: list[list[int]] = [[] for _ in upstreams]
+    for node, ups in enumerate(upstreams):
+        for upstream in ups:
+            below[upstream].append(node)
+    waiting = [len(ups) for ups in upstreams]
+    ready = [node for node, count in enumerate(waiting) if count == 0]
+    depth = [0] * len(upstreams)
+    for node in ready:
+        depth[node] = max((depth[up] + 1 for up in upstreams[node]), default=0)
+        for dependent in below[node]:
+            waiting[dependent] -= 1
+            if waiting[dependent] == 0:
+                ready.append(dependent)
+    if len(ready) != len(upstreams):
+        raise ValueError("a graph with a cycle has no layers")
+    for node in reversed(ready):
+        if len(below[node]) > len(upstreams[node]):
+            depth[node] = min(depth[dependent] for dependent in below[node]) - 1
+    return depth
+
+
+def _assign_rows(layers: Layers, nodes: int) -> list[float]:
+    """Assign a row to each node and bend: near its neighbours, apart from those of its layer."""
+    rows = [0.0] * len(layers.above)
+    steps = [_measure_steps(row, nodes) for row in layers.order]
+    for row, step in zip(layers.order, steps, strict=True):
+        for node, at in zip(row, step, strict=True):
+            rows[node] = at - step[-1] / 2
+    down = range(1, len(layers.order))
+    up = range(len(layers.order) - 2, -1, -1)
+    for sweep in range(ROW_SWEEPS):
+        last = sweep >= ROW_SWEEPS - 2
+        for layer in down if sweep % 2 == 0 else up:
+            row, step = layers.order[layer], steps[layer]
+            sides = (layers.above, layers.below)
+            near = sides if last else sides[sweep % 2 : sweep % 2 + 1]
+            wanted, weights = [], []
+            for node in row:
+                beside = [
+                    (rows[n], _weigh_edge(node, n, nodes)) for side in near for n in side[node]
+                ]
+                total = fsum(weight for _, weight in beside)
+                wish = fsum(at * weight for at, weight in beside) / total if beside else rows[node]
+                wanted.append(wish)
+                weights.append(total if beside else 0.1)
+            for node, at in zip(row, _spread_rows(wanted, weights, step), strict=True):
+                rows[node] = at
+    top = min(rows, default=0.0)
+    # A hundredth of a row is less than a pixel; rounding makes every machine agree.
+    return [round(at - top, 2) for at in rows]
+
+
+def _measure_steps(row: Sequence[int], nodes: int) -> list[float]:
+    """Return how far below the first of a layer each one stands at least."""
+    steps = [0.0]
+    for one, other in pairwise(row):
+        passing = (one >= nodes) + (other >= nodes)
+        steps.append(steps[-1] + (NODE_ROWS, BETWEEN_ROWS, PASSING_ROWS)[passing])
+    return steps
+
+
+def _weigh_edge(node: int, other: int, nodes: int) -> int:
+    """Return the weight of keeping an edge straight: most of all where it passes other nodes."""
+    return (1, 2, 8)[(node >= nodes) + (other >= nodes)]
+
+
+def _spread_rows(
+    wanted: Sequence[float], weights: Sequence[float], steps: Sequence[float]
+) -> list[float]:
+    """Find the rows nearest to those wanted (least squares) that keep the steps between neighbours.
+
+    Less the steps, that is a sequence that may not fall: neighbours that would are pooled.
+    """
+    pools: list[tuple[float, float, int]] = []  # mean, weight, members
+    for wish, weight, step in zip(wanted, weights, steps, strict=True):
+        mean, heavy, size = wish - step, weight, 1
+        while pools and pools[-1][0] > mean:
+            before, weight_before, size_before = pools.pop()
+            total = heavy + weight_before
+            mean = (mean * heavy + before * weight_before) / total
+            heavy, size = total, size + size_before
+        pools.append((mean, heavy, size))
+    means = [mean for mean, _, size in pools for _ in range(size)]
+    return [mean + step for mean, step in zip(means, steps, strict=True)]

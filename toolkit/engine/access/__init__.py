@@ -1,0 +1,1 @@
+"""Accounts, keys, shares, grants and quotas: who may do what."""

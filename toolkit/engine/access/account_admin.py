@@ -1,0 +1,313 @@
+"""Administration of accounts by the operator of a data directory; a server may be running."""
+
+import asyncio
+import json
+import time
+from decimal import Decimal
+
+from toolkit.contract.account import Account, ApiKey, KeyCreated
+from toolkit.contract.base import Record, format_rfc3339, now
+from toolkit.contract.connections import Connection
+from toolkit.contract.endpoints import Infrastructure
+from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.engine.access.accounts import LOCAL_EMAIL, find_account
+from toolkit.engine.access.api_keys import complete_key, has_ended, make_key, revoke_key
+from toolkit.engine.money.allowance import Allowances, make_account_limit
+from toolkit.engine.money.nano_usd import from_nano_usd
+from toolkit.settings import Settings
+from toolkit.store import Change, PatchDocument, Row, Store, UpdateRow
+from toolkit.store.stored_bytes import COUNTED_COLUMNS
+
+MAX_END_WAIT_S = 10.0  # the longest wait for other processes to end an account's work
+POLL_INTERVAL_S = 0.1
+BILLED_TABLES = ("endpoints", "compute", "storage")
+
+
+class AccountSummary(Account):
+    """An account in a list.
+
+    Attributes:
+        operator: whether it may share its connections.
+        spent_usd_today: the cost of its work since midnight, UTC.
+        records: the number of its records: work, artifacts, connections, keys and the rest.
+        stored_bytes: the size of these, artifacts' bytes included.
+    """
+
+    operator: bool
+    spent_usd_today: float
+    records: int
+    stored_bytes: int
+
+
+class AccountKey(ApiKey):
+    """A key, and what its work cost since midnight, UTC."""
+
+    spent_usd_today: float = 0.0
+
+
+class RentedResource(Record):
+    """A resource that an account has at a GPU cloud."""
+
+    id: str
+    kind: str
+    name: str
+    status: str
+
+
+class AccountDetails(AccountSummary):
+    """All that an operator may want to know of an account; it never holds a secret.
+
+    Attributes:
+        left_usd_today: the rest of its daily limit; none where it has no limit.
+        spent_usd_this_month: the cost of its work since the first of the month, UTC.
+        artifact_bytes, record_bytes: the bytes that it stores.
+        max_stored_bytes: the most that it may store, by the settings of this process.
+        under_way: the number of its runs, jobs, workflows and tasks that are not done.
+        allow_env: the variables that its pointers may name beside the conventional ones; none where
+            it was signed up, and may name none of its own.
+    """
+
+    left_usd_today: float | None
+    spent_usd_this_month: float
+    artifact_bytes: int
+    record_bytes: int
+    max_stored_bytes: int
+    under_way: int
+    allow_env: list[str] | None
+    keys: list[AccountKey]
+    connections: list[Connection]
+    rented: list[RentedResource]
+
+
+class AccountDisabled(Account):
+    """An account that was disabled.
+
+    Attributes:
+        ended: the number of runs, jobs, workflows and tasks that were ended.
+        under_way: the number that are not done yet.
+        rented: what it has at a GPU cloud, which is billed until it is deleted.
+    """
+
+    ended: int
+    under_way: int
+    rented: list[RentedResource]
+
+
+class AccountRecovered(KeyCreated):
+    """A new key for an account whose own was lost, shown only once.
+
+    Attributes:
+        account: whose key it is.
+        revoked: the ids of the keys that were revoked for it.
+        still_good: the account's other keys.
+    """
+
+    account: Account
+    revoked: list[str]
+    still_good: list[AccountKey]
+
+
+class AccountAdmin:
+    """Administration of accounts, beside whatever process serves them."""
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self._store = store
+        self._settings = settings
+        self._allowances = Allowances(store)
+
+    async def list_all(self) -> list[AccountSummary]:
+        """List every account, the oldest first."""
+        return [await self._summarize(row) for row in await self._store.find_rows("accounts")]
+
+    async def describe(self, named: str) -> AccountDetails:
+        """Describe one account, by its id or its address.
+
+        Raises:
+            RequestError: `NOT_FOUND`.
+        """
+        row = await find_account(self._store, named)
+        summary = await self._summarize(row)
+        artifacts, records = await self._store.get_stored_bytes(summary.id)
+        limit, left = summary.max_cost_usd_per_day, None
+        if limit is not None:
+            left = await self._allowances.find_remaining_today(
+                make_account_limit(summary.id, limit)
+            )
+        month = await self._sum_spending(summary.id, _format_today()[:8] + "01")
+        connections = await self._store.find_rows(
+            "connections", account_id=summary.id, deleted=False
+        )
+        return AccountDetails(
+            **dict(summary),
+            left_usd_today=left,
+            spent_usd_this_month=float(sum(month.values())),
+            artifact_bytes=artifacts,
+            record_bytes=records,
+            max_stored_bytes=self._settings.max_stored_bytes,
+            under_way=len(await self._find_open(summary.id)),
+            allow_env=None if row["spec"] is None else json.loads(row["spec"])["allow_env"],
+            keys=await self._list_keys(summary.id),
+            connections=[Connection.model_validate_json(each["doc"]) for each in connections],
+            rented=await self._find_rented(summary.id),
+        )
+
+    async def list_keys(self, named: str) -> list[AccountKey]:
+        """List the keys of an account, those that have ended too, the newest first.
+
+        Raises:
+            RequestError: `NOT_FOUND`.
+        """
+        return await self._list_keys(str((await find_account(self._store, named))["id"]))
+
+    async def disable(self, named: str, *, let_finish: bool = False) -> AccountDisabled:
+        """Disable an account's keys, and end its unfinished work.
+
+        Other processes learn of it through the store; this waits for them to end the work, for a
+        limited time.
+
+        Args:
+            named: its id or its address.
+            let_finish: let unfinished work go on.
+
+        Raises:
+            RequestError: `NOT_FOUND`, `CONFLICT` for the account of notebooks right here.
+        """
+        account = _parse_account(await find_account(self._store, named))
+        if account.email == LOCAL_EMAIL:
+            raise RequestError(
+                ErrorCode.CONFLICT,
+                "It is the account of notebooks on this directory, which need no key: it is"
+                " disabled by whoever owns the files.",
+            )
+        account.disabled_at = account.disabled_at or now()
+        disabled = PatchDocument(
+            "accounts", account.id, {"disabled_at": format_rfc3339(account.disabled_at)}
+        )
+        open_roots = await self._find_open(account.id)
+        ending = set() if let_finish else {str(root["id"]) for root in open_roots}
+        # In one transaction: a process that sees it disabled also sees its work cancelled.
+        await self._store.write([disabled, *map(_make_cancellation, ending)])
+        if not let_finish:
+            ending |= await self._wait_for_end(account.id)
+        left = {str(root["id"]) for root in await self._find_open(account.id)}
+        return AccountDisabled(
+            **dict(account),
+            ended=len(ending - left),
+            under_way=len(left),
+            rented=await self._find_rented(account.id),
+        )
+
+    async def _wait_for_end(self, account_id: str) -> set[str]:
+        """Wait while a living process works on what is to be ended; return the ids seen."""
+        seen: set[str] = set()
+        until = time.monotonic() + MAX_END_WAIT_S
+        while time.monotonic() < until:
+            # A request that was authenticated just before may have its work accepted just after.
+            await asyncio.sleep(POLL_INTERVAL_S)
+            held = await self._find_open(account_id)
+            late = [str(root["id"]) for root in held if not root["cancel_requested"]]
+            if late:
+                await self._store.write([_make_cancellation(root_id) for root_id in late])
+            seen.update(str(root["id"]) for root in held)
+            owners = [root["owner"] for root in held if root["owner"] is not None]
+            if all(self._store.is_stale_owner(owner) for owner in owners):
+                break
+        return seen
+
+    async def enable(self, named: str) -> Account:
+        """Enable a disabled account's keys again.
+
+        Raises:
+            RequestError: `NOT_FOUND`.
+        """
+        account = _parse_account(await find_account(self._store, named))
+        account.disabled_at = None
+        await self._store.write([PatchDocument("accounts", account.id, {"disabled_at": None})])
+        return account
+
+    async def set_operator(self, named: str, *, operator: bool) -> Account:
+        """Allow an account to share its connections with others, or stop allowing it.
+
+        Its shares are kept, and work for others only while it may share.
+
+        Raises:
+            RequestError: `NOT_FOUND`.
+        """
+        account = _parse_account(await find_account(self._store, named))
+        await self._store.write([UpdateRow("accounts", account.id, {"operator": operator})])
+        return account
+
+    async def recover(self, named: str, *, revoke_others: bool = False) -> AccountRecovered:
+        """Make a key with all scopes for an account whose own was lost; it is shown only once.
+
+        Args:
+            named: its id or its address.
+            revoke_others: make all its other keys invalid at once.
+
+        Raises:
+            RequestError: `NOT_FOUND`.
+        """
+        account = _parse_account(await find_account(self._store, named))
+        others = [key for key in await self._list_keys(account.id) if not has_ended(key)]
+        key, inserted, record = make_key(account.id, name="recovered")
+        changes: list[Change] = [inserted]
+        if revoke_others:
+            changes += [change for other in others for change in revoke_key(other)]
+        await self._store.write(changes)
+        return AccountRecovered(
+            **dict(record),
+            api_key=key,
+            account=account,
+            revoked=[other.id for other in others] if revoke_others else [],
+            still_good=[] if revoke_others else others,
+        )
+
+    async def _summarize(self, row: Row) -> AccountSummary:
+        account = _parse_account(row)
+        counts = [await self._store.count_rows(table, account.id) for table in COUNTED_COLUMNS]
+        spent = await self._sum_spending(account.id, _format_today())
+        return AccountSummary(
+            **dict(account),
+            operator=bool(row["operator"]),
+            spent_usd_today=float(sum(spent.values())),
+            records=sum(counts),
+            stored_bytes=sum(await self._store.get_stored_bytes(account.id)),
+        )
+
+    async def _sum_spending(self, account_id: str, first: str) -> dict[str, Decimal]:
+        """Sum up what an account's work has cost since a day, by the key that requested it."""
+        days = (first, _format_today())
+        rows = await self._store.sum_rows("usage", ["nano"], ["key_id"], account_id, "day", days)
+        return {str(row["key_id"]): from_nano_usd(row["nano"]) for row in rows}
+
+    async def _list_keys(self, account_id: str) -> list[AccountKey]:
+        spent = await self._sum_spending(account_id, _format_today())
+        rows = await self._store.find_rows("api_keys", account_id=account_id)
+        keys = [await complete_key(self._allowances, row) for row in reversed(rows)]
+        return [
+            AccountKey(**dict(key), spent_usd_today=float(spent.get(key.id, 0))) for key in keys
+        ]
+
+    async def _find_open(self, account_id: str) -> list[Row]:
+        return await self._store.find_rows("roots", account_id=account_id, open=True)
+
+    async def _find_rented(self, account_id: str) -> list[RentedResource]:
+        found = []
+        for table in BILLED_TABLES:
+            for row in await self._store.find_rows(table, account_id=account_id):
+                record = Infrastructure.model_validate_json(str(row["doc"]))
+                if record.status != "deleted":
+                    found.append(RentedResource(**record.model_dump(), kind=table))
+        return found
+
+
+def _parse_account(row: Row) -> Account:
+    return Account.model_validate_json(str(row["doc"]))
+
+
+def _make_cancellation(root_id: str) -> Change:
+    return UpdateRow("roots", root_id, {"cancel_requested": True})
+
+
+def _format_today() -> str:
+    return format_rfc3339(now())[:10]

@@ -1,0 +1,282 @@
+"""Accounts: sign-up, creation by the operator, and authentication of keys."""
+
+import ipaddress
+import math
+from collections.abc import Collection, Sequence
+
+from toolkit.contract.account import (
+    Account,
+    AccountCreate,
+    AccountCreated,
+    ApiKey,
+    CallerAccount,
+    CallerKey,
+)
+from toolkit.contract.base import format_rfc3339, now
+from toolkit.contract.errors import (
+    ErrorCode,
+    RequestError,
+    ServiceError,
+    build_not_found,
+    truncate_text,
+)
+from toolkit.contract.ids import Prefix, new_id
+from toolkit.engine.access import grants
+from toolkit.engine.access.account_status import is_disabled
+from toolkit.engine.access.api_keys import (
+    ALL_SCOPES,
+    Principal,
+    find_key,
+    generate_key,
+    has_ended,
+    hash_key,
+    make_key,
+)
+from toolkit.engine.concurrency.token_buckets import TokenBuckets
+from toolkit.settings import Settings
+from toolkit.store import (
+    READ_ONLY_ACCOUNT_ID,
+    Change,
+    Conflict,
+    InsertRow,
+    PatchDocument,
+    Row,
+    Store,
+)
+
+KEY_USE_INTERVAL_S = 60.0  # the shortest time between two records of a key's use
+LOCAL_EMAIL = "notebook@localhost.localdomain"
+ADDRESS_TAKEN = "This address has an account; use its key or another address."
+
+
+class Accounts:
+    """`/v1/account`."""
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self._store = store
+        self._settings = settings
+        self._sign_ups = TokenBuckets(settings.signups_per_hour / 3600, settings.signups_per_hour)
+        self._key_uses = TokenBuckets(
+            1 / KEY_USE_INTERVAL_S, 1
+        )  # limits how often a key's use is recorded
+        self._requests = TokenBuckets(settings.rate_limit_per_s, settings.rate_limit_burst)
+        # The keys of notebooks in this process: never stored, gone when it ends.
+        self._local_keys: dict[str, Principal] = {}
+
+    async def sign_up(self, request: AccountCreate, address: str) -> AccountCreated:
+        """Open an account for a caller at a network address.
+
+        Raises:
+            RequestError: `FORBIDDEN` where sign-up is closed, `CONFLICT`.
+            ServiceError: `RATE_LIMITED` when that address has opened too many.
+        """
+        if self._settings.closed_signup:
+            raise RequestError(
+                ErrorCode.FORBIDDEN, "Sign-up is closed here: ask the operator for an account."
+            )
+        wait_s = self._sign_ups.acquire_delay_s(_find_network(address))
+        if wait_s:
+            raise ServiceError(
+                ErrorCode.RATE_LIMITED,
+                "This address has opened too many accounts; wait as long as Retry-After says.",
+                retry_after=wait_s,
+            )
+        if request.email.casefold() == LOCAL_EMAIL:
+            # Whoever had it would own the account that notebooks here use.
+            raise RequestError(ErrorCode.CONFLICT, ADDRESS_TAKEN)
+        return await self.create(request)
+
+    async def create(
+        self,
+        request: AccountCreate,
+        *,
+        allow_env: Collection[str] | None = None,
+        max_cost_usd_per_day: float | None = None,
+        operator: bool = False,
+    ) -> AccountCreated:
+        """Open an account; the key in the answer is shown only once.
+
+        Args:
+            request: whose.
+            allow_env: the variables that its pointers may name beside vendors' conventional ones,
+                for an account that the operator makes; none for one that was signed up.
+            max_cost_usd_per_day: the most that all its work may cost in a day.
+            operator: whether it is an operator's, which may share its connections.
+
+        Raises:
+            RequestError: `CONFLICT` when the address has an account.
+        """
+        account, changes = _make_account(
+            request.email, allow_env, max_cost_usd_per_day, operator=operator
+        )
+        key, inserted, _ = make_key(account.id)
+        try:
+            await self._store.write([*changes, inserted])
+        except Conflict:
+            raise RequestError(ErrorCode.CONFLICT, ADDRESS_TAKEN) from None
+        return AccountCreated(**dict(account), api_key=key)
+
+    async def authenticate(self, key: str) -> Principal:
+        """Return the principal of a key, and count the request against the key's rate limit.
+
+        A notebook in this process has no rate limit.
+
+        Raises:
+            RequestError: `UNAUTHENTICATED` for a malformed, unknown, revoked or expired one, all
+                alike, and for one of a disabled account.
+            ServiceError: `RATE_LIMITED`.
+        """
+        digest = hash_key(key)
+        if digest in self._local_keys:
+            return self._local_keys[digest]
+        account_id, record = await find_key(self._store, digest)
+        wait_s = self._requests.acquire_delay_s(record.id)
+        if wait_s:
+            raise ServiceError(
+                ErrorCode.RATE_LIMITED,
+                f"This key may ask {self._settings.rate_limit_per_s:g} times a second; wait as long"
+                " as Retry-After says.",
+                retry_after=wait_s,
+            )
+        self._note_use(record)
+        purse = None if record.max_cost_usd_per_day is None else record.allowance_id
+        return Principal(account_id, record.id, frozenset(record.scopes), purse)
+
+    def _note_use(self, key: ApiKey) -> None:
+        """Record that a key was used, seldom enough to cost nothing; nobody waits for it."""
+        at = now()
+        known = key.last_used_at
+        # A clock that was set back must not prevent it from being recorded.
+        if known is not None and 0 <= (at - known).total_seconds() < KEY_USE_INTERVAL_S:
+            return
+        if not self._key_uses.acquire_delay_s(key.id):
+            used = PatchDocument("api_keys", key.id, {"last_used_at": format_rfc3339(at)})
+            self._store.write([used], eager=False)
+
+    async def is_valid(self, caller: Principal) -> bool:
+        """Tell whether a key that was valid when it was sent still is, whoever revoked it."""
+        if caller in self._local_keys.values():
+            return True
+        row = await self._store.get_row("api_keys", caller.key_id, "doc")
+        if row is None or has_ended(ApiKey.model_validate_json(str(row["doc"]))):
+            return False
+        return not await is_disabled(self._store, caller.account_id)
+
+    async def open_local_account(self) -> tuple[Account, str]:
+        """Open or find the account of whoever runs the embedded engine, and make a key for it."""
+        account, changes = _make_account(LOCAL_EMAIL, frozenset(), operator=True)
+        try:
+            await self._store.write(changes)
+        except Conflict:
+            rows = await self._store.find_rows("accounts", email=LOCAL_EMAIL)
+            account = Account.model_validate_json(str(rows[0]["doc"]))
+        key = generate_key()
+        principal = Principal(account.id, new_id(Prefix.KEY), frozenset(ALL_SCOPES))
+        self._local_keys[hash_key(key)] = principal
+        return account, key
+
+    def make_read_only_key(self) -> str:
+        """Make a read-only key for the owner of the directory, which covers all accounts."""
+        key = generate_key()
+        principal = Principal(
+            READ_ONLY_ACCOUNT_ID, new_id(Prefix.KEY), frozenset({"read", "admin"})
+        )
+        self._local_keys[hash_key(key)] = principal
+        return key
+
+    async def set_daily_limit(self, named: str, max_cost_usd_per_day: float | None) -> Account:
+        """Set the most that all work of an account may cost in a day; none removes the limit.
+
+        Args:
+            named: its address or id.
+            max_cost_usd_per_day: US dollars, from midnight to midnight, UTC.
+
+        Raises:
+            RequestError: `NOT_FOUND`, `INVALID_REQUEST` for an invalid amount.
+        """
+        _check_amount(max_cost_usd_per_day)
+        account = Account.model_validate_json(str((await find_account(self._store, named))["doc"]))
+        account.max_cost_usd_per_day = max_cost_usd_per_day
+        limited = {"max_cost_usd_per_day": max_cost_usd_per_day}
+        await self._store.write([PatchDocument("accounts", account.id, limited)])
+        return account
+
+    async def get_caller(self, caller: Principal) -> CallerAccount:
+        """Return the caller's account and the record of the key that was used."""
+        if caller.account_id == READ_ONLY_ACCOUNT_ID:
+            raise RequestError(
+                ErrorCode.NOT_FOUND, "What is looked at is of all accounts: toolkit account list."
+            )
+        row = await self._store.get_row("accounts", caller.account_id)
+        if row is None:
+            raise build_not_found("account", caller.account_id)
+        kept = await self._store.get_row("api_keys", caller.key_id)
+        if kept is None:  # the key of a notebook in this process
+            scopes = [scope for scope in ALL_SCOPES if scope in caller.scopes]
+            key = CallerKey(id=caller.key_id, scopes=scopes)
+        else:
+            key = CallerKey.model_validate_json(str(kept["doc"]))
+        account = Account.model_validate_json(str(row["doc"]))
+        return CallerAccount(**dict(account), key=key)
+
+
+async def find_account(store: Store, named: str) -> Row:
+    """Find the row of an account, by its id or its address.
+
+    Raises:
+        RequestError: `NOT_FOUND`.
+    """
+    rows = [await store.get_row("accounts", named)]
+    rows += await store.find_rows("accounts", email=named.casefold())
+    for row in rows:
+        if row is not None:
+            return row
+    raise RequestError(
+        ErrorCode.NOT_FOUND,
+        f"There is no account `{truncate_text(named, 100)}` here: see `toolkit account list`.",
+    )
+
+
+def _check_amount(usd: float | None) -> None:
+    if usd is not None and not 0 <= usd < math.inf:
+        raise RequestError(ErrorCode.INVALID_REQUEST, "A daily limit is an amount of US dollars.")
+
+
+def _make_account(
+    email: str,
+    allow_env: Collection[str] | None,
+    max_cost_usd_per_day: float | None = None,
+    *,
+    operator: bool = False,
+) -> tuple[Account, Sequence[Change]]:
+    _check_amount(max_cost_usd_per_day)
+    account = Account(
+        id=new_id(Prefix.ACCOUNT),
+        email=email,
+        created_at=now(),
+        max_cost_usd_per_day=max_cost_usd_per_day,
+    )
+    row: dict[str, object] = {
+        "id": account.id,
+        "email": email.casefold(),
+        "created_at": format_rfc3339(account.created_at),
+        "doc": account.model_dump_json(),
+        "spec": None if allow_env is None else grants.format_allow_env(allow_env),
+        "operator": operator,
+    }
+    return account, [InsertRow("accounts", row)]
+
+
+def _find_network(address: str) -> str:
+    """Return the network a caller may have many addresses in: an IPv4 address, or an IPv6 /64.
+
+    >>> _find_network("2001:db8::1") == _find_network("2001:db8::2")
+    True
+    """
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if found.version == 6:
+        return str(ipaddress.ip_network((found.packed[:8] + bytes(8), 64)))
+    return str(found)

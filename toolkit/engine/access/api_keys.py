@@ -1,0 +1,221 @@
+"""API keys: creation, rotation and revocation; a key is shown once and stored as its SHA-256."""
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from toolkit.contract.account import ApiKey, KeyCreate, KeyCreated, KeyRotate
+from toolkit.contract.base import format_rfc3339, now
+from toolkit.contract.choices import Scope
+from toolkit.contract.errors import ErrorCode, RequestError, build_not_found
+from toolkit.contract.ids import Prefix, new_id
+from toolkit.engine.access.account_status import check_enabled
+from toolkit.engine.access.quotas import Quotas
+from toolkit.engine.money.allowance import Allowances, make_key_limit
+from toolkit.store import Change, InsertRow, PatchDocument, Row, Store, UpdateRow
+
+KEY_PREFIX = "sk_live_"
+ALL_SCOPES: tuple[Scope, ...] = ("read", "write", "admin")
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """The sender of a request, with the scopes of the key.
+
+    Attributes:
+        allowance_id: the id that the key's spending is counted under, for a key with an allowance.
+    """
+
+    account_id: str
+    key_id: str
+    scopes: frozenset[Scope]
+    allowance_id: str | None = None
+
+
+def generate_key() -> str:
+    """Generate a new key: 256 random bits."""
+    return KEY_PREFIX + secrets.token_urlsafe(32)
+
+
+def hash_key(key: str) -> str:
+    """Return the hash that a key is stored and looked up by."""
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+async def find_key(store: Store, digest: str) -> tuple[str, ApiKey]:
+    """Find the account id and the record of the key with a digest.
+
+    Raises:
+        RequestError: `UNAUTHENTICATED` for an unknown, revoked or expired one, all alike, and for
+            one of a disabled account.
+    """
+    rows = await store.find_rows("api_keys", digest=digest)
+    if not rows or not hmac.compare_digest(str(rows[0]["digest"]), digest):
+        raise RequestError(ErrorCode.UNAUTHENTICATED)
+    key = ApiKey.model_validate_json(str(rows[0]["doc"]))
+    if has_ended(key):
+        raise RequestError(ErrorCode.UNAUTHENTICATED)
+    account_id = str(rows[0]["account_id"])
+    await check_enabled(store, account_id)
+    return account_id, key
+
+
+async def complete_key(allowances: Allowances, row: Row) -> ApiKey:
+    """Read a key's record from its row, and add what is left of today's allowance."""
+    key = ApiKey.model_validate_json(str(row["doc"]))
+    limit = make_key_limit(key)
+    if limit is not None:
+        key.left_usd_today = await allowances.find_remaining_today(limit)
+    return key
+
+
+def revoke_key(key: ApiKey) -> list[Change]:
+    """Revoke a key on its record, and return the changes, which overwrite no other ones."""
+    key.revoked_at = now()
+    at = format_rfc3339(key.revoked_at)
+    changed = UpdateRow("api_keys", key.id, {"revoked_at": at})
+    return [changed, PatchDocument("api_keys", key.id, {"revoked_at": at})]
+
+
+def make_key(
+    account_id: str,
+    scopes: Sequence[Scope] = ALL_SCOPES,
+    a_day: float | None = None,
+    name: str | None = None,
+) -> tuple[str, InsertRow, ApiKey]:
+    """Make a key; return it with its row and its record."""
+    key = generate_key()
+    record = ApiKey(
+        id=new_id(Prefix.KEY),
+        name=name,
+        last4=key[-4:],
+        scopes=list(scopes),
+        max_cost_usd_per_day=a_day,
+        created_at=now(),
+    )
+    return key, _make_insert(account_id, key, record), record
+
+
+class ApiKeys:
+    """`/v1/account/keys`."""
+
+    def __init__(self, store: Store, quotas: Quotas, allowances: Allowances) -> None:
+        self._store = store
+        self._quotas = quotas
+        self._allowances = allowances
+
+    async def list(self, account_id: str, limit: int, before: str | None) -> list[ApiKey]:
+        """List a page of the account's key records, newest first; never the keys themselves."""
+        rows = await self._store.list_page("api_keys", account_id, limit=limit, before=before)
+        return [await complete_key(self._allowances, row) for row in rows]
+
+    async def get(self, account_id: str, key_id: str) -> ApiKey:
+        """Return the record of one key, never the key itself.
+
+        Raises:
+            RequestError: `NOT_FOUND`.
+        """
+        row = await self._store.get_row("api_keys", key_id)
+        if row is None or row["account_id"] != account_id:
+            raise build_not_found("key", key_id)
+        return await complete_key(self._allowances, row)
+
+    async def create(self, maker: Principal, request: KeyCreate) -> KeyCreated:
+        """Make another key for the maker's account; it is shown only once.
+
+        Raises:
+            RequestError: `FORBIDDEN` for a scope that the maker's key lacks, and for a maker's key
+                with an allowance, which would gain a second one that way.
+        """
+        scopes = [scope for scope in ALL_SCOPES if scope in request.scopes]
+        _check_scopes(maker, scopes)
+        if maker.allowance_id is not None:
+            raise RequestError(
+                ErrorCode.FORBIDDEN, "A key with an allowance makes no others: use one without."
+            )
+        await self._quotas.check_storage(maker.account_id, 1)
+        key, inserted, record = make_key(
+            maker.account_id, scopes, request.max_cost_usd_per_day, request.name
+        )
+        await self._store.write([inserted])
+        record.left_usd_today = record.max_cost_usd_per_day
+        return KeyCreated(**dict(record), api_key=key)
+
+    async def rotate(self, maker: Principal, key_id: str, request: KeyRotate) -> KeyCreated:
+        """Make a key that replaces another like it; it is shown only once.
+
+        Both spend from one allowance, while the old one is still valid and after.
+
+        Raises:
+            RequestError: `NOT_FOUND`; `CONFLICT` for one that has ended or was rotated before;
+                `FORBIDDEN` for one that can do more than the maker's.
+        """
+        old = await self.get(maker.account_id, key_id)
+        if old.rotated_to is not None:
+            raise RequestError(
+                ErrorCode.CONFLICT, f"It was rotated to `{old.rotated_to}`: rotate that one."
+            )
+        if has_ended(old):
+            raise RequestError(ErrorCode.CONFLICT, "It was revoked: make a new key.")
+        _check_scopes(maker, old.scopes)
+        if maker.allowance_id not in (None, old.allowance_id):
+            raise RequestError(
+                ErrorCode.FORBIDDEN, "A key with an allowance rotates itself: use one without."
+            )
+        key = generate_key()
+        record = ApiKey(
+            id=new_id(Prefix.KEY),
+            name=old.name,
+            last4=key[-4:],
+            scopes=old.scopes,
+            max_cost_usd_per_day=old.max_cost_usd_per_day,
+            created_at=now(),
+            rotated_from=old.id,
+            allowance_of=old.allowance_id,
+        )
+        old.rotated_to = record.id
+        old.expires_at = record.created_at + timedelta(seconds=request.overlap_s)
+        ends = {"rotated_to": record.id, "expires_at": format_rfc3339(old.expires_at)}
+        changed = PatchDocument("api_keys", old.id, ends)
+        await self._store.write([_make_insert(maker.account_id, key, record), changed])
+        record.left_usd_today = old.left_usd_today
+        return KeyCreated(**dict(record), api_key=key)
+
+    async def revoke(self, account_id: str, key_id: str) -> ApiKey:
+        """Make a key invalid at once.
+
+        Raises:
+            RequestError: `NOT_FOUND`.
+        """
+        key = await self.get(account_id, key_id)
+        if key.revoked_at is None:
+            await self._store.write(revoke_key(key))
+        return key
+
+
+def has_ended(key: ApiKey) -> bool:
+    """Tell whether a key was revoked or has expired."""
+    return key.revoked_at is not None or (key.expires_at is not None and key.expires_at <= now())
+
+
+def _check_scopes(maker: Principal, scopes: Sequence[Scope]) -> None:
+    """Refuse scopes that the maker's own key does not have."""
+    if not maker.scopes.issuperset(scopes):
+        raise RequestError(
+            ErrorCode.FORBIDDEN, "A key can hand out no scope that it lacks: use one that has it."
+        )
+
+
+def _make_insert(account_id: str, key: str, record: ApiKey) -> InsertRow:
+    row: dict[str, object] = {
+        "id": record.id,
+        "account_id": account_id,
+        "digest": hash_key(key),
+        "revoked_at": None,
+        "created_at": format_rfc3339(record.created_at),
+        "doc": record.model_dump_json(exclude={"left_usd_today"}),
+    }
+    return InsertRow("api_keys", row)

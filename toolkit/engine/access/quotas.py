@@ -1,0 +1,84 @@
+"""Quotas of an account: its unfinished work and its stored bytes."""
+
+from collections import Counter
+
+from toolkit.contract.errors import ErrorCode, RequestError, ServiceError
+from toolkit.engine.access.account_status import check_enabled
+from toolkit.settings import Settings
+from toolkit.store import Store
+
+RETRY_AFTER_S = 5.0
+MEGABYTE = 1e6
+
+
+class Quotas:
+    """The quotas that `Settings` allows each account.
+
+    The store sums up what an account keeps, artifacts and records, as it is written; writes still
+    in progress are counted here.
+    """
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self._store = store
+        self._settings = settings
+        self._pending: dict[str, tuple[str, int]] = {}
+        self._pending_bytes: Counter[str] = Counter()
+
+    async def check_queue(self, account_id: str) -> None:
+        """Refuse more work where too much is unfinished, or where its results could not be stored.
+
+        Raises:
+            ServiceError: `RATE_LIMITED`.
+            RequestError: `PAYLOAD_TOO_LARGE`; `UNAUTHENTICATED` for an account that was disabled
+                after the request was authenticated.
+        """
+        await check_enabled(self._store, account_id)
+        most = self._settings.max_queued
+        if await self._store.count_open_roots(account_id, most) >= most:
+            raise ServiceError(
+                ErrorCode.RATE_LIMITED,
+                f"{most} runs, jobs, workflows and tasks of this account are not done yet; ask"
+                " again when some are.",
+                retry_after=RETRY_AFTER_S,
+            )
+        await self.check_storage(account_id, 1)
+
+    async def check_storage(self, account_id: str, size_bytes: int) -> None:
+        """Refuse bytes that exceed what the account may still store.
+
+        Raises:
+            RequestError: `PAYLOAD_TOO_LARGE`: to send less helps, and to send it again does not.
+        """
+        most = self._settings.max_stored_bytes
+        artifacts, records = await self._store.get_stored_bytes(account_id)
+        artifacts += self._pending_bytes[account_id]
+        if artifacts + records + size_bytes > most:
+            raise RequestError(
+                ErrorCode.PAYLOAD_TOO_LARGE,
+                f"The account keeps {_format_megabytes(artifacts)} of artifacts and"
+                f" {_format_megabytes(records)} of records, and may keep"
+                f" {_format_megabytes(most)}: delete"
+                " artifacts, or have the operator take out old work (toolkit prune) or allow more"
+                " (max_stored_bytes).",
+            )
+
+    def add_pending(self, account_id: str, artifact_id: str, size_bytes: int) -> None:
+        """Count bytes whose record is not in the store yet."""
+        self._pending[artifact_id] = account_id, size_bytes
+        self._pending_bytes[account_id] += size_bytes
+
+    def remove_pending(self, artifact_id: str) -> None:
+        """Stop counting bytes here: the store counts their record, or it will never be written."""
+        account_id, size_bytes = self._pending.pop(artifact_id, ("", 0))
+        self._pending_bytes[account_id] -= size_bytes
+        if not self._pending_bytes[account_id]:
+            del self._pending_bytes[account_id]
+
+
+def _format_megabytes(size_bytes: int) -> str:
+    """Format a size in megabytes.
+
+    >>> _format_megabytes(124_000_000), _format_megabytes(512)
+    ('124 MB', '0.000512 MB')
+    """
+    return f"{size_bytes / MEGABYTE:g} MB"

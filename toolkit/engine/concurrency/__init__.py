@@ -1,0 +1,1 @@
+"""Sharing of one event loop: semaphores, slots, locks, slices and rate limits."""

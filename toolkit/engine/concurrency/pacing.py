@@ -1,0 +1,180 @@
+"""Fair use of the event loop: long work is done in slices and leaves most of it to others."""
+
+import asyncio
+import time
+from collections import OrderedDict
+from types import TracebackType
+from typing import Self
+from weakref import WeakKeyDictionary
+
+from toolkit.engine.concurrency.fair_semaphore import FairSemaphore
+
+SLICE_S = 0.005
+# While other accounts are active, an account's long work rests for this multiple of what it took.
+OTHERS_SHARE, MAX_REST_S = 2.0, 1.0
+ACTIVE_WINDOW_S = 0.25  # an account is active for so long after a request
+MAX_ACCOUNTS = 1_000
+# An iteration of the loop that took longer had work to do; so long is waited for an idle one.
+IDLE_TURN_S, MAX_WAIT_S = 0.0004, 0.05
+NODE_COST_S = 0.004  # the loop's time that one node takes
+
+
+class _LoopShares:
+    """The shares of one event loop.
+
+    Attributes:
+        semaphore: lets through one slice of long work at a time, whichever account's it is.
+    """
+
+    def __init__(self) -> None:
+        self.semaphore = FairSemaphore(1)
+        self._active_at: OrderedDict[str, float] = OrderedDict()
+        self._rests_until: OrderedDict[str, float] = OrderedDict()
+
+    def note(self, account_id: str) -> None:
+        """Note that an account has made a request."""
+        _put_time(self._active_at, account_id, time.monotonic())
+
+    def charge(self, account_id: str | None, seconds: float) -> None:
+        """Count the time that an account's long work has taken."""
+        if account_id is None:
+            return
+        now = time.monotonic()
+        since = max(now, self._rests_until.get(account_id, now))
+        until = min(since + seconds * OTHERS_SHARE, now + MAX_REST_S)
+        _put_time(self._rests_until, account_id, until)
+
+    async def acquire_turn(self, account_id: str | None) -> None:
+        """Wait until long work may go on: it is next, and the loop is idle."""
+        while True:
+            await self.semaphore.acquire(account_id or "")
+            try:
+                rest_s = self._find_rest_s(account_id)
+                if rest_s <= 0:
+                    await self._wait_until_idle()
+                    return
+            except BaseException:
+                self.semaphore.release()
+                raise
+            self.semaphore.release()
+            await asyncio.sleep(rest_s)
+
+    def _find_rest_s(self, account_id: str | None) -> float:
+        """Return how long an account's long work has to rest; not at all if no other is active."""
+        if account_id is None or not self.has_others(account_id):
+            return 0.0
+        return self._rests_until.get(account_id, 0.0) - time.monotonic()
+
+    def has_others(self, account_id: str) -> bool:
+        """Tell whether an account other than this one is active."""
+        since = time.monotonic() - ACTIVE_WINDOW_S
+        for other, at in reversed(self._active_at.items()):
+            if at < since:
+                return False
+            if other != account_id:
+                return True
+        return False
+
+    @staticmethod
+    async def _wait_until_idle() -> None:
+        """Let iterations of the loop go by until one had nothing to do."""
+        began = before = time.perf_counter()
+        while before - began < MAX_WAIT_S:
+            await asyncio.sleep(0)
+            after = time.perf_counter()
+            if after - before < IDLE_TURN_S:
+                return
+            before = after
+
+
+def _put_time(times: OrderedDict[str, float], account_id: str, at: float) -> None:
+    """Store the time of an account as the latest; drop the oldest of too many."""
+    times[account_id] = at
+    times.move_to_end(account_id)
+    if len(times) > MAX_ACCOUNTS:
+        times.popitem(last=False)
+
+
+_SHARES: "WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopShares]" = WeakKeyDictionary()
+
+
+def _get_shares() -> _LoopShares:
+    loop = asyncio.get_running_loop()
+    found = _SHARES.get(loop)
+    if found is None:
+        found = _SHARES[loop] = _LoopShares()
+    return found
+
+
+def note_activity(account_id: str) -> None:
+    """Note that an account has made a request: the long work of others makes way for it."""
+    _get_shares().note(account_id)
+
+
+async def yield_to_others(account_id: str) -> None:
+    """Wait before one of many steps of an account's work, as long as others are active."""
+    loop = _get_shares()
+    if loop.has_others(account_id):
+        await loop.acquire_turn(account_id)
+        loop.charge(account_id, NODE_COST_S)
+        loop.semaphore.release()
+
+
+class Pacer:
+    """The pacer of one piece of long work, which divides it into slices.
+
+    The first slice is free. Whoever needs more queues with all other long work of the loop, one
+    account after the other, so that an iteration of the loop holds one slice, however many callers
+    ask for much at once. While other accounts are active, two thirds of the loop's time are theirs:
+    an account's next slices wait in proportion to what its earlier ones took.
+
+    Args:
+        account_id: the account that it is work of; without one it is only divided.
+
+    >>> async def add(numbers: list[int]) -> int:
+    ...     total = 0
+    ...     async with Pacer() as pacer:
+    ...         for number in numbers:
+    ...             total += number
+    ...             await pacer.pause()
+    ...     return total
+    """
+
+    def __init__(self, account_id: str | None = None) -> None:
+        self._account_id = account_id
+        self._began = time.perf_counter()
+        self._shares = _get_shares()
+        self._has_turn = False
+
+    async def __aenter__(self) -> Self:
+        """Begin the first slice."""
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Leave the queue."""
+        self._release_turn()
+
+    async def pause(self) -> None:
+        """Let other work run, where this slice has lasted long enough."""
+        if time.perf_counter() - self._began >= SLICE_S:
+            await self.end_slice()
+
+    async def end_slice(self) -> None:
+        """Let other work run before something that cannot be divided."""
+        self._release_turn()
+        # Without it, a semaphore that nobody waits for would be acquired again at once.
+        await asyncio.sleep(0)
+        await self._shares.acquire_turn(self._account_id)
+        self._has_turn = True
+        self._began = time.perf_counter()
+
+    def _release_turn(self) -> None:
+        self._shares.charge(self._account_id, time.perf_counter() - self._began)
+        if self._has_turn:
+            self._has_turn = False
+            self._shares.semaphore.release()

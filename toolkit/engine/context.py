@@ -1,0 +1,255 @@
+"""The engine's context: its shared parts, made once when it opens and passed to all others."""
+
+import json
+import logging
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from functools import cached_property
+
+from toolkit.contract.connections import Connection
+from toolkit.contract.errors import ErrorCode, RequestError, build_not_found
+from toolkit.contract.ids import Prefix, is_id
+from toolkit.contract.jobs import Options
+from toolkit.engine.access.grants import Grants
+from toolkit.engine.access.quotas import Quotas
+from toolkit.engine.access.shares import Shares, read_connection
+from toolkit.engine.concurrency.concurrency_limits import ConcurrencyLimits
+from toolkit.engine.money.allowance import Allowances
+from toolkit.engine.observer import NullObserver, Observer
+from toolkit.engine.provider_context import ProviderContext
+from toolkit.engine.routing.connection_gate import GateRegistry
+from toolkit.engine.routing.connection_health import HealthSnapshot
+from toolkit.engine.routing.model_offers import list_offered_models
+from toolkit.engine.routing.provider_pool import ProviderPool
+from toolkit.plugins import Capability, Model, Vendor
+from toolkit.store import Row, Store, UpdateRow
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(kw_only=True)
+class EngineContext(ProviderContext):
+    """The engine's shared parts.
+
+    Attributes:
+        is_reproducible: whether the same work is to be routed alike in every process: latencies and
+            error rates then do not count.
+        in_flight: ids of what this process is creating or deleting at a GPU cloud.
+        observer: watches workflows, jobs and calls.
+    """
+
+    store: Store
+    grants: Grants
+    shares: Shares
+    concurrency: ConcurrencyLimits
+    gates: GateRegistry
+    allowances: Allowances
+    quotas: Quotas
+    is_draining: bool = False
+    is_reproducible: bool = False
+    observer: Observer = field(default_factory=NullObserver)
+    in_flight: set[str] = field(default_factory=set)
+
+    async def find_providers(
+        self, account_id: str, capability: Capability, options: Options
+    ) -> ProviderPool:
+        """Find the vendors, models and connections for a capability and an account, as of now.
+
+        At an endpoint or a pod that the options name, its vendor is asked by the connection that
+        rented it, unless they pin another one; never by one that is only shared with the account.
+
+        Raises:
+            RequestError: `PROVIDER_NOT_ALLOWED` for such a pin.
+        """
+        vendors = self.registry.find_vendors(capability)
+        kind = capability.operation.kind if capability.operation else ""
+        pool = await self.list_connections(account_id)
+        if options.endpoint_id is not None or options.compute_id is not None:
+            pool = self._exclude_lent(pool, options)
+        place = await self._find_place(account_id, options)
+        pinned = options.provider is not None and is_id(options.provider, Prefix.CONNECTION)
+        if place is not None and not pinned:
+            try:
+                connection = await self.find_renter(place)
+                pool[connection.provider] = [connection]
+            except RequestError:
+                # Another key may belong to another account at the vendor, which lacks this place.
+                pool = {p: some for p, some in pool.items() if not self._rents(p)}
+        states = {one.id: self._find_health(one) for some in pool.values() for one in some}
+        return ProviderPool(
+            vendors=vendors,
+            models={vendor.id: self.list_models(vendor, kind) for vendor in vendors},
+            connections=pool,
+            health=states,
+            usd_per_s=None if place is None else _find_rate(place),
+        )
+
+    def _find_health(self, connection: Connection) -> HealthSnapshot:
+        condition = self.gates.get_gate(connection).snapshot_health()
+        condition = replace(condition, overbilled=frozenset(connection.overbilled))
+        return (
+            replace(condition, latency={}, error_rate=None) if self.is_reproducible else condition
+        )
+
+    async def find_connections(self, account_id: str) -> dict[str, Connection]:
+        """Find the connection of each vendor that an account would use; its own, newest first."""
+        return {p: pool[0] for p, pool in (await self.list_connections(account_id)).items()}
+
+    async def list_connections(self, account_id: str) -> dict[str, list[Connection]]:
+        """List the connections to each vendor that an account may use.
+
+        Its own come before those that are shared with it, and the newest of each first.
+        """
+        found: dict[str, list[Connection]] = {}
+        own, lent = (
+            await self.shares.list_own(account_id),
+            await self.shares.list_shared(account_id),
+        )
+        for connection, row in (*own, *lent):
+            self.gates.get_gate(connection, row["health"])
+            found.setdefault(connection.provider, []).append(connection)
+        return found
+
+    def _exclude_lent(
+        self, pool: dict[str, list[Connection]], options: Options
+    ) -> dict[str, list[Connection]]:
+        """Exclude shared connections to vendors that rent out infrastructure.
+
+        An endpoint or pod is at the account that rented it, which the key of another one does not
+        reach.
+        """
+        kept = {}
+        for provider, some in pool.items():
+            lent = [one for one in some if one.shared and self._rents(provider)]
+            if any(one.id == options.provider for one in lent):
+                raise RequestError(
+                    ErrorCode.PROVIDER_NOT_ALLOWED,
+                    "A connection that is shared with you is not used at an endpoint or a pod of"
+                    " yours: pin one of your own, or none.",
+                )
+            own = [one for one in some if one not in lent]
+            if own:
+                kept[provider] = own
+        return kept
+
+    async def _find_place(self, account_id: str, options: Options) -> Row | None:
+        """Find the row of the endpoint or pod that options name, if the account has it."""
+        named = (("endpoints", options.endpoint_id), ("compute", options.compute_id))
+        table, place_id = next((one for one in named if one[1] is not None), ("", None))
+        row = None if place_id is None else await self.store.get_row(table, place_id)
+        known = row is not None and row["account_id"] == account_id and row["status"] != "deleted"
+        return row if known else None
+
+    async def find_renter(self, place: Row) -> Connection:
+        """Find the connection by which something was rented; once deleted, one by an equal pointer.
+
+        Raises:
+            RequestError: `CREDENTIALS_MISSING`.
+        """
+        made_by = await self.store.get_row("connections", str(place["connection_id"]))
+        if made_by is None:
+            raise RequestError(
+                ErrorCode.CREDENTIALS_MISSING,
+                "Connect its vendor again, by the pointer it was made by.",
+            )
+        connection = read_connection(made_by)
+        if not made_by["deleted"]:
+            self.gates.get_gate(connection, made_by["health"])
+            return connection
+        pointer = (connection.connection_type, connection.secret_ref)
+        for other, row in await self.shares.list_own(str(place["account_id"])):
+            same = (other.connection_type, other.secret_ref) == pointer
+            if same and other.provider == connection.provider:
+                self.gates.get_gate(other, row["health"])
+                return other
+        raise RequestError(
+            ErrorCode.CREDENTIALS_MISSING,
+            f"Connect {connection.provider} again, by the same pointer.",
+        )
+
+    def _rents(self, provider: str) -> bool:
+        vendor = self.registry.vendors.get(provider)
+        return vendor is not None and bool(vendor.infrastructure)
+
+    async def mark_overbilled(self, connection_id: str, model: str) -> None:
+        """Mark a model that billed more than its bound: no process uses it under a budget again."""
+        row = await self.store.get_row("connections", connection_id)
+        if row is not None:
+            connection = read_connection(row)
+            connection.overbilled = sorted({*connection.overbilled, model})
+            log.warning("%s billed more for %s than its bound", connection.provider, model)
+            await self.save_connection(connection)
+
+    async def save_connection(self, connection: Connection) -> None:
+        """Save a connection as it stands now."""
+        changed = UpdateRow("connections", connection.id, {"doc": connection.model_dump_json()})
+        await self.store.write([changed])
+
+    async def find_cloud(self, account_id: str, kind: str) -> tuple[Vendor, Connection]:
+        """Find the vendor that offers a kind of infrastructure, and the account's connection to it.
+
+        What is rented is billed by the hour to the owner of the key: it must be the account's own.
+
+        Raises:
+            RequestError: `CREDENTIALS_MISSING`; `FORBIDDEN` where one is only shared with it.
+        """
+        offering = [v for v in self.registry.vendors.values() if kind in v.infrastructure]
+        pool = await self.list_connections(account_id)
+        for vendor in offering:
+            first = next(iter(pool.get(vendor.id, ())), None)
+            if first is not None and not first.shared:
+                return vendor, first
+        names = ", ".join(vendor.id for vendor in offering)
+        if any(vendor.id in pool for vendor in offering):
+            raise RequestError(
+                ErrorCode.FORBIDDEN,
+                "A connection that is shared with you is for runs alone; what is rented is billed"
+                f" by the hour: register {names} yourself.",
+            )
+        raise RequestError(
+            ErrorCode.CREDENTIALS_MISSING, f"This needs a connection: register {names}."
+        )
+
+    async def get_owned(self, table: str, word: str, account_id: str, record_id: str) -> Row:
+        """Return the row of something that an account has at a GPU cloud.
+
+        Raises:
+            RequestError: `NOT_FOUND`, for one that was deleted too.
+        """
+        row = await self.store.get_row(table, record_id)
+        if row is None or row["account_id"] != account_id or row["status"] == "deleted":
+            raise build_not_found(word, record_id)
+        return row
+
+    def list_models(self, vendor: Vendor, kind: str) -> list[Model]:
+        """List the models that a vendor may be asked for, the default first."""
+        return list_offered_models(vendor, kind, self.settings.vendors.get(vendor.id))
+
+    async def resolve_secret(self, connection: Connection) -> str:
+        """Resolve the secret of a connection, if its account may use it.
+
+        Raises:
+            WorkError: `SECRET_UNRESOLVED`; `CREDENTIALS_MISSING` for one that was deleted, or was
+                shared with the account that works by it and is no longer.
+        """
+        await self.shares.check_usable(connection)
+        granted = await self.grants.find_variables(connection.id)
+        return await self.resolver.resolve(
+            connection.connection_type, connection.secret_ref, granted
+        )
+
+    @cached_property
+    def services(self) -> dict[str, str]:
+        """The base URLs of public services, and the ZIM file if there is one, by name."""
+        services = {"encyclopedia": self.settings.encyclopedia_url}
+        if self.settings.contact:
+            services["contact"] = self.settings.contact
+        if self.settings.zim_path is not None:
+            services["zim"] = str(self.settings.zim_path)
+        return services
+
+
+def _find_rate(place: Row) -> Decimal | None:
+    """Find the US dollars a second of a worker at an endpoint, by its price when it was made."""
+    told = json.loads(str(place["doc"])).get("price_per_hour_usd")
+    return None if told is None else Decimal(str(told)) / 3600

@@ -1,0 +1,1 @@
+"""Execution: leases, jobs, attempts, caching, scheduling and admission."""

@@ -1,0 +1,132 @@
+"""Admission: refuses requests before anything is stored or spent."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from toolkit.contract.errors import Detail, ErrorCode, RequestError
+from toolkit.contract.jobs import Options
+from toolkit.engine.context import EngineContext
+from toolkit.engine.money.affordability import BudgetLeft, explain_over_budget
+from toolkit.engine.routing.provider_pool import ProviderPool
+from toolkit.engine.routing.router import check_servable, route
+from toolkit.engine.services.artifacts import Artifacts
+from toolkit.plugins import Capability, Operation
+
+ZERO_USD = Decimal(0)
+PLACE_FIELDS = frozenset({"endpoint_id", "compute_id"})  # where GPU work runs
+
+
+class Admission:
+    """The admission of work, decided by the same router that will serve it."""
+
+    def __init__(self, core: EngineContext, artifacts: Artifacts) -> None:
+        self._core = core
+        self._artifacts = artifacts
+
+    def start_check(self, account_id: str) -> "AdmissionCheck":
+        """Return the check that one request has to pass, with all the work it asks for."""
+        return AdmissionCheck(self._core, self._artifacts, account_id)
+
+
+class AdmissionCheck:
+    """The check of one request; what its many nodes have in common is looked up once."""
+
+    def __init__(self, core: EngineContext, artifacts: Artifacts, account_id: str) -> None:
+        self._core = core
+        self._artifacts = artifacts
+        self._account_id = account_id
+        self._pools: dict[tuple[str | None, ...], ProviderPool] = {}
+        self._places: set[str] = set()
+
+    async def admit(
+        self,
+        capability: Capability,
+        given: Mapping[str, object],
+        options: Options,
+        operation: Operation[Any] | None,
+        money: BudgetLeft | None = None,
+    ) -> Decimal | None:
+        """Check connections, named artifacts, where it is to run, and that a budget covers it.
+
+        Args:
+            capability: the capability to run.
+            given: its input.
+            options: the options of the run.
+            operation: the vendor operation that it would need; none where not known yet.
+            money: what budgets leave; by default the whole of the options' own.
+
+        Returns:
+            the most that the first choice may come to; none where nobody can say.
+
+        Raises:
+            RequestError: `CREDENTIALS_MISSING`, `PROVIDER_NOT_ALLOWED`, `NOT_FOUND` for an
+                artifact, endpoint or compute, `INVALID_REQUEST` for both of the latter, or
+                `BUDGET_EXCEEDED` where no call that could be made would fit.
+        """
+        backends = await self.find_providers(capability, options)
+        check_servable(capability, options, backends)
+        await self.check_references(capability, given, options)
+        if operation is None:
+            return ZERO_USD
+        routing = route(capability, options, operation, backends, money)
+        refused = explain_over_budget(routing)
+        if refused is not None and capability.operation_required:
+            raise RequestError(ErrorCode.BUDGET_EXCEEDED, refused)
+        first = next((c for c in routing.candidates if not c.excluded), None)
+        if first is None:
+            return ZERO_USD
+        known = first.reservation_usd
+        return None if known is None else Decimal(str(known))
+
+    async def find_providers(self, capability: Capability, options: Options) -> ProviderPool:
+        """Find the providers of a capability; look up what many nodes share once."""
+        asked = capability.name, options.endpoint_id, options.compute_id, options.provider
+        found = self._pools.get(asked)
+        if found is None:
+            found = await self._core.find_providers(self._account_id, capability, options)
+            self._pools[asked] = found
+        return found
+
+    async def check_references(
+        self, capability: Capability, given: Mapping[str, object], options: Options
+    ) -> None:
+        """Refuse artifacts and places that a request names and the account does not have.
+
+        Raises:
+            RequestError: `NOT_FOUND`, or `INVALID_REQUEST` for two places.
+        """
+        for field, take in capability.accepts.items():
+            named = given.get(field)
+            if take.mode == "artifact" and isinstance(named, str):
+                await self._artifacts.get(self._account_id, named)
+        await self._check_place(options)
+
+    async def _check_place(self, options: Options) -> None:
+        """Refuse an endpoint or compute that is not there; look up what many nodes name once."""
+        if options.endpoint_id is None and options.compute_id is None:
+            return
+        place = f"{options.endpoint_id} {options.compute_id}"
+        if place not in self._places:
+            if options.endpoint_id is not None and options.compute_id is not None:
+                raise RequestError(
+                    ErrorCode.INVALID_REQUEST,
+                    "GPU work runs on an endpoint or on a compute, not on both.",
+                    details=[Detail("compute_id", "stands beside endpoint_id")],
+                )
+            await check_place(self._core, self._account_id, options.endpoint_id, options.compute_id)
+            self._places.add(place)
+
+
+async def check_place(
+    core: EngineContext, account_id: str, endpoint_id: str | None, compute_id: str | None
+) -> None:
+    """Refuse a place to run that is not there.
+
+    Raises:
+        RequestError: `NOT_FOUND`.
+    """
+    if endpoint_id is not None:
+        await core.get_owned("endpoints", "endpoint", account_id, endpoint_id)
+    if compute_id is not None:
+        await core.get_owned("compute", "compute", account_id, compute_id)

@@ -1,0 +1,311 @@
+"""The executor of jobs, the one unit of execution: from queued to an artifact or an error."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import to_json
+
+from toolkit.contract.base import ErrorInfo, now
+from toolkit.contract.errors import ErrorCode, ToolkitError, WorkError
+from toolkit.contract.jobs import FINAL_STATUSES, Attempt, Job
+from toolkit.engine.concurrency.pacing import yield_to_others
+from toolkit.engine.context import EngineContext
+from toolkit.engine.execution.attempts import AttemptLoop
+from toolkit.engine.execution.job_run import JobOutcome, JobRun
+from toolkit.engine.execution.result_cache import ResultCache
+from toolkit.engine.routing.registry import find_max_length, validate_input
+from toolkit.engine.routing.router import is_servable
+from toolkit.engine.services.artifacts import Artifacts, StoredArtifact
+from toolkit.engine.transport.driver import MAX_INLINE_BYTES, NO_HOOKS, FlowHooks, measure_size
+from toolkit.plugins import Blob, Call, Capability, ProviderError, Result, Upstream
+from toolkit.store import Change, InsertRow, LeaseLost
+from toolkit.workers.serialization import NotSerializableError
+
+log = logging.getLogger(__name__)
+
+
+class JobExecutor:
+    """The executor of jobs; runs and workflow nodes are the same to it."""
+
+    def __init__(self, core: EngineContext, artifacts: Artifacts) -> None:
+        self._core = core
+        self._artifacts = artifacts
+        self._attempt_loop = AttemptLoop(core)
+        self._cache = ResultCache(core)
+
+    async def execute(self, work: JobRun) -> JobOutcome:
+        """Execute a job until it is in a final state.
+
+        Returns:
+            what came of it, once the final state is on its way to the store.
+
+        Raises:
+            LeaseLost: another process has taken the job over; nothing more was written.
+            asyncio.CancelledError: the job is `cancelled`, or the engine is shutting down.
+        """
+        with self._core.observer.watch_job(work):
+            return await self._run_with_deadline(work)
+
+    async def _run_with_deadline(self, work: JobRun) -> JobOutcome:
+        """Run a job within its deadline, and write down how it ended."""
+        deadline_s = work.job.options.deadline_s
+        try:
+            if deadline_s is None:
+                return await self._run_with_slot(work)
+            async with asyncio.timeout(deadline_s) as deadline:
+                return await self._run_with_slot(work)
+        except asyncio.CancelledError:
+            if not self._core.is_draining:
+                await self.cancel(work)
+            raise
+        except TimeoutError:
+            if deadline_s is None or not deadline.expired():
+                raise
+            return self._fail(work, make_deadline_error(deadline_s))
+
+    async def _run_with_slot(self, work: JobRun) -> JobOutcome:
+        """Run a job once a concurrency slot is free for it."""
+        if work.is_new and self._core.concurrency.is_full(work.account_id):
+            self._core.store.write(work.collect_changes(), lease=work.lease)
+        async with self._core.concurrency.hold_slot(work.account_id, work.lease.root_id):
+            if work.job.workflow_id is not None:
+                await yield_to_others(work.account_id)
+            self._mark_started(work)
+            return await self._run_with_retries(work)
+
+    async def _run_with_retries(self, work: JobRun) -> JobOutcome:
+        """Run a job, again while retries are left."""
+        while True:
+            try:
+                return await self._run_once(work)
+            except LeaseLost:
+                raise
+            except Exception as error:
+                info, retryable = _explain_error(error)
+                if not retryable or work.job.retry_count >= work.max_retries:
+                    return self._fail(work, info)
+            self._mark_retrying(work)
+
+    async def cancel(self, work: JobRun) -> None:
+        """Put a job into the state `cancelled`, keeping what was spent."""
+        if work.job.status in FINAL_STATUSES:
+            return  # its end is already on its way to the store: states only move forward
+        reason = ErrorInfo(code=ErrorCode.CANCELLED.name, message=ErrorCode.CANCELLED.hint)
+        await self._core.store.write(
+            work.collect_final_changes("cancelled", reason), lease=work.lease
+        )
+
+    def _mark_started(self, work: JobRun) -> None:
+        job, started = work.job, now()
+        work.started_monotonic = time.monotonic()
+        job.status = "running"
+        if job.started_at is None:
+            job.started_at = started
+            job.queue_ms = max(0, int((started - job.created_at).total_seconds() * 1000))
+        if not work.capability.needs_connection:
+            self._add_local_attempt(job, started)
+        # Not awaited: it is written before whatever this job writes next.
+        self._core.store.write(
+            work.collect_changes("running", started), lease=work.lease, eager=False
+        )
+
+    def _mark_retrying(self, work: JobRun) -> None:
+        """Mark the job as running once more, which is a node retry."""
+        job, started = work.job, now()
+        job.retry_count += 1
+        job.status_detail = "retrying"
+        if not work.capability.needs_connection:
+            self._add_local_attempt(job, started)
+        self._core.store.write(work.collect_changes("running", started), lease=work.lease)
+
+    @staticmethod
+    def _add_local_attempt(job: Job, started: datetime) -> None:
+        for earlier in job.attempts:
+            if earlier.status == "running":
+                earlier.status, earlier.ended_at, earlier.cost_usd = "failed", started, 0.0
+        job.attempts.append(Attempt(n=len(job.attempts) + 1, status="running", started_at=started))
+
+    async def _run_once(self, work: JobRun) -> JobOutcome:
+        work.earlier_attempts = len(work.job.attempts)
+        call = await self._make_call(work)
+        if not work.job.options.cache or work.vendor_job_id is not None:
+            return await self._execute_flow(work, call)
+        key = await self._cache.find_key(work, call)
+        async with self._cache.locks.hold(key):
+            earlier = await self._cache.find(key)
+            if earlier is not None:
+                kept = await self._artifacts.find_intact(work.account_id, earlier.artifact_id)
+                if kept is not None:
+                    return await self._complete_from_cache(work, earlier, kept)
+            ended = await self._execute_flow(work, call)
+            await ended.durable  # before that, the next one under this lock would not find it
+            return ended
+
+    async def _complete_from_cache(
+        self, work: JobRun, earlier: Job, kept: StoredArtifact
+    ) -> JobOutcome:
+        """Complete a job with the result of an equal one; nothing is called, nothing paid."""
+        job = work.job
+        copied, inserted = self._artifacts.duplicate(kept, work.account_id, job.id)
+        job.output = dict(earlier.output or {})
+        if "artifact_id" in job.output:
+            job.output["artifact_id"] = copied.artifact.id
+        job.artifact_id = copied.artifact.id
+        job.provider, job.model = earlier.provider, earlier.model
+        job.cached, job.cached_from = True, earlier.id
+        job.estimated_cost_usd = 0.0
+        changes = [inserted, *work.collect_final_changes("completed")]
+        return JobOutcome(copied, self._core.store.write(changes, lease=work.lease, eager=False))
+
+    async def _execute_flow(self, work: JobRun, call: Call[Any]) -> JobOutcome:
+        capability, hooks = work.capability, NO_HOOKS
+        await self._core.quotas.check_storage(work.account_id, 1)  # before anything is paid
+        if capability.operation is not None:
+            hooks = FlowHooks(on_operation=partial(self._attempt_loop.run_operation, work))
+        flow = capability.flow(call)
+        timeouts = self._core.get_timeouts("", capability.id)
+        result = await self._core.driver.run(
+            flow,
+            hooks,
+            timeouts=timeouts,
+            account_id=work.account_id,
+            is_large=measure_size((call.blobs, call.upstream)) > MAX_INLINE_BYTES,
+        )
+        artifact_id = self._artifacts.new_id()
+        if "artifact_id" in capability.output_model.model_fields:
+            result.output["artifact_id"] = artifact_id
+        _check_output(capability, result)
+        blob = result.artifact or Blob(to_json(result.output), "application/json")
+        kept, inserted = await self._artifacts.store(
+            work.account_id, blob, job_id=work.job.id, artifact_id=artifact_id
+        )
+        return self._complete(work, call, result, kept, inserted)
+
+    def _complete(
+        self,
+        work: JobRun,
+        call: Call[Any],
+        result: Result,
+        kept: StoredArtifact,
+        inserted: InsertRow,
+    ) -> JobOutcome:
+        job = work.job
+        job.output, job.artifact_id = result.output, kept.artifact.id
+        if job.provider is None:
+            job.estimated_cost_usd = 0.0
+        changes: list[Change] = [inserted, *work.collect_final_changes("completed")]
+        if job.options.cache:
+            key = self._cache.make_key(
+                work, call, work.provider_and_model[0], work.provider_and_model[1]
+            )
+            changes.append(self._cache.make_put(key, work))
+        # What was paid for is written at once; a node that cost nothing waits to share a commit.
+        paid = job.provider is not None or job.node_id is None
+        written = self._core.store.write(changes, lease=work.lease, eager=paid)
+        written.add_done_callback(lambda _: self._core.quotas.remove_pending(kept.artifact.id))
+        return JobOutcome(kept, written)
+
+    def _fail(self, work: JobRun, error: ErrorInfo) -> JobOutcome:
+        changes = work.collect_final_changes("failed", error)
+        if work.on_failure is not None:
+            changes += work.on_failure(work)
+        return JobOutcome(None, self._core.store.write(changes, lease=work.lease))
+
+    async def _make_call(self, work: JobRun) -> Call[Any]:
+        """Make the capability's call: the validated input, what upstream gives, artifact bytes."""
+        capability, given = work.capability, dict(work.job.input)
+        upstream: tuple[Upstream, ...] = ()
+        if capability.accepts and work.upstream:
+            upstream = tuple(
+                [
+                    Upstream(node_id, kept.artifact.id, await self._artifacts.load_blob(kept))
+                    for node_id, kept in work.upstream.items()
+                ]
+            )
+            fill = partial(_fill_fields, capability, given, upstream)
+            if measure_size(upstream) <= MAX_INLINE_BYTES:
+                fill()
+            else:
+                await self._core.driver.run_in_thread(fill, work.account_id)
+        value = validate_input(capability, given, frozenset(), "input")
+        operable = True
+        if capability.operation is not None and not capability.operation_required:
+            options = work.job.options
+            backends = await self._core.find_providers(work.account_id, capability, options)
+            operable = is_servable(capability, options, backends)
+        return Call(
+            input=value,
+            blobs=await self._load_blobs(work, value),
+            upstream=upstream,
+            services=self._core.services,
+            has_operation=operable,
+        )
+
+    async def _load_blobs(self, work: JobRun, value: BaseModel | None) -> dict[str, Blob]:
+        blobs: dict[str, Blob] = {}
+        if not work.capability.accepts:
+            return blobs
+        # What comes from upstream may not be stored yet, so it is not looked up there.
+        at_hand = {kept.artifact.id: kept for kept in work.upstream.values()}
+        for field, take in work.capability.accepts.items():
+            named = getattr(value, field, None)
+            if take.mode == "artifact" and isinstance(named, str):
+                kept = at_hand.get(named) or await self._artifacts.find(work.account_id, named)
+                blobs[field] = await self._artifacts.load_blob(kept)
+                work.digests[field] = kept.artifact.sha256
+        return blobs
+
+
+def make_deadline_error(deadline_s: float) -> ErrorInfo:
+    """Make the error of something that was not done within its deadline."""
+    message = f"It was not done within its deadline of {deadline_s:g} s."
+    return ErrorInfo(code=ErrorCode.PROVIDER_TIMEOUT.name, message=message)
+
+
+def _check_output(capability: Capability, result: Result) -> None:
+    try:
+        capability.output_model.model_validate(result.output)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise WorkError(
+            ErrorCode.INVALID_OUTPUT, f"The output is not as its schema says: {where}."
+        ) from None
+
+
+def _fill_fields(
+    capability: Capability, given: dict[str, object], upstream: Sequence[Upstream]
+) -> None:
+    """Fill the fields that were left out from what upstream yielded."""
+    for field, take in capability.accepts.items():
+        matching = [item for item in upstream if take.matches(item.blob.media_type)]
+        if field in given or not matching:
+            continue
+        if take.mode == "artifact":
+            given[field] = matching[-1].artifact_id
+            continue
+        texts = [text for item in matching if (text := item.text)]
+        if texts:
+            longest = find_max_length(capability.input_model, field)
+            given[field] = "\n\n".join(texts)[:longest]
+
+
+def _explain_error(error: Exception) -> tuple[ErrorInfo, bool]:
+    """Return an error as the record shows it, and whether a node retry may help."""
+    match error:
+        case ProviderError():
+            return ErrorInfo(code=error.code.name, message=error.message), error.retryable
+        case ToolkitError():
+            return ErrorInfo.of(error), error.code.retryable
+        case NotSerializableError():
+            return ErrorInfo(code=ErrorCode.INTERNAL.name, message=str(error)), False
+    # A bug in a capability's code: the message may hold anything, so only the type is shown.
+    log.error("a job failed with %s", type(error).__name__, exc_info=error)
+    message = f"The capability's own code failed with {type(error).__name__}."
+    return ErrorInfo(code=ErrorCode.INTERNAL.name, message=message), True

@@ -1,0 +1,230 @@
+"""A job under way: its record, what it belongs to, and the changes that save it."""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from typing import TypeVar
+
+from toolkit.contract.base import ErrorInfo, format_rfc3339, now
+from toolkit.contract.jobs import FinalStatus, Job
+from toolkit.engine.execution.node_states import sum_costs
+from toolkit.engine.money.budget import Budget
+from toolkit.engine.services.artifacts import StoredArtifact
+from toolkit.engine.services.usage import count_call, count_outcome, make_usage_count
+from toolkit.plugins import Capability
+from toolkit.store import AppendEvent, Change, InsertRow, Lease, UpdateRow
+
+J = TypeVar("J", bound=Job)
+# The fields of a job that its events show, where they are known.
+_EVENT_FIELDS = (
+    "status_detail",
+    "provider",
+    "artifact_id",
+    "cost_usd",
+    "latency_ms",
+    "cached_from",
+)
+
+
+class ShutdownInterrupt(Exception):  # noqa: N818 - not an error: the work goes on later
+    """Raised when the engine shuts down and the rest of the work item is left to be resumed."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobOutcome:
+    """The outcome of a job, which is on its way to the store.
+
+    Attributes:
+        stored: its artifact; none if it failed.
+        durable: done when the end is durable.
+    """
+
+    stored: StoredArtifact | None
+    durable: "asyncio.Future[None]"
+
+
+@dataclass(slots=True)
+class JobRun:
+    """One job that is run by the process holding its work item's lease.
+
+    Attributes:
+        resource_id: the run or workflow whose events tell of the job.
+        kind: `run` or `node`, the first word of those events.
+        upstream: the artifacts of the nodes it depends on, by node id.
+        vendor_job_id: the vendor's id of what the job's last connection submitted and may be at
+            work on, to attach to it again.
+        is_simulated: whether it is the sandbox that does and bills the work.
+        is_new: whether the job has no row yet.
+        started_monotonic: when this process began to run it, by the monotonic clock; none before.
+        provider_and_model: those that were called last, as the router names them.
+        on_failure: returns what else is to be written when it fails.
+        earlier_attempts: how many attempts there were before the try that is under way.
+        digests: the SHA-256 of the artifact that each artifact field names.
+    """
+
+    job: Job
+    capability: Capability
+    account_id: str
+    lease: Lease
+    resource_id: str
+    kind: str
+    budgets: tuple[Budget, ...] = ()
+    max_retries: int = 0
+    upstream: Mapping[str, StoredArtifact] = field(default_factory=dict)
+    vendor_job_id: str | None = None
+    is_simulated: bool = False
+    is_new: bool = False
+    started_monotonic: float | None = None
+    provider_and_model: tuple[str | None, str | None] = (None, None)
+    on_failure: Callable[["JobRun"], list[Change]] | None = None
+    earlier_attempts: int = 0
+    digests: dict[str, str] = field(default_factory=dict)
+
+    def collect_changes(self, state: str | None = None, at: datetime | None = None) -> list[Change]:
+        """Collect the changes that save the job as it stands, with an event for its state.
+
+        A new job is inserted, with an event `queued` before the other.
+
+        Args:
+            state: what the event says; without it there is none, but for `queued`.
+            at: since when; the present, by default.
+        """
+        changes: list[Change] = [
+            self._make_insert() if self.is_new else self.make_update(),
+            *self._count_calls(),
+        ]
+        if self.is_new:
+            changes.append(self._make_event("queued", self.job.created_at))
+        if state is not None:
+            changes.append(self._make_event(state, at or now()))
+        self.is_new = False
+        return changes
+
+    def _count_calls(self) -> list[Change]:
+        """Return what the calls that ended since the last time add to the account's usage."""
+        return [
+            make_usage_count(
+                self.job,
+                self.lease,
+                attempt.provider,
+                attempt.connection_id,
+                count_call(attempt),
+                now(),
+            )
+            for attempt in self.job.attempts
+            if attempt.provider is not None and attempt.mark_counted()
+        ]
+
+    def _make_insert(self) -> InsertRow:
+        job = self.job
+        row: dict[str, object] = {
+            "id": job.id,
+            "account_id": self.account_id,
+            "root_id": self.lease.root_id,
+            "run_id": job.run_id,
+            "workflow_id": job.workflow_id,
+            "node_id": job.node_id,
+            "status": job.status,
+            "capability": job.capability,
+            "provider": job.provider,
+            "vendor_job_id": None,
+            "created_at": format_rfc3339(job.created_at),
+            "doc": job,
+        }
+        return InsertRow("jobs", row)
+
+    def make_update(self, **columns: object) -> UpdateRow:
+        """Make the update that saves the job as it stands now."""
+        job = self.job
+        values = {
+            "status": job.status,
+            "provider": job.provider,
+            "vendor_job_id": self.vendor_job_id,
+            "doc": job,
+        }
+        return UpdateRow("jobs", job.id, {**values, **columns})
+
+    def _make_event(self, state: str, at: datetime) -> AppendEvent:
+        """Make the event of a state, for those who follow the run or workflow, or the job."""
+        job = self.job
+        data: dict[str, object] = {"id": job.run_id or job.id, "job_id": job.id}
+        if job.node_id is not None:
+            data["node_id"] = job.node_id
+        for name in _EVENT_FIELDS:
+            value = getattr(job, name)
+            if value is not None:
+                data[name] = value
+        if job.retry_count:
+            data["retry_count"] = job.retry_count
+        if job.error is not None:
+            data["error"] = job.error.model_dump(mode="json", exclude_none=True)
+        return AppendEvent(
+            self.resource_id, f"{self.kind}.{state}", data, format_rfc3339(at), job.id
+        )
+
+    def collect_final_changes(
+        self, status: FinalStatus, error: ErrorInfo | None = None
+    ) -> list[Change]:
+        """Put the job into a final state and collect the changes that save it."""
+        job = self.job
+        job.status = status
+        job.status_detail = None
+        job.error = error
+        job.completed_at = now()
+        if self.started_monotonic is not None:
+            # Not from the timestamps: the wall clock may have been set meanwhile.
+            job.latency_ms = int((time.monotonic() - self.started_monotonic) * 1000)
+        for attempt in job.attempts:
+            if attempt.status == "running":
+                attempt.ended_at = job.completed_at
+                attempt.status = status
+                # A call to a vendor was settled already; on this machine nothing is billed.
+                attempt.cost_usd = 0.0 if attempt.provider is None else None
+        self._sum_costs(status)
+        ended = make_usage_count(
+            job, self.lease, job.provider, job.connection_id, count_outcome(job), job.completed_at
+        )
+        return [*self.collect_changes(status, job.completed_at), ended]
+
+    def _sum_costs(self, status: FinalStatus) -> None:
+        """Sum up the job's cost: the calls that led to its result, or all if there is none."""
+        job = self.job
+        calls = [attempt for attempt in job.attempts if attempt.provider is not None]
+        if status == "completed":
+            last_try = job.attempts[self.earlier_attempts :]
+            calls = [one for one in last_try if one.provider and one.status == "completed"]
+        costs = [attempt.cost_usd for attempt in calls]
+        job.cost_usd = sum_costs(costs)
+        if job.cost_usd is None:
+            job.cost_source = "unknown"
+        elif not job.cost_usd:
+            job.cost_source = "metered" if job.cost_source == "unknown" else job.cost_source
+        elif any(one.cost_usd for one in calls if one.status != "completed"):
+            job.cost_source = "estimated"  # no vendor says what a failed call is billed
+
+    def add_cost(self, amount: Decimal) -> None:
+        """Add what a call cost, whatever came of it."""
+        self.job.cost_incurred_usd = float(Decimal(str(self.job.cost_incurred_usd)) + amount)
+
+
+def requeue_interrupted(job: J) -> J:
+    """Queue a job whose process died, with its attempt marked as interrupted.
+
+    A vendor that was being called may have done the work, so what the call could cost is counted
+    as spent (decisions, "Unknown outcome").
+    """
+    for attempt in job.attempts:
+        if attempt.mark_counted():
+            continue  # counted by the process that wrote it
+        if attempt.status == "running":
+            attempt.status = "interrupted"
+            attempt.ended_at = now()
+            if attempt.provider is not None and attempt.reservation_usd is not None:
+                attempt.cost_usd = attempt.reservation_usd
+                job.cost_incurred_usd += attempt.reservation_usd
+    job.status = "queued"
+    job.status_detail = None
+    return job

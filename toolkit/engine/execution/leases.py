@@ -1,0 +1,196 @@
+"""Leases on work items: which process works on which run, workflow or task.
+
+A work item is run by the process that holds its lease. New work is leased by the process that
+accepted it; work whose process has gone is claimed by another one.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from toolkit.contract.errors import ErrorCode, RequestError, ServiceError, ToolkitError
+from toolkit.engine.context import EngineContext
+from toolkit.engine.execution.job_run import ShutdownInterrupt
+from toolkit.engine.execution.readiness import Readiness
+from toolkit.store import Heartbeat, Lease, LeaseLost, Row
+
+log = logging.getLogger(__name__)
+
+LeaseHandler = Callable[[Lease], Awaitable[None]]
+CLAIM_BATCH_SIZE = 64
+MAX_RELEASE_WAIT_S = 1.0
+MAX_CANCEL_WAIT_S = 10.0  # until the end of what is cancelled is written down
+
+
+class LeaseManager:
+    """The manager of leases: runs each work item's handler, renews, and claims abandoned work."""
+
+    def __init__(self, core: EngineContext) -> None:
+        self._core = core
+        self._readiness = Readiness(core)
+        # The abandoned work that may be taken up here; none is everything.
+        self._scope: set[str] | None = set()
+        self._handlers: dict[str, LeaseHandler] = {}
+        self._running: dict[str, asyncio.Task[None]] = {}
+        self._keeper: asyncio.Task[None] | None = None
+        self._interval_s = min(1.0, core.settings.lease_s / 5)
+        # On a thread: other processes would take a blocked event loop for a process that is gone.
+        self._heartbeat = Heartbeat(
+            core.store.renew_leases, lambda: bool(self._running), self._interval_s
+        )
+        # Leases that could not be released: until they are, nobody can claim their work items.
+        self._unreleased: set[Lease] = set()
+
+    def register_handler(self, kind: str, handler: LeaseHandler) -> None:
+        """Register who runs work items of a kind: `run`, `job`, `workflow` or `task`."""
+        self._handlers[kind] = handler
+
+    @property
+    def running_count(self) -> int:
+        """The number of work items that this process is working on."""
+        return len(self._running)
+
+    async def open(self, *, take_up: bool) -> None:
+        """Start to renew the leases of what is worked on here.
+
+        Args:
+            take_up: also take up abandoned work, now and later.
+        """
+        self._scope = None if take_up else set()
+        await self._claim_ready()
+        self._heartbeat.start()
+        self._keeper = asyncio.create_task(self._run_keeper(), name="lease keeper")
+
+    def start(self, lease: Lease) -> None:
+        """Start to work on a work item that this process has the lease of."""
+        if lease.root_id not in self._running and not self._core.is_draining:
+            task = asyncio.create_task(self._run_handler(lease), name=lease.root_id)
+            self._running[lease.root_id] = task
+
+    async def reacquire(self, root_id: str, key_id: str | None = None) -> Lease:
+        """Lease a work item that has ended; whoever ended it may be about to release it.
+
+        Args:
+            root_id: the id of the work item.
+            key_id: the API key of the request for more work, which is charged for it.
+
+        Raises:
+            RequestError: `CONFLICT` when it is being worked on.
+        """
+        until = time.monotonic() + MAX_RELEASE_WAIT_S
+        while (lease := await self._core.store.reacquire_lease(root_id, key_id)) is None:
+            if time.monotonic() > until:
+                raise RequestError(ErrorCode.CONFLICT, f"`{root_id}` is being worked on.")
+            await asyncio.sleep(0.02)
+        return lease
+
+    async def release(self, lease: Lease) -> None:
+        """Release a lease whose work was not begun; later, where the store is out of reach."""
+        await self._release_or_defer(lease, done=True)
+
+    async def take_up(self, root_id: str) -> None:
+        """Resume one work item as soon as possible, if it was abandoned."""
+        if self._scope is not None:
+            self._scope.add(root_id)
+            await self._claim_ready()
+
+    async def cancel(self, root_id: str) -> None:
+        """Have a work item cancelled, here or by the process that has its lease."""
+        if root_id not in self._running:
+            for lease in await self._core.store.claim_leases(1, partial(_has_id, root_id)):
+                self.start(lease)
+        task = self._running.get(root_id)
+        if task is not None:
+            await asyncio.sleep(0)  # cancelled before its first step, it could not record that
+            if not task.cancelling():  # once more, it would be cut off as it records its end
+                task.cancel()
+            await asyncio.wait([task], timeout=MAX_CANCEL_WAIT_S)
+            if not task.done():
+                raise ServiceError(
+                    ErrorCode.UNAVAILABLE,
+                    f"`{root_id}` is being cancelled, which cannot be written down yet: ask again.",
+                    retry_after=MAX_CANCEL_WAIT_S,
+                )
+        else:
+            await self._core.store.request_cancel(root_id)
+
+    async def close(self, grace_s: float) -> None:
+        """Let running work go on for `grace_s` seconds, then leave the rest to be resumed."""
+        if self._keeper is not None:
+            self._keeper.cancel()
+            await asyncio.wait([self._keeper])
+        running = list(self._running.values())
+        if running and grace_s > 0:
+            await asyncio.wait(running, timeout=grace_s)
+        for task in running:
+            task.cancel()
+        if running:
+            await asyncio.wait(running)
+        self._heartbeat.close()
+
+    async def _run_handler(self, lease: Lease) -> None:
+        done = False
+        try:
+            await self._handlers[lease.kind](lease)
+            done = True
+        except asyncio.CancelledError:
+            # Shutting down leaves it resumable; a cancel has been written down by the handler.
+            done = not self._core.is_draining
+        except ShutdownInterrupt:
+            log.info("%s is left to be resumed", lease.root_id)
+        except LeaseLost:
+            log.warning("%s is now worked on by another process", lease.root_id)
+        except Exception:
+            log.exception("%s stopped; it is taken up again later", lease.root_id)
+        finally:
+            self._running.pop(lease.root_id, None)
+            await self._release_or_defer(lease, done)
+
+    async def _release_or_defer(self, lease: Lease, done: bool) -> None:
+        try:
+            await self._core.store.release_lease(lease, done=done)
+        except ToolkitError as error:
+            log.warning("the lease of %s is given back later: %s", lease.root_id, error)
+            self._unreleased.add(lease)
+            return
+        except LeaseLost:
+            log.warning("the lease of %s was another process's by then", lease.root_id)
+        self._unreleased.discard(lease)
+
+    async def _run_keeper(self) -> None:
+        while True:
+            await asyncio.sleep(self._interval_s)
+            try:
+                for lease in list(self._unreleased):
+                    # It is not known whether its last writes were stored: it is taken up again.
+                    await self._release_or_defer(lease, done=False)
+                if self._running:
+                    for root_id in await self._core.store.list_cancel_requests():
+                        if root_id in self._running:
+                            self._running[root_id].cancel()
+                await self._claim_ready()
+            except ToolkitError as error:
+                log.warning("the store did not answer the lease keeper: %s", error)
+
+    async def _claim_ready(self) -> None:
+        if self._scope is not None and not self._scope:
+            return
+        for lease in await self._core.store.claim_leases(CLAIM_BATCH_SIZE, self._is_ready):
+            await self._readiness.record_status(lease, waiting=False)
+            self.start(lease)
+        # The record of what still has to wait says why; that is written once.
+        for lease in await self._core.store.claim_leases(
+            CLAIM_BATCH_SIZE, self._readiness.needs_notice
+        ):
+            await self._readiness.record_status(lease, waiting=True)
+            await self._release_or_defer(lease, done=False)
+
+    async def _is_ready(self, root: Row) -> bool:
+        in_scope = self._scope is None or root["id"] in self._scope
+        return in_scope and await self._readiness.is_ready(root)
+
+
+async def _has_id(root_id: str, root: Row) -> bool:
+    return bool(root["id"] == root_id)

@@ -1,0 +1,171 @@
+"""The states of nodes, and a workflow's record as it follows from the jobs of its nodes."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple, Self
+
+from toolkit.contract.base import ErrorInfo, now
+from toolkit.contract.errors import ErrorCode
+from toolkit.contract.jobs import FINAL_STATUSES, Job, JobStatus
+from toolkit.contract.workflows import Node, Workflow
+from toolkit.engine.concurrency.pacing import Pacer
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedNode:
+    """A node that will never start: why, and since when."""
+
+    error: ErrorInfo
+    skipped_at: datetime
+
+
+class JobState(NamedTuple):
+    """The part of a job that a workflow's record shows; the rest is dropped once it ended."""
+
+    id: str
+    workflow_id: str | None
+    status: JobStatus
+    status_detail: str | None
+    artifact_id: str | None
+    retry_count: int
+    provider: str | None
+    cost_usd: float | None
+    cost_incurred_usd: float
+    error: ErrorInfo | None
+    started_at: datetime | None
+    completed_at: datetime | None
+    cached_from: str | None
+
+    @classmethod
+    def of(cls, job: Job) -> Self:
+        """Take the state of a job as it stands."""
+        return cls(
+            job.id,
+            job.workflow_id,
+            job.status,
+            job.status_detail,
+            job.artifact_id,
+            job.retry_count,
+            job.provider,
+            job.cost_usd,
+            job.cost_incurred_usd,
+            job.error,
+            job.started_at,
+            job.completed_at,
+            job.cached_from,
+        )
+
+
+async def materialize_nodes(
+    workflow: Workflow,
+    jobs: Mapping[str, JobState],
+    skipped: Mapping[str, SkippedNode],
+    pacer: Pacer,
+) -> Workflow:
+    """Return a workflow's record with the states of its nodes, and its sums.
+
+    Args:
+        workflow: the record, which is left as it is.
+        jobs: the jobs of its nodes as they stand, by node id.
+        skipped: the nodes that will never have a job, by node id.
+        pacer: whose slices it is made in.
+    """
+    nodes = []
+    for node in workflow.nodes:
+        nodes.append(_materialize_node(node, jobs.get(node.id), skipped.get(node.id)))
+        await pacer.pause()
+    own = [job for job in jobs.values() if job.workflow_id == workflow.id]
+    return workflow.model_copy(
+        update={
+            "nodes": nodes,
+            "cost_usd": sum_costs(job.cost_usd for job in own if job.status == "completed"),
+            "cost_incurred_usd": sum_usd(job.cost_incurred_usd for job in own),
+            "retries": sum(job.retry_count for job in own),
+        }
+    )
+
+
+def _materialize_node(node: Node, job: JobState | None, skip: SkippedNode | None) -> Node:
+    if skip is not None:
+        update = {"status": "cancelled", "error": skip.error, "completed_at": skip.skipped_at}
+        return node.model_copy(update={**update, "cost_usd": 0.0})  # it never started
+    if job is None:
+        return node
+    return node.model_copy(
+        update={
+            "status": job.status,
+            "status_detail": job.status_detail,
+            "job_id": job.id,
+            "artifact_id": job.artifact_id,
+            "retry_count": job.retry_count,
+            "provider": job.provider,
+            "cost_usd": job.cost_usd,
+            "cost_incurred_usd": job.cost_incurred_usd,
+            "cached_from": job.cached_from,
+            "error": job.error,
+            "started_at": job.started_at,
+            "completed_at": job.completed_at,
+        }
+    )
+
+
+def find_dependents(nodes: Iterable[Node]) -> dict[str, list[str]]:
+    """Find the nodes that depend on each node, directly."""
+    nodes = list(nodes)
+    found: dict[str, list[str]] = {node.id: [] for node in nodes}
+    for node in nodes:
+        for upstream in node.depends_on:
+            found[upstream].append(node.id)
+    return found
+
+
+def skip_descendants(
+    node_id: str, at: datetime | None, edges: Mapping[str, Sequence[str]], skipped: Collection[str]
+) -> dict[str, SkippedNode]:
+    """Find the nodes that will never start as one has failed, without those skipped already."""
+    message = f"`{node_id}` did not complete."
+    error = ErrorInfo(code=ErrorCode.UPSTREAM_FAILED.name, message=message)
+    skip = SkippedNode(error, at or now())
+    found: dict[str, SkippedNode] = {}
+    ahead = list(edges[node_id])
+    while ahead:
+        dependent = ahead.pop()
+        if dependent not in skipped and dependent not in found:
+            found[dependent] = skip
+            ahead += edges[dependent]
+    return found
+
+
+def find_skipped(
+    jobs: Mapping[str, JobState], edges: Mapping[str, Sequence[str]]
+) -> dict[str, SkippedNode]:
+    """Find every descendant of a node that failed: what is skipped follows from the jobs."""
+    failed = [item for item in jobs.items() if item[1].status in FINAL_STATUSES - {"completed"}]
+    skipped: dict[str, SkippedNode] = {}
+    for node_id, job in sorted(failed, key=lambda item: item[1].completed_at or now()):
+        skipped |= skip_descendants(node_id, job.completed_at, edges, skipped)
+    return skipped
+
+
+def sum_costs(costs: Iterable[float | None]) -> float | None:
+    """Sum up costs; one that is not known makes the sum unknown too.
+
+    >>> sum_costs([0.1, 0.2]), sum_costs([0.1, None]), sum_costs([])
+    (0.3, None, 0.0)
+    """
+    amounts: list[float] = []
+    for cost in costs:
+        if cost is None:
+            return None
+        amounts.append(cost)
+    return sum_usd(amounts)
+
+
+def sum_usd(amounts: Iterable[float]) -> float:
+    """Sum up dollars, to the billionth: binary fractions would show in the last digits.
+
+    >>> sum_usd([0.1, 0.2])
+    0.3
+    """
+    return round(float(sum(amounts)), 9)

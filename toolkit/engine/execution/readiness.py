@@ -1,0 +1,163 @@
+"""Readiness of abandoned work: whether this process can resolve the secrets that it needs.
+
+A process that cannot leaves the work, with `status_detail: "waiting_secret"`: there it would fail
+for good where it only had to wait (decisions, "Opening a directory").
+"""
+
+import json
+import time
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from typing import Any, Final
+
+from toolkit.contract.base import format_rfc3339, now
+from toolkit.contract.connections import Connection
+from toolkit.contract.errors import ToolkitError
+from toolkit.contract.jobs import FINAL_STATUSES, Job, Options
+from toolkit.contract.tasks import Task
+from toolkit.contract.workflows import Workflow
+from toolkit.engine.context import EngineContext
+from toolkit.engine.services.stored_jobs import read_job
+from toolkit.store import AppendEvent, Change, Lease, LeaseLost, Row, UpdateRow
+
+WAITING_MESSAGE: Final = "waiting_secret"
+RECHECK_INTERVAL_S = 5.0  # a secret may be set, or a connection made, at any time
+
+ConnectionsByProvider = dict[str, list[Connection]]
+
+
+class Readiness:
+    """The check of work items before they are resumed; it records what they wait for."""
+
+    def __init__(self, core: EngineContext) -> None:
+        self._core = core
+        # When a work item, or a connection, is next checked; and the last result.
+        self._waiting: dict[str, float] = {}
+        self._resolved: dict[str, tuple[float, bool]] = {}
+        self._noted: set[str] = set()
+
+    async def is_ready(self, root: Row) -> bool:
+        """Tell whether a work item can be resumed here; to cancel one needs no secret."""
+        root_id = str(root["id"])
+        if root["cancel_requested"]:
+            return True
+        if self._waiting.get(root_id, 0.0) > time.monotonic():
+            return False
+        pool = await self._core.list_connections(str(root["account_id"]))
+        try:
+            needs = await self._find_usable(root, pool)
+        except ValueError:  # an unreadable record: whoever runs it reports what is wrong
+            return True
+        for usable in needs:
+            if usable and not any([await self._resolves(one) for one in usable]):
+                self._waiting[root_id] = time.monotonic() + RECHECK_INTERVAL_S
+                return False
+        self._waiting.pop(root_id, None)
+        self._noted.discard(root_id)
+        return True
+
+    async def needs_notice(self, root: Row) -> bool:
+        """Tell whether a work item waits for a secret, and its record may not say so yet."""
+        return root["id"] in self._waiting and root["id"] not in self._noted
+
+    async def record_status(self, lease: Lease, *, waiting: bool) -> None:
+        """Record that a work item waits for a secret, or no longer."""
+        if waiting:
+            self._noted.add(lease.root_id)
+        with suppress(LeaseLost):
+            await self._core.store.write(await self._make_changes(lease, waiting), lease=lease)
+
+    async def _find_usable(
+        self, root: Row, pool: ConnectionsByProvider
+    ) -> Iterable[Collection[Connection]]:
+        """Find the connections that would do, for each job that is yet to be done."""
+        root_id = str(root["id"])
+        if root["kind"] in ("run", "job"):
+            named = {"run_id": root_id} if root["kind"] == "run" else {"id": root_id}
+            rows = await self._core.store.find_rows("jobs", **named)
+            return [self._find_for_job(row, pool) for row in rows]
+        if root["kind"] == "workflow":
+            return await self._find_for_workflow(root_id, pool)
+        row = await self._core.store.get_row("tasks", root_id)
+        workflow_id = None if row is None else json.loads(str(row["doc"])).get("workflow_id")
+        if workflow_id is None:  # not planned yet, so its needs are unknown: any one will do
+            return [[one for some in pool.values() for one in some]]
+        return await self._find_for_workflow(str(workflow_id), pool)
+
+    async def _find_for_workflow(
+        self, workflow_id: str, pool: ConnectionsByProvider
+    ) -> Iterable[Collection[Connection]]:
+        row = await self._core.store.get_row("workflows", workflow_id)
+        if row is None:
+            return []
+        spec = json.loads(str(row["spec"]))
+        rows = await self._core.store.find_rows("jobs", workflow_id=workflow_id)
+        jobs = {str(job["node_id"]): job for job in rows}
+        found: list[Collection[Connection]] = []
+        for node in Workflow.model_validate_json(str(row["doc"])).nodes:
+            if node.id in spec["kept"]:
+                continue
+            if node.id in jobs:
+                found.append(self._find_for_job(jobs[node.id], pool))
+            else:
+                options = Options(**spec["options"].get(node.id, {}))
+                found.append(self._find_for_capability(node.capability, options, pool))
+        return found
+
+    def _find_for_job(self, row: Row, pool: ConnectionsByProvider) -> Collection[Connection]:
+        job = read_job(row)
+        if job.status in FINAL_STATUSES:
+            return []
+        if row["vendor_job_id"] is not None:  # it is resumed at the vendor where it is under way
+            return [one for some in pool.values() for one in some if one.id == job.connection_id]
+        return self._find_for_capability(job.capability, job.options, pool)
+
+    def _find_for_capability(
+        self, capability: str, options: Options, pool: ConnectionsByProvider
+    ) -> Collection[Connection]:
+        try:
+            vendors = self._core.registry.find_vendors(self._core.registry.require(capability))
+        except ToolkitError:
+            return []  # not known here any more, which is reported when it is run
+        usable = [one for vendor in vendors for one in pool.get(vendor.id, [])]
+        pin = options.provider
+        return [one for one in usable if pin is None or pin in (one.provider, one.id)]
+
+    async def _resolves(self, connection: Connection) -> bool:
+        until, found = self._resolved.get(connection.id, (0.0, False))
+        if until < time.monotonic():
+            try:
+                found = bool(await self._core.resolve_secret(connection))
+            except ToolkitError:
+                found = False
+            self._resolved[connection.id] = time.monotonic() + RECHECK_INTERVAL_S, found
+        return found
+
+    async def _make_changes(self, lease: Lease, waiting: bool) -> list[Change]:
+        """Return the changes for records that do not show the waiting yet, or still do."""
+        store, root_id = self._core.store, lease.root_id
+        record: Job | Workflow | Task
+        if lease.kind in ("run", "job"):
+            named = {"run_id": root_id} if lease.kind == "run" else {"id": root_id}
+            table, rows = "jobs", await store.find_rows("jobs", **named)
+        else:
+            table = f"{lease.kind}s"
+            row = await store.get_row(table, root_id)
+            rows = [] if row is None else [row]
+        changes: list[Change] = []
+        for row in rows:
+            if table == "jobs":
+                record = read_job(row)
+            else:
+                model = Workflow if table == "workflows" else Task
+                record = model.model_validate_json(str(row["doc"]))
+            if (record.status_detail == WAITING_MESSAGE) is waiting:
+                continue
+            record.status_detail = WAITING_MESSAGE if waiting else None
+            changes.append(UpdateRow(table, record.id, {"doc": record.model_dump_json()}))
+            data: dict[str, Any] = {"id": root_id}
+            data |= {"job_id": record.id} if table == "jobs" else {}
+            data |= {"status_detail": WAITING_MESSAGE} if waiting else {}
+            at, job_id = format_rfc3339(now()), record.id if table == "jobs" else None
+            changes.append(AppendEvent(root_id, f"{lease.kind}.{row['status']}", data, at, job_id))
+        return changes

@@ -1,0 +1,348 @@
+"""The scheduler of one workflow: a node starts the moment its last dependency completes."""
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from contextvars import copy_context
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from toolkit.contract.base import ErrorInfo, format_rfc3339, now
+from toolkit.contract.errors import ErrorCode
+from toolkit.contract.ids import Prefix, new_id
+from toolkit.contract.jobs import FINAL_STATUSES, Job, Options
+from toolkit.contract.workflows import Node, Workflow, WorkflowStatus
+from toolkit.engine.concurrency.pacing import Pacer
+from toolkit.engine.context import EngineContext
+from toolkit.engine.execution.job_executor import JobExecutor, make_deadline_error
+from toolkit.engine.execution.job_run import JobRun, ShutdownInterrupt, requeue_interrupted
+from toolkit.engine.execution.node_states import (
+    JobState,
+    SkippedNode,
+    find_dependents,
+    find_skipped,
+    materialize_nodes,
+    skip_descendants,
+)
+from toolkit.engine.money.budget import Budget, make_budget
+from toolkit.engine.services.artifacts import StoredArtifact
+from toolkit.engine.services.stored_jobs import StoredJob, read_job
+from toolkit.store import AppendEvent, Change, Lease, UpdateRow
+
+DEFAULT_OPTIONS = Options()
+START_BATCH_SIZE = 4
+
+
+class RecoveredCost(NamedTuple):
+    """The costs that a workflow had before this process took it up.
+
+    Attributes:
+        incurred: all of it, in US dollars.
+        interruptions: the part that no record counted yet: calls that a crash cut off.
+    """
+
+    incurred: Decimal
+    interruptions: Decimal
+
+
+class Scheduler:
+    """The scheduler of one workflow, from wherever it stands and without level barriers.
+
+    The state of a node is that of its job. This keeps only what it needs to know what can start
+    next, and all of it can be rebuilt from the store.
+    """
+
+    def __init__(
+        self,
+        core: EngineContext,
+        runner: JobExecutor,
+        workflow: Workflow,
+        spec: Mapping[str, Any],
+        lease: Lease,
+        budgets: Sequence[Budget],
+    ) -> None:
+        self._core = core
+        self._executor = runner
+        self._workflow = workflow
+        self._spec = spec
+        self._lease = lease
+        self._budgets = tuple(budgets)
+        self._nodes: dict[str, Node] = {node.id: node for node in workflow.nodes}
+        self._dependents = find_dependents(workflow.nodes)
+        self._waiting_for = {node.id: len(node.depends_on) for node in workflow.nodes}
+        self._unstarted_dependents = {up: len(nodes) for up, nodes in self._dependents.items()}
+        self._interrupted: dict[str, Job] = {}
+        self._states: dict[str, JobState] = {}
+        self._skipped: dict[str, SkippedNode] = {}
+        self._vendor_jobs: dict[str, str] = {}
+        self._artifacts: dict[str, StoredArtifact] = {}
+        self._tasks: set[asyncio.Task[None] | None] = set()
+        # One context for all nodes: by default every task would get its own copy.
+        self._context = copy_context()
+        self._idle = asyncio.Event()
+        self._failure: Exception | None = None
+        # Durations are by the monotonic clock; the time before this process, by the wall clock.
+        self._started = time.monotonic()
+        self._earlier_s = 0.0
+
+    async def run(self) -> Workflow:
+        """Run to the end; the final state is durable when this returns.
+
+        Raises:
+            LeaseLost: another process has taken it over.
+            ShutdownInterrupt: the engine is shutting down, and nodes are left for the next one.
+            asyncio.CancelledError: it is `cancelled`, or the engine is shutting down.
+        """
+        try:
+            self._mark_running()
+            await self._start_chains(
+                [node_id for node_id in self._nodes if self._is_ready(node_id)]
+            )
+            if self._tasks:
+                async with asyncio.timeout(self._workflow.options.deadline_s) as deadline:
+                    await self._idle.wait()
+            if self._failure is not None:
+                raise self._failure
+            if not all(map(self._is_over, self._nodes)):
+                raise ShutdownInterrupt(self._workflow.id)
+        except asyncio.CancelledError:
+            await self._stop_nodes()
+            if not self._core.is_draining:
+                await self._finish("cancelled", _make_error_info(ErrorCode.CANCELLED))
+            raise
+        except TimeoutError:
+            await self._stop_nodes()
+            limit_s = self._workflow.options.deadline_s
+            if self._core.is_draining or limit_s is None or not deadline.expired():
+                raise
+            return await self._finish("failed", make_deadline_error(limit_s))
+        except BaseException:
+            await self._stop_nodes()
+            raise
+        return await self._finish_from_states()
+
+    async def recover(self) -> "RecoveredCost":
+        """Take over what earlier processes, or an earlier workflow, have done.
+
+        Returns:
+            what it cost, which counts against the budgets as if this process had spent it.
+        """
+        store = self._core.store
+        rows = await store.find_rows("jobs", workflow_id=self._workflow.id)
+        for job_id in self._spec["kept"].values():
+            row = await store.get_row("jobs", job_id)
+            rows.extend([row] if row is not None else [])
+        kept = {job_id: node_id for node_id, job_id in self._spec["kept"].items()}
+        incurred = interruptions = Decimal(0)
+        for row in rows:
+            job = read_job(row)
+            node_id = kept.get(job.id, job.node_id or "")
+            if job.status not in FINAL_STATUSES:
+                known = Decimal(str(job.cost_incurred_usd))
+                self._interrupted[node_id] = job = requeue_interrupted(job)
+                interruptions += Decimal(str(job.cost_incurred_usd)) - known
+            if job.workflow_id == self._workflow.id:
+                incurred += Decimal(str(job.cost_incurred_usd))
+            self._states[node_id] = JobState.of(job)
+            if row["vendor_job_id"] is not None:
+                self._vendor_jobs[node_id] = str(row["vendor_job_id"])
+            if job.status == "completed" and job.artifact_id is not None:
+                artifact = await store.get_row("artifacts", job.artifact_id)
+                if artifact is not None:
+                    self._artifacts[node_id] = StoredArtifact.of(artifact)
+                for dependent in self._dependents[node_id]:
+                    self._waiting_for[dependent] -= 1
+        self._skipped = find_skipped(self._states, self._dependents)
+        self._earlier_s = max(0.0, (now() - self._workflow.created_at).total_seconds())
+        return RecoveredCost(incurred, interruptions)
+
+    def _mark_running(self) -> None:
+        if self._workflow.started_at is None:
+            earlier = [state.started_at for state in self._states.values() if state.started_at]
+            started_at = min(earlier, default=now())
+            self._workflow = self._workflow.model_copy(update={"started_at": started_at})
+        # Only the status column: the record is written again when the workflow ends.
+        saved = UpdateRow("workflows", self._workflow.id, {"status": "running"})
+        event = self._make_event("running")
+        self._core.store.write([saved, event], lease=self._lease, eager=False)
+
+    def _is_over(self, node_id: str) -> bool:
+        state = self._states.get(node_id)
+        ended = state is not None and state.status in FINAL_STATUSES
+        return ended or node_id in self._skipped
+
+    def _is_ready(self, node_id: str) -> bool:
+        free = self._waiting_for[node_id] == 0 and not self._core.is_draining
+        return free and not self._is_over(node_id)
+
+    def _start_chain(self, node_id: str) -> None:
+        carried_out = self._run_chain(node_id)
+        self._tasks.add(asyncio.create_task(carried_out, context=self._context))
+
+    async def _start_chains(self, node_ids: Sequence[str]) -> None:
+        """Start nodes a few at a time: what each does first takes one iteration of the loop."""
+        for i, node_id in enumerate(node_ids):
+            self._start_chain(node_id)
+            if i % START_BATCH_SIZE == START_BATCH_SIZE - 1:
+                await asyncio.sleep(0)
+
+    async def _run_chain(self, first: str) -> None:
+        """Run a node and then, for as long as there is one, a node that waited for it.
+
+        So a chain is one task, and what comes next in it does not queue behind its siblings.
+        """
+        ready = [first]
+        try:
+            while ready:
+                node_id, *others = ready
+                await self._start_chains(others)
+                ready = await self._run_node(node_id)
+        except Exception as error:
+            self._failure = self._failure or error
+        finally:
+            self._tasks.discard(asyncio.current_task())
+            if not self._tasks or self._failure is not None:
+                self._idle.set()
+
+    async def _run_node(self, node_id: str) -> list[str]:
+        """Run one node and return the nodes that can start now that it has completed."""
+        work = self._make_job_run(self._nodes[node_id])
+        try:
+            ended = await self._executor.execute(work)
+        finally:
+            self._states[node_id] = JobState.of(work.job)
+        # No need to wait until the end is durable: writes under a lease are in order and without
+        # gaps, so its dependents' come after it, and they spend only after their own writes.
+        if ended.stored is None:
+            return []
+        if self._unstarted_dependents[node_id]:
+            self._artifacts[node_id] = ended.stored
+        if not work.job.latency_ms:
+            await asyncio.sleep(0)  # it may never have yielded to the loop: let other tasks run
+        for dependent in self._dependents[node_id]:
+            self._waiting_for[dependent] -= 1
+        return [node_id for node_id in self._dependents[node_id] if self._is_ready(node_id)]
+
+    def _skip_descendants(self, work: JobRun) -> list[Change]:
+        """Skip only the descendants of a node that failed; independent branches go on."""
+        skipped = skip_descendants(
+            str(work.job.node_id), work.job.completed_at, self._dependents, self._skipped
+        )
+        self._skipped |= skipped
+        return [self._make_cancelled_event(node_id, skip) for node_id, skip in skipped.items()]
+
+    def _make_job_run(self, node: Node) -> JobRun:
+        """Prepare the node's job: the one it had before a crash, or a new one."""
+        earlier = self._interrupted.pop(node.id, None)
+        upstream = {up: self._artifacts[up] for up in node.depends_on}
+        for up in upstream:
+            self._unstarted_dependents[up] -= 1
+            if not self._unstarted_dependents[up]:
+                del self._artifacts[up]  # a large workflow need not be held as a whole
+        job = earlier or self._make_job(node, upstream)
+        return JobRun(
+            job=job,
+            capability=self._core.registry.require(node.capability),
+            account_id=self._lease.account_id,
+            lease=self._lease,
+            resource_id=self._workflow.id,
+            kind="node",
+            budgets=(*self._budgets, *_make_own_budget(job)),
+            max_retries=self._workflow.max_retries,
+            upstream=upstream,
+            vendor_job_id=self._vendor_jobs.get(node.id),
+            is_simulated=self._core.settings.sandbox,
+            is_new=earlier is None,
+            on_failure=self._skip_descendants,
+        )
+
+    def _make_job(self, node: Node, upstream: Mapping[str, StoredArtifact]) -> StoredJob:
+        options = self._read_options(node)
+        return StoredJob(
+            id=new_id(Prefix.JOB),
+            workflow_id=self._workflow.id,
+            node_id=node.id,
+            capability=node.capability,
+            input=node.input,
+            from_artifacts={up: kept.artifact.id for up, kept in upstream.items()},
+            options=options,
+            compute_id=options.compute_id,
+            created_at=now(),
+        )
+
+    def _read_options(self, node: Node) -> Options:
+        given = self._spec["options"].get(node.id)
+        return Options(**given) if given else DEFAULT_OPTIONS
+
+    def _make_cancelled_event(self, node_id: str, skip: SkippedNode) -> AppendEvent:
+        """Make the event of a node that never starts, and so has no job."""
+        data: dict[str, object] = {
+            "id": self._workflow.id,
+            "node_id": node_id,
+            "error": skip.error.model_dump(mode="json", exclude_none=True),
+        }
+        return AppendEvent(
+            self._workflow.id, "node.cancelled", data, format_rfc3339(skip.skipped_at)
+        )
+
+    async def _stop_nodes(self) -> None:
+        """Stop every running node; each writes down its own end."""
+        running = [task for task in self._tasks if task is not None]
+        for task in running:
+            task.cancel()
+        if running:
+            await asyncio.wait(running)
+
+    async def _finish_from_states(self) -> Workflow:
+        failed = [state for state in self._states.values() if state.status == "failed"]
+        if not failed:
+            return await self._finish("completed", None)
+        first = min(failed, key=lambda state: state.completed_at or now())
+        return await self._finish("failed", first.error)
+
+    async def _finish(self, status: WorkflowStatus, error: ErrorInfo | None) -> Workflow:
+        """Write the record down as it ends, and nothing after it."""
+        changes: list[Change] = []
+        ended = now()
+        skip = SkippedNode(_make_error_info(ErrorCode.CANCELLED), ended)
+        late = {node_id: skip for node_id in self._nodes if not self._is_over(node_id)}
+        self._skipped |= late
+        async with Pacer(self._lease.account_id) as pacer:
+            for node_id in late:
+                changes.append(self._make_cancelled_event(node_id, skip))
+                await pacer.pause()
+            workflow = await materialize_nodes(self._workflow, self._states, self._skipped, pacer)
+        workflow.status, workflow.error, workflow.completed_at = status, error, ended
+        workflow.latency_ms = int((self._earlier_s + time.monotonic() - self._started) * 1000)
+        artifact_ids = {node.id: node.artifact_id for node in workflow.nodes}
+        last = [node_id for node_id, behind in self._dependents.items() if not behind]
+        workflow.sink_artifact_ids = {
+            node_id: made for node_id in last if (made := artifact_ids[node_id]) is not None
+        }
+        if status == "completed":
+            workflow.final_artifact_id = workflow.sink_artifact_ids[last[-1]]
+        self._workflow = workflow
+        values = {"status": status, "doc": workflow.model_dump_json()}
+        changes += [UpdateRow("workflows", workflow.id, values), self._make_event(status)]
+        await self._core.store.write(changes, lease=self._lease)
+        return workflow
+
+    def _make_event(self, state: str) -> AppendEvent:
+        workflow = self._workflow
+        data: dict[str, object] = {"id": workflow.id}
+        if workflow.error is not None:
+            data["error"] = workflow.error.model_dump(mode="json", exclude_none=True)
+        for name in ("final_artifact_id", "cost_usd", "latency_ms"):
+            if state in FINAL_STATUSES and getattr(workflow, name) is not None:
+                data[name] = getattr(workflow, name)
+        return AppendEvent(workflow.id, f"workflow.{state}", data, format_rfc3339(now()))
+
+
+def _make_own_budget(job: Job) -> tuple[Budget, ...]:
+    """Return the budget that a node has of its own, if it has one."""
+    limit = job.options.max_cost_usd
+    return () if limit is None else (make_budget(limit, job.cost_incurred_usd),)
+
+
+def _make_error_info(code: ErrorCode, message: str | None = None) -> ErrorInfo:
+    return ErrorInfo(code=code.name, message=message or code.hint)

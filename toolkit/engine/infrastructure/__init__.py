@@ -1,0 +1,1 @@
+"""GPU infrastructure at a cloud: pods, endpoints, volumes, templates and their upkeep."""

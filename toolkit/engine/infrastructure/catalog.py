@@ -1,0 +1,146 @@
+"""The catalogue: the connected cloud's GPUs, cached for a few minutes, and vendors' models."""
+
+import time
+from collections.abc import Mapping
+from decimal import Decimal
+
+from toolkit.contract.catalog import CatalogModel, Gpu, PriceTier
+from toolkit.contract.errors import Detail, ErrorCode, RequestError, ServiceError, WorkError
+from toolkit.engine.context import EngineContext
+from toolkit.engine.routing.model_offers import list_known_models
+from toolkit.plugins import Model, ProviderError, Vendor
+from toolkit.plugins.infrastructure import GpuListing, GpuOffer
+
+CACHE_TTL_S = 300.0
+KEY_ERRORS = (ErrorCode.PROVIDER_AUTH_FAILED, ErrorCode.SECRET_UNRESOLVED)
+MAX_NAMED = 12  # the most catalogue entries in an error message
+
+
+class Catalog:
+    """`/v1/catalog`."""
+
+    def __init__(self, core: EngineContext) -> None:
+        self._core = core
+        self._cached_offers: dict[str, tuple[float, tuple[GpuOffer, ...]]] = {}
+
+    async def list_gpus(self, account_id: str) -> list[Gpu]:
+        """List the GPUs of the cloud that the account has connected, with list prices.
+
+        Raises:
+            RequestError: `CREDENTIALS_MISSING`, also for a key that the cloud rejects.
+            ServiceError: `UNAVAILABLE` when it did not answer.
+        """
+        vendor, _ = await self._core.find_cloud(account_id, GpuListing.kind)
+        try:
+            offers = await self._fetch_offers(account_id)
+        except (ProviderError, WorkError) as error:
+            if error.code in KEY_ERRORS:
+                raise RequestError(ErrorCode.CREDENTIALS_MISSING, error.message) from None
+            raise ServiceError(
+                ErrorCode.UNAVAILABLE,
+                f"The catalogue cannot be read now: {error.message}",
+                retry_after=error.retry_after,
+            ) from None
+        return [_to_gpu(vendor.id, offer) for offer in offers]
+
+    def list_models(self) -> list[CatalogModel]:
+        """List every vendor's models, and those the operator named, with their prices."""
+        return [
+            _to_catalog_model(vendor, model)
+            for vendor in self._core.registry.vendors.values()
+            for model in list_known_models(vendor, self._core.settings.vendors.get(vendor.id))
+        ]
+
+    async def check_gpu(self, account_id: str, gpu_type: str) -> None:
+        """Refuse a GPU that is not in the catalogue; pass if the catalogue cannot be read.
+
+        Raises:
+            RequestError: `INVALID_REQUEST`, `CREDENTIALS_MISSING`.
+        """
+        known = {offer.id for offer in await self._try_fetch_offers(account_id)}
+        _check_known("gpu_type", gpu_type, known)
+
+    async def check_pool(self, account_id: str, pool: str) -> None:
+        """Refuse a pool that is not in the catalogue; pass if the catalogue cannot be read.
+
+        Raises:
+            RequestError: `INVALID_REQUEST`, `CREDENTIALS_MISSING`.
+        """
+        known = {offer.pool for offer in await self._try_fetch_offers(account_id) if offer.pool}
+        _check_known("gpu_ids", pool, known)
+
+    async def find_pool_price(self, account_id: str, pool: str) -> float | None:
+        """Find the highest list price of a serverless worker's hour in a pool; none if unknown."""
+        offers = await self._try_fetch_offers(account_id)
+        prices = [offer.usd_per_hour.get("serverless") for offer in offers if offer.pool == pool]
+        if not prices or None in prices:
+            return None
+        return float(max(price for price in prices if price is not None))
+
+    async def _try_fetch_offers(self, account_id: str) -> tuple[GpuOffer, ...]:
+        try:
+            return await self._fetch_offers(account_id)
+        except (ProviderError, WorkError):
+            return ()  # the cloud itself reports it to whoever creates something
+
+    async def _fetch_offers(self, account_id: str) -> tuple[GpuOffer, ...]:
+        vendor, connection = await self._core.find_cloud(account_id, GpuListing.kind)
+        at, offers = self._cached_offers.get(connection.id, (0.0, ()))
+        if not offers or time.monotonic() - at > CACHE_TTL_S:
+            offers = (await self._core.ask_vendor(vendor, connection, GpuListing())).gpus
+            now = time.monotonic()
+            fresh = {
+                key: kept
+                for key, kept in self._cached_offers.items()
+                if now - kept[0] <= CACHE_TTL_S
+            }
+            self._cached_offers = {**fresh, connection.id: (now, offers)}
+        return offers
+
+
+def _check_known(field: str, value: str, known: set[str]) -> None:
+    if known and value not in known:
+        names = sorted(known)
+        some = ", ".join(names[:MAX_NAMED]) + (", …" if len(names) > MAX_NAMED else "")
+        raise RequestError(
+            ErrorCode.INVALID_REQUEST,
+            "Choose one of the GPU catalogue (GET /v1/catalog/gpus).",
+            details=[Detail(field, f"is none of {some}")],
+        )
+
+
+def _to_catalog_model(vendor: Vendor, model: Model) -> CatalogModel:
+    return CatalogModel(
+        id=f"{vendor.id}/{model.kind}/{model.id}",
+        provider=vendor.id,
+        model=model.id,
+        kind=model.kind,
+        default=model.default,
+        quality=model.quality,
+        prices_usd=_to_float_prices(model.prices),
+        price_tiers=[
+            PriceTier(above_input_tokens=tier.above, prices_usd=_to_float_prices(tier.prices))
+            for tier in model.tiers
+        ],
+        batch_share=None if model.batch is None else float(model.batch),
+        bound=vendor.find_bound_source(model),
+        ends=model.ends,
+        successor=model.successor or None,
+        as_of=model.as_of,
+        source=model.source,
+    )
+
+
+def _to_float_prices(prices: Mapping[str, Decimal]) -> dict[str, float]:
+    return {unit: float(usd) for unit, usd in prices.items()}
+
+
+def _to_gpu(provider: str, offer: GpuOffer) -> Gpu:
+    return Gpu(
+        id=offer.id,
+        provider=provider,
+        name=offer.name,
+        pool=offer.pool,
+        memory_gb=offer.memory_gb,
+        prices_per_hour_usd={tier: float(usd) for tier, usd in offer.usd_per_hour.items()},
+    )

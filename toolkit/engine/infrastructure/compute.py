@@ -1,0 +1,115 @@
+"""Compute: GPU pods, rented by the hour at the GPU cloud that the account has connected."""
+
+from contextlib import suppress
+
+from toolkit.contract.base import ErrorInfo, now
+from toolkit.contract.compute import Compute, ComputeCreate
+from toolkit.contract.endpoints import InfrastructureStatus
+from toolkit.contract.errors import ErrorCode, ServiceError, ToolkitError
+from toolkit.contract.ids import Prefix, new_id
+from toolkit.engine.context import EngineContext
+from toolkit.engine.infrastructure.catalog import Catalog
+from toolkit.engine.infrastructure.managed_resource import ManagedResource
+from toolkit.engine.infrastructure.resource_refs import resolve_refs
+from toolkit.engine.infrastructure.resource_type import make_vendor_name
+from toolkit.plugins import ProviderError
+from toolkit.plugins.infrastructure import (
+    PodAction,
+    PodCreation,
+    PodListing,
+    PodReading,
+    PodState,
+    PodStatus,
+)
+
+_STATUSES: dict[PodStatus, InfrastructureStatus] = {
+    "creating": "creating",
+    "running": "ready",
+    "stopped": "failed",
+    "failed": "failed",
+    "terminated": "failed",
+}
+
+
+class Computes(ManagedResource[Compute, PodState]):
+    """`/v1/compute`."""
+
+    table = "compute"
+    word = "compute"
+    record = Compute
+    creation = PodCreation
+    listing = PodListing()
+
+    def __init__(self, core: EngineContext, catalog: Catalog) -> None:
+        super().__init__(core)
+        self._catalog = catalog
+
+    async def create(
+        self, account_id: str, request: ComputeCreate, *, key_id: str | None = None
+    ) -> Compute:
+        """Rent a pod; it is `creating` until its container runs.
+
+        Raises:
+            RequestError: `FORBIDDEN` for a key with an allowance; `CREDENTIALS_MISSING`;
+                `NOT_FOUND` for a template or storage that is not there, `CONFLICT` for one that
+                is not ready; `INVALID_REQUEST` for a GPU that is not in the catalogue, or a
+                template for endpoints.
+        """
+        await self._core.allowances.check_renting(account_id, key_id)
+        given = await resolve_refs(
+            self._core, account_id, request.storage_id, request.template_id, serverless=False
+        )
+        await self._catalog.check_gpu(account_id, request.gpu_type)
+        compute = Compute(id=new_id(Prefix.COMPUTE), created_at=now(), **request.model_dump())
+        creation = PodCreation(
+            name=make_vendor_name(compute),
+            gpu_id=compute.gpu_type,
+            image=compute.image,
+            template_id=given.template_id,
+            volume_id=given.volume_id,
+            data_center=given.data_center,
+        )
+        await self._create_at_vendor(
+            account_id, compute, creation, named=given.own_ids, key_id=key_id
+        )
+        return compute
+
+    async def get(self, account_id: str, compute_id: str) -> Compute:
+        """Return one pod; its vendor is asked for its state until it is ready.
+
+        Raises:
+            RequestError: `NOT_FOUND`, for one that was deleted too.
+        """
+        row = await self._core.get_owned(self.table, self.word, account_id, compute_id)
+        compute = self._parse_record(row)
+        if compute.status != "creating" or row["vendor_id"] is None:
+            return compute
+        try:
+            state = await self._ask(row, PodReading(vendor_id=str(row["vendor_id"])))
+        except (ProviderError, ToolkitError) as error:
+            gone = isinstance(error, ProviderError) and error.status == 404
+            if not gone or not await self._is_unchanged(row):
+                return compute  # its state is unknown now: return the last known one
+            message = "The pod is gone at its vendor."
+            compute.error = ErrorInfo(code=ErrorCode.PROVIDER_UNAVAILABLE.name, message=message)
+            with suppress(ServiceError):  # still readable; it is saved the next time
+                await self._save(compute, "failed")
+        else:
+            if await self._is_unchanged(row):
+                with suppress(ServiceError):
+                    await self._record_state(compute, state)
+        return compute
+
+    async def _make_deletion(self, record: Compute, vendor_id: str) -> PodAction:  # noqa: ARG002
+        return PodAction(vendor_id=vendor_id, action="terminate")
+
+    async def _record_state(self, record: Compute, state: PodState) -> None:
+        """Record the state of a pod."""
+        if state.usd_per_hour is not None:
+            record.cost_per_hour_usd = float(state.usd_per_hour)
+        status = _STATUSES[state.status]
+        record.status_detail = None
+        if status == "failed":
+            message = f"The pod is {state.status} at its vendor."
+            record.error = ErrorInfo(code=ErrorCode.PROVIDER_UNAVAILABLE.name, message=message)
+        await self._save(record, status, vendor_id=state.vendor_id)

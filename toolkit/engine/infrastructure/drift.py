@@ -1,0 +1,144 @@
+"""Drift between GPU clouds and a data directory, in both directions, for `doctor`."""
+
+import json
+import re
+from collections.abc import Container, Iterator, Mapping, Sequence
+from typing import Any
+
+from toolkit.contract.connections import Connection
+from toolkit.contract.errors import ToolkitError
+from toolkit.engine.infrastructure.compute import Computes
+from toolkit.engine.infrastructure.endpoints import Endpoints
+from toolkit.engine.infrastructure.managed_resource import ManagedResource
+from toolkit.engine.infrastructure.storage import Storages
+from toolkit.engine.infrastructure.templates import Templates
+from toolkit.engine.provider_context import ProviderContext
+from toolkit.plugins import ProviderError, Vendor
+from toolkit.plugins.infrastructure import PodState, ResourceState
+from toolkit.store import Row
+from toolkit.store.maintenance.doctor import DataDirIssue
+
+RESOURCE_TYPES: tuple[type[ManagedResource[Any, Any]], ...] = (
+    Endpoints,
+    Computes,
+    Templates,
+    Storages,
+)
+_ID_IN_NAME = re.compile(r"(?:ep|cmp|tpl|sto)_[0-7][0-9a-hjkmnp-tv-z]{25}")
+_BILLED_TABLES = {
+    "endpoints",
+    "compute",
+    "storage",
+}  # templates cost nothing, and people keep their own
+
+
+async def find_drift(
+    reach: ProviderContext, kept: Mapping[str, Sequence[Row]]
+) -> list[DataDirIssue]:
+    """Compare the resources at the connected GPU clouds with the records here; change nothing.
+
+    Args:
+        reach: the access to vendors.
+        kept: the rows of `connections`, and of the table of each kind.
+    """
+    found: list[DataDirIssue] = []
+    ours = {str(row["id"]) for kind in RESOURCE_TYPES for row in kept[kind.table]}
+    for vendor, connection, ids in _list_clouds(reach, kept["connections"]):
+        try:
+            for kind in RESOURCE_TYPES:
+                if kind.listing.kind in vendor.infrastructure:
+                    listed = await reach.ask_vendor(vendor, connection, kind.listing)
+                    found += _compare_kind(
+                        vendor.id, kind, listed.items, kept[kind.table], ids, ours
+                    )
+        except (ProviderError, ToolkitError) as error:
+            found.append(
+                DataDirIssue(
+                    f"What is at {vendor.id} could not be looked at by `{connection.secret_ref}`:"
+                    f" {error.message}",
+                    serious=False,
+                )
+            )
+    return found
+
+
+def _list_clouds(
+    reach: ProviderContext, rows: Sequence[Row]
+) -> Iterator[tuple[Vendor, Connection, frozenset[str]]]:
+    """List each GPU cloud once for each pointer to it, with the connections of that pointer."""
+    read = [(row, Connection.model_validate_json(str(row["doc"]))) for row in rows]
+    pointers = {_get_pointer(one): one for row, one in read if not row["deleted"]}
+    for pointer, connection in pointers.items():
+        vendor = reach.registry.vendors.get(connection.provider)
+        if vendor is not None and any(
+            kind.listing.kind in vendor.infrastructure for kind in RESOURCE_TYPES
+        ):
+            ids = frozenset(one.id for _, one in read if _get_pointer(one) == pointer)
+            yield vendor, connection, ids
+
+
+def _get_pointer(connection: Connection) -> tuple[str, str, str]:
+    return connection.provider, connection.connection_type, connection.secret_ref
+
+
+def _compare_kind(
+    vendor: str,
+    kind: type[ManagedResource[Any, Any]],
+    items: Sequence[ResourceState],
+    rows: Sequence[Row],
+    connections: frozenset[str],
+    ours: Container[str],
+) -> Iterator[DataDirIssue]:
+    """Compare one kind: report what exists only at the cloud, and what exists only here.
+
+    A name that contains the id of another resource of ours is its companion, such as the template
+    that a vendor creates and deletes together with an endpoint.
+    """
+    real = [row for row in rows if not json.loads(row["spec"]).get("sandbox")]
+    by_vendor_id = {row["vendor_id"]: row for row in real if row["vendor_id"]}
+    by_reference = {json.loads(r["spec"]).get("endpoint_id", r["id"]): r for r in real}
+    there = [one for one in items if not _is_terminated(one)]
+    for one in there:
+        match = _ID_IN_NAME.search(one.name)
+        row = by_vendor_id.get(one.vendor_id)
+        if row is None and match is not None:
+            row = by_reference.get(match.group())
+        if row is not None:
+            yield from _report_orphan(vendor, row, one)
+        elif match is not None and match.group() in ours:
+            continue
+        elif match is not None:
+            yield DataDirIssue(
+                f"`{one.name}` at {vendor} was made from another data directory: delete it there"
+                " if that one is gone.",
+                serious=False,
+            )
+        elif kind.table in _BILLED_TABLES:
+            yield DataDirIssue(
+                f"`{one.name}` at {vendor} was not made by the toolkit: delete it there if nobody"
+                " needs it.",
+                serious=False,
+            )
+    present = {one.vendor_id for one in there}
+    for row in real:
+        living = row["status"] in ("creating", "ready") and row["connection_id"] in connections
+        if living and row["vendor_id"] and row["vendor_id"] not in present:
+            yield DataDirIssue(
+                f"`{row['id']}` is {row['status']} here and not at {vendor} any more: delete it"
+                " here.",
+                serious=False,
+            )
+
+
+def _report_orphan(vendor: str, row: Row, one: ResourceState) -> Iterator[DataDirIssue]:
+    """Report what still exists at the cloud and was given up here."""
+    given_up = row["status"] == "failed" and row["vendor_id"] is None
+    if row["status"] == "deleted" or given_up:
+        yield DataDirIssue(
+            f"`{row['id']}` is {row['status']} here and still at {vendor}, where it may be billed:"
+            f" delete `{one.name}` there."
+        )
+
+
+def _is_terminated(one: ResourceState) -> bool:
+    return isinstance(one, PodState) and one.status == "terminated"

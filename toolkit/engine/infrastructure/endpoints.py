@@ -1,0 +1,99 @@
+"""Serverless endpoints: workers that scale to zero, at the GPU cloud the account has connected."""
+
+from collections.abc import Sequence
+
+from toolkit.contract.base import now
+from toolkit.contract.endpoints import Endpoint, EndpointCreate, InfrastructureStatus
+from toolkit.contract.errors import Detail, ErrorCode, RequestError
+from toolkit.contract.ids import Prefix, new_id
+from toolkit.engine.context import EngineContext
+from toolkit.engine.infrastructure.catalog import Catalog
+from toolkit.engine.infrastructure.managed_resource import ManagedResource
+from toolkit.engine.infrastructure.resource_refs import resolve_refs
+from toolkit.engine.infrastructure.resource_type import make_vendor_name
+from toolkit.engine.infrastructure.templates import Templates
+from toolkit.plugins.infrastructure import (
+    EndpointCreation,
+    EndpointDeletion,
+    EndpointListing,
+    EndpointState,
+)
+from toolkit.store import Change
+
+DEFAULT_POOL = "ADA_24"
+
+
+class Endpoints(ManagedResource[Endpoint, EndpointState]):
+    """`/v1/endpoints`."""
+
+    table = "endpoints"
+    word = "endpoint"
+    record = Endpoint
+    creation = EndpointCreation
+    listing = EndpointListing()
+
+    def __init__(self, core: EngineContext, templates: Templates, catalog: Catalog) -> None:
+        super().__init__(core)
+        self._templates = templates
+        self._catalog = catalog
+
+    async def create(
+        self, account_id: str, request: EndpointCreate, *, key_id: str | None = None
+    ) -> Endpoint:
+        """Create an endpoint at the GPU cloud that the account has connected.
+
+        Raises:
+            RequestError: `FORBIDDEN` for a key with an allowance, of workers that never stop;
+                `CREDENTIALS_MISSING`; `NOT_FOUND` for a template or storage that is not
+                there, `CONFLICT` for one that is not ready; `INVALID_REQUEST` for fewer workers at
+                most than at least, a pool that is not in the catalogue, or a template for pods.
+        """
+        if request.workers_min > request.workers_max:
+            raise RequestError(
+                ErrorCode.INVALID_REQUEST,
+                "workers_min is more than workers_max.",
+                details=[Detail("workers_min", f"is more than {request.workers_max}")],
+            )
+        if request.workers_min:
+            await self._core.allowances.check_renting(account_id, key_id)
+        given = await resolve_refs(
+            self._core, account_id, request.storage_id, request.template_id, serverless=True
+        )
+        await self._core.find_cloud(account_id, self.creation.kind)
+        if request.gpu_ids is not None:
+            await self._catalog.check_pool(account_id, request.gpu_ids)
+        pool = request.gpu_ids or DEFAULT_POOL
+        endpoint = Endpoint(
+            id=new_id(Prefix.ENDPOINT),
+            created_at=now(),
+            price_per_hour_usd=await self._catalog.find_pool_price(account_id, pool),
+            **{**request.model_dump(), "gpu_ids": pool},
+        )
+        creation = EndpointCreation(
+            name=make_vendor_name(endpoint),
+            gpu_pool=endpoint.gpu_ids,
+            workers_min=endpoint.workers_min,
+            workers_max=endpoint.workers_max,
+            image=endpoint.image,
+            template_id=given.template_id,
+            volume_ids=() if given.volume_id is None else (given.volume_id,),
+        )
+        await self._create_at_vendor(
+            account_id, endpoint, creation, named=given.own_ids, key_id=key_id
+        )
+        return endpoint
+
+    # Earlier versions made a hidden template for each endpoint, which is deleted with it.
+
+    async def _make_deletion(self, record: Endpoint, vendor_id: str) -> EndpointDeletion:
+        hidden = await self._templates.find_hidden(record.template_id)
+        template = hidden["vendor_id"] if hidden else None
+        return EndpointDeletion(vendor_id=vendor_id, template_id=template)
+
+    async def _make_companion_changes(
+        self, record: Endpoint, status: InfrastructureStatus
+    ) -> Sequence[Change]:
+        if status in ("creating", "deleting"):
+            return ()
+        hidden = await self._templates.find_hidden(record.template_id)
+        return () if hidden is None else (self._templates.make_companion_update(hidden, status),)

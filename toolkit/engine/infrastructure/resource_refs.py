@@ -1,0 +1,100 @@
+"""Resolution of the volume and the template that an endpoint or a pod is created with."""
+
+import json
+from dataclasses import dataclass, field
+
+from toolkit.contract.errors import Detail, ErrorCode, RequestError
+from toolkit.contract.storage import Storage
+from toolkit.contract.templates import Template
+from toolkit.engine.context import EngineContext
+from toolkit.store import Row
+
+
+@dataclass(slots=True)
+class ResolvedRefs:
+    """A volume and a template, by the vendor's ids.
+
+    Attributes:
+        data_center: the volume's data center.
+        own_ids: our ids of both, by the vendor's.
+    """
+
+    volume_id: str | None = None
+    data_center: str = ""
+    template_id: str | None = None
+    own_ids: dict[str, str] = field(default_factory=dict)
+
+
+async def resolve_refs(
+    core: EngineContext,
+    account_id: str,
+    storage_id: str | None,
+    template_id: str | None,
+    *,
+    serverless: bool,
+) -> ResolvedRefs:
+    """Look up the volume and the template that a request names.
+
+    Args:
+        core: the engine's parts.
+        account_id: whose request.
+        storage_id: a volume of the account, if any.
+        template_id: a template of the account, if any.
+        serverless: whether it is for an endpoint, and not a pod.
+
+    Raises:
+        RequestError: `NOT_FOUND`; `CONFLICT` for what is not ready; `INVALID_REQUEST` for a
+            template of the other kind, or one that belongs to an endpoint.
+    """
+    found = ResolvedRefs()
+    if storage_id is not None:
+        row = await _find_ready(core, "storage", account_id, storage_id)
+        found.volume_id = str(row["vendor_id"])
+        found.data_center = Storage.model_validate_json(str(row["doc"])).data_center
+        found.own_ids[found.volume_id] = storage_id
+    if template_id is not None:
+        row = await _find_ready(core, "template", account_id, template_id)
+        template = Template.model_validate_json(str(row["doc"]))
+        if template.hidden or template.serverless != serverless:
+            why = "belongs to one endpoint" if template.hidden else "is for the other kind"
+            raise RequestError(
+                ErrorCode.INVALID_REQUEST,
+                f"Use a shared template that is for {'endpoints' if serverless else 'pods'}.",
+                details=[Detail("template_id", why)],
+            )
+        found.template_id = str(row["vendor_id"])
+        found.own_ids[found.template_id] = template_id
+    return found
+
+
+async def check_unused(core: EngineContext, account_id: str, field: str, named: str) -> None:
+    """Refuse to delete what an existing endpoint or pod of an account uses.
+
+    Args:
+        core: the engine's parts.
+        account_id: whose.
+        field: the field that names it in a record: `storage_id` or `template_id`.
+        named: its id.
+
+    Raises:
+        RequestError: `CONFLICT`, which names the resource that uses it.
+    """
+    for table in ("endpoints", "compute"):
+        for row in await core.store.find_rows(table, account_id=account_id):
+            never_made = row["status"] == "failed" and row["vendor_id"] is None
+            if row["status"] == "deleted" or never_made:
+                continue
+            if json.loads(row["doc"]).get(field) == named:
+                raise RequestError(
+                    ErrorCode.CONFLICT, f"`{row['id']}` uses it: delete that one first."
+                )
+
+
+async def _find_ready(core: EngineContext, word: str, account_id: str, named: str) -> Row:
+    table = {"storage": "storage", "template": "templates"}[word]
+    row = await core.get_owned(table, word, account_id, named)
+    if row["status"] != "ready":
+        raise RequestError(
+            ErrorCode.CONFLICT, f"`{named}` is {row['status']}: use one that is ready."
+        )
+    return row

@@ -1,0 +1,1 @@
+"""Money: budgets, allowances, reservations and the bill of a call."""

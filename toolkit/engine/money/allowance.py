@@ -1,0 +1,324 @@
+"""Daily allowances of keys and accounts, kept in the store and shared by all processes."""
+
+import asyncio
+import json
+import secrets
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from functools import partial
+from typing import TypeAlias
+
+from toolkit.contract.account import ApiKey
+from toolkit.contract.base import format_rfc3339, now
+from toolkit.contract.errors import ErrorCode, RequestError, WorkError
+from toolkit.contract.money import format_usd
+from toolkit.engine.money.budget import Reservation
+from toolkit.engine.money.nano_usd import from_nano_usd, to_nano_usd
+from toolkit.store import AddSpending, Change, DeleteRow, InsertRow, Lease, OverLimit, Store
+
+WriteRecord: TypeAlias = Callable[[Sequence[Change]], "asyncio.Future[None]"]
+POLL_INTERVAL_S = 0.2  # how often to look for another process's settlements
+# A reservation older than this is stale, where no lock file tells that its process has gone.
+MAX_CALL_S = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class DailyLimit:
+    """A daily spending limit.
+
+    Attributes:
+        allowance_id: the id that spending is counted under: the first of a chain of rotated keys,
+            or an account.
+        usd: how much.
+        holder: who holds it, as the subject of a sentence.
+    """
+
+    allowance_id: str
+    usd: Decimal
+    holder: str
+
+    @property
+    def nano_usd(self) -> int:
+        """The limit, in billionths of a dollar."""
+        return to_nano_usd(self.usd, ROUND_FLOOR)
+
+    @property
+    def row_id(self) -> str:
+        """The id of today's row, by UTC."""
+        return f"{self.allowance_id}:{now():%Y-%m-%d}"
+
+
+@dataclass(frozen=True, slots=True)
+class AllowanceHold:
+    """The part of one day's allowance that one call holds.
+
+    Attributes:
+        id: of the reservation.
+        row_id: of the day's spending.
+        nano_usd: how much, in billionths of a dollar.
+    """
+
+    id: str
+    row_id: str
+    nano_usd: int
+
+
+class Allowances:
+    """The daily allowances of keys and accounts, from which calls reserve what they may cost.
+
+    Each call's reservation is a row of its own, so every process can tell what is spent from what
+    may yet be released, and refuses only what does not fit beside what is spent. The reservation
+    of a call that a crash interrupted counts as spent: its vendor may bill it.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._released = asyncio.Event()  # set and replaced whenever something is released
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        # Reservations of this process whose settlement could not be written: spent, to be deleted.
+        self._unwritten: set[str] = set()
+
+    async def check_bound(self, account_id: str, key_id: str | None, bound: Decimal | None) -> None:
+        """Refuse work for which too little of today's allowances is left.
+
+        Args:
+            account_id: whose work.
+            key_id: the key that it was requested with.
+            bound: the most that the work's first call may cost; none where that is not known.
+
+        Raises:
+            RequestError: `BUDGET_EXCEEDED`.
+        """
+        asked = to_nano_usd(bound or Decimal(0), ROUND_CEILING)
+        for limit in await self.find_limits(account_id, key_id):
+            spent, _ = await self._read_totals(limit)
+            if spent >= limit.nano_usd or spent + asked > limit.nano_usd:
+                raise RequestError(ErrorCode.BUDGET_EXCEEDED, _explain_exceeded(limit, spent))
+
+    async def check_renting(self, account_id: str, key_id: str | None) -> None:
+        """Refuse to rent what is billed by the hour under a daily allowance, which cannot bound it.
+
+        Raises:
+            RequestError: `FORBIDDEN`.
+        """
+        for limit in await self.find_limits(account_id, key_id):
+            whose = "a key" if limit.allowance_id != account_id else "an account"
+            raise RequestError(
+                ErrorCode.FORBIDDEN,
+                f"{limit.holder} has a daily allowance, and what is rented is billed by the hour"
+                f" whatever it does, so the allowance could not be kept to: use {whose} without"
+                " one, or an endpoint with workers_min 0.",
+            )
+
+    async def find_remaining(self, account_id: str, key_id: str | None) -> Decimal | None:
+        """Return what today's calls may still cost; none where nothing limits them."""
+        rooms = [
+            limit.usd - from_nano_usd((await self._read_totals(limit))[0])
+            for limit in await self.find_limits(account_id, key_id)
+        ]
+        return min(rooms, default=None)
+
+    async def find_remaining_today(self, limit: DailyLimit) -> float:
+        """Return what may still be spent today of one allowance, in US dollars; at least 0."""
+        spent, _ = await self._read_totals(limit)
+        return float(max(Decimal(0), limit.usd - from_nano_usd(spent)))
+
+    async def raise_exceeded(self, account_id: str, key_id: str | None) -> None:
+        """Raise the error for work that today's allowances do not cover.
+
+        Raises:
+            RequestError: `BUDGET_EXCEEDED`.
+        """
+        rooms = []
+        for limit in await self.find_limits(account_id, key_id):
+            spent, _ = await self._read_totals(limit)
+            rooms.append((limit.nano_usd - spent, _explain_exceeded(limit, spent)))
+        if rooms:
+            raise RequestError(ErrorCode.BUDGET_EXCEEDED, min(rooms)[1])
+
+    async def hold(
+        self,
+        lease: Lease,
+        limits: Sequence[DailyLimit],
+        amount: Decimal | None,
+        held: Reservation,
+        record: WriteRecord,
+    ) -> None:
+        """Hold what a call may cost here too, waiting while other calls may release some.
+
+        Args:
+            lease: of the work that the call is for.
+            limits: what it counts against, as `find_limits` found them.
+            amount: what to hold; none where it is not known.
+            held: the same, in the budgets of this process.
+            record: writes what the call did cost, together with the record of it.
+
+        Raises:
+            WorkError: `BUDGET_EXCEEDED`, also for a price that is not known; nothing is held then.
+        """
+        try:
+            if limits:
+                taken = await self._take(lease, limits, amount)
+                held.on_settle = partial(self._settle, taken, record)
+        except BaseException:
+            held.settle(Decimal(0))
+            raise
+
+    async def _take(
+        self, lease: Lease, limits: Sequence[DailyLimit], amount: Decimal | None
+    ) -> list[AllowanceHold]:
+        """Take an amount from each of the day's allowances, or from none of them."""
+        if amount is None:
+            raise WorkError(
+                ErrorCode.BUDGET_EXCEEDED,
+                "The price of this call is not known, so it cannot be kept to a daily allowance:"
+                " client.route(...) names what has no price, and docs/costs.md says how to set it;"
+                " or ask by a key without an allowance.",
+            )
+        nano = to_nano_usd(amount, ROUND_CEILING)
+        line = self._locks[limits[0].allowance_id]
+        if not line.locked():
+            taken = await self._try_to_take(limits, nano)
+            if taken is not None:
+                return taken
+        # One after the other: else all would try again whenever anything is released.
+        async with line:
+            while True:
+                given_back = self._released
+                taken = await self._try_to_take(limits, nano)
+                if taken is not None:
+                    return taken
+                # Read again each time: the operator may have changed them, or a new day has begun.
+                limits = await self.find_limits(lease.account_id, lease.key_id)
+                if await self._must_wait(limits, nano):
+                    await _wait_for_event(given_back, POLL_INTERVAL_S)
+
+    async def _try_to_take(
+        self, limits: Sequence[DailyLimit], nano: int
+    ) -> list[AllowanceHold] | None:
+        """Take an amount if it fits beside what is spent and reserved at this moment."""
+        taken = [AllowanceHold(secrets.token_hex(8), limit.row_id, nano) for limit in limits]
+        over = tuple(self._unwritten)
+        changes: list[Change] = [DeleteRow("reservations", each) for each in over]
+        for limit, one in zip(limits, taken, strict=True):
+            changes += [
+                AddSpending(one.row_id, limit.allowance_id, nano, limit.nano_usd),
+                InsertRow("reservations", self._make_row(one)),
+            ]
+        try:
+            await self._store.write(changes)
+        except OverLimit:
+            return None
+        self._unwritten.difference_update(over)
+        return taken
+
+    def _make_row(self, taken: AllowanceHold) -> dict[str, object]:
+        return {
+            "id": taken.id,
+            "spending_id": taken.row_id,
+            "owner": self._store.owner,
+            "nano": taken.nano_usd,
+            "created_at": format_rfc3339(now()),
+        }
+
+    async def _must_wait(self, limits: Sequence[DailyLimit], nano: int) -> bool:
+        """Tell whether an amount still has to wait; refuse it where no waiting helps.
+
+        Raises:
+            WorkError: `BUDGET_EXCEEDED` when it does not fit beside what is spent.
+        """
+        waits = False
+        for limit in limits:
+            spent, reserved = await self._read_totals(limit)
+            if spent + nano > limit.nano_usd:
+                raise WorkError(ErrorCode.BUDGET_EXCEEDED, _explain_exceeded(limit, spent))
+            waits |= spent + reserved + nano > limit.nano_usd
+        return waits
+
+    async def _read_totals(self, limit: DailyLimit) -> tuple[int, int]:
+        """Read what is spent of an allowance today, and what calls in flight hold beside it."""
+        total, reservations = await self._store.get_spending(limit.row_id)
+        reserved, over = 0, []
+        for row in reservations:
+            if self._is_under_way(str(row["id"]), str(row["owner"]), str(row["created_at"])):
+                reserved += int(row["nano"])
+            else:
+                over.append(str(row["id"]))
+        if over:
+            # Counts as spent: the sum includes it already.
+            self._store.write([DeleteRow("reservations", each) for each in over], eager=False)
+        return total - reserved, reserved
+
+    def _is_under_way(self, reservation_id: str, owner: str, created_at: str) -> bool:
+        """Tell whether a reservation's call may still end and release some of it."""
+        if owner == self._store.owner:
+            return reservation_id not in self._unwritten
+        age_s = (now() - datetime.fromisoformat(created_at)).total_seconds()
+        return not (self._store.is_stale_owner(owner) or age_s > MAX_CALL_S)
+
+    def _settle(self, taken: Sequence[AllowanceHold], record: WriteRecord, actual: Decimal) -> None:
+        """Replace what was taken by what the call cost."""
+        nano = to_nano_usd(actual, ROUND_CEILING)
+        changes: list[Change] = []
+        for one in taken:
+            changes += [
+                AddSpending(one.row_id, "", nano - one.nano_usd, None),
+                DeleteRow("reservations", one.id),
+            ]
+        ids = [one.id for one in taken]
+        record(changes).add_done_callback(partial(self._finish_settlement, ids))
+
+    def _finish_settlement(self, ids: Sequence[str], written: "asyncio.Future[None]") -> None:
+        # What could not be written stays taken; the writer of the record is told why.
+        if written.cancelled() or written.exception() is not None:
+            self._unwritten.update(ids)
+        self._released.set()
+        self._released = asyncio.Event()
+
+    async def find_limits(self, account_id: str, key_id: str | None) -> list[DailyLimit]:
+        """Find the limits that work counts against, the account's first.
+
+        Nothing without a known bound is called where there is any.
+        """
+        found = []
+        account = await self._store.get_row("accounts", account_id, "doc")
+        a_day = None if account is None else json.loads(account["doc"]).get("max_cost_usd_per_day")
+        if a_day is not None:
+            found.append(make_account_limit(account_id, a_day))
+        # The key of a notebook's embedded engine is never stored.
+        row = None if key_id is None else await self._store.get_row("api_keys", key_id, "doc")
+        if row is not None:
+            limit = make_key_limit(ApiKey.model_validate_json(str(row["doc"])))
+            found += [] if limit is None else [limit]
+        return found
+
+
+def make_account_limit(account_id: str, usd: float) -> DailyLimit:
+    """Make the limit of an account from its daily US dollars."""
+    return DailyLimit(account_id, Decimal(str(usd)), "The account")
+
+
+def make_key_limit(key: ApiKey) -> DailyLimit | None:
+    """Make the limit that a key's allowance sets; none where it has none."""
+    if key.max_cost_usd_per_day is None:
+        return None
+    return DailyLimit(key.allowance_id, Decimal(str(key.max_cost_usd_per_day)), "The key")
+
+
+async def _wait_for_event(event: asyncio.Event, longest_s: float) -> None:
+    try:
+        await asyncio.wait_for(event.wait(), longest_s)
+    except TimeoutError:
+        return
+
+
+def _explain_exceeded(limit: DailyLimit, spent: int) -> str:
+    return (
+        f"{limit.holder} may spend {format_usd(limit.usd, exact=True)} a day, of which"
+        f" {format_usd(from_nano_usd(spent), exact=True)} is spent,"
+        " and the rest does not cover this;"
+        " it starts anew at midnight UTC."
+    )

@@ -1,0 +1,120 @@
+"""The money of one vendor call: its reservations and its actual cost."""
+
+from collections.abc import Awaitable, Callable
+from decimal import Decimal
+
+import httpx
+
+from toolkit.contract.errors import ErrorCode, WorkError
+from toolkit.contract.jobs import CostSource
+from toolkit.engine.money.affordability import BILLIONTH
+from toolkit.engine.money.budget import InsufficientBudgetError, Reservation
+from toolkit.engine.transport.driver import OutcomeUnknownError
+from toolkit.plugins import Model, ProviderError, Reply, Vendor
+from toolkit.plugins.flow import FREE_EXTENSION, REPLACEMENT_EXTENSION
+from toolkit.plugins.pricing import calculate_cost
+
+
+class CallBill:
+    """The reservations of one call, one for each request that may be billed.
+
+    A call's first reservation covers its first request, and the next one where that was refused.
+
+    Args:
+        held: what was reserved for the first.
+        reserve: reserves as much again.
+    """
+
+    def __init__(self, held: Reservation, reserve: Callable[[], Awaitable[Reservation]]) -> None:
+        self._held = [held]
+        self._reserve = reserve
+        self._may_be_billed = False
+
+    @property
+    def amount(self) -> Decimal:
+        """The most that its last request may cost."""
+        return self._held[-1].amount
+
+    async def cover_request(self, request: httpx.Request) -> None:
+        """Reserve money for a request that may be billed, before it is sent.
+
+        Raises:
+            WorkError: `BUDGET_EXCEEDED` when it needs one more, and nothing is left for it.
+        """
+        if not _is_billable(request):
+            return
+        if self._may_be_billed and REPLACEMENT_EXTENSION not in request.extensions:
+            # It counts as spent: if it stayed reserved, this call would wait for itself.
+            self._held[-1].settle(self.amount)
+            try:
+                self._held.append(await self._reserve())
+            except InsufficientBudgetError:
+                raise WorkError(
+                    ErrorCode.BUDGET_EXCEEDED,
+                    "The call has to be made again, and what is left does not cover it: raise"
+                    " max_cost_usd.",
+                ) from None
+        self._may_be_billed = False
+
+    def note_outcome(self, request: httpx.Request, outcome: httpx.Response | Exception) -> None:
+        """Note the outcome of a request: only one that was refused is surely not billed."""
+        if not _is_billable(request):
+            return
+        if isinstance(outcome, httpx.Response):
+            self._may_be_billed = not 400 <= outcome.status_code < 500
+        else:
+            self._may_be_billed = isinstance(outcome, OutcomeUnknownError)
+
+    def compute_total(self, actual: Decimal) -> Decimal:
+        """Return the cost of the whole call.
+
+        Args:
+            actual: what its last request cost; the ones before it count as reserved.
+        """
+        return sum((held.amount for held in self._held[:-1]), actual)
+
+    def settle(self, actual: Decimal) -> None:
+        """Replace the reservations by the actual cost of the call (`compute_total`)."""
+        *earlier, last = self._held
+        for held in earlier:
+            held.settle(held.amount)
+        last.settle(actual)
+
+
+def find_cost(
+    reply: Reply,
+    model: Model | None,
+    vendor: Vendor,
+    rate: Decimal | None,
+    took_s: float,
+    reserved: Decimal | None,
+) -> tuple[Decimal | None, CostSource]:
+    """Return the cost of a successful call from the best available source, and that source.
+
+    Args:
+        reply: the call's reply.
+        model: that answered; none where it is not known.
+        vendor: whose it is.
+        rate: US dollars a second of the worker, at an endpoint of the caller's.
+        took_s: how long the call took.
+        reserved: what was reserved for it; none where nobody could say.
+    """
+    if reply.cost.reported_usd is not None:
+        return reply.cost.reported_usd, "reported"
+    metered = calculate_cost(model, reply.cost.units) if model else None
+    if metered is not None:
+        return metered, "metered"
+    if rate is not None and vendor.endpoint_time is not None:
+        # A worker's time, and what it waits for more work afterwards.
+        seconds = reply.cost.units.get("gpu_seconds", took_s) + vendor.endpoint_time.idle_s
+        return (rate * Decimal(str(seconds))).quantize(BILLIONTH), "estimated"
+    return (reserved, "unknown" if reserved is None else "estimated")
+
+
+def may_be_billed(fault: ProviderError) -> bool:
+    """Tell whether a failed call counts as spent, as the vendor may have carried it out."""
+    return isinstance(fault, OutcomeUnknownError) or fault.code is ErrorCode.PROVIDER_BAD_RESPONSE
+
+
+def _is_billable(request: httpx.Request) -> bool:
+    return request.method == "POST" and FREE_EXTENSION not in request.extensions

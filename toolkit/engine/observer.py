@@ -1,0 +1,137 @@
+"""The observer interface: one seam of the engine for logs, metrics and traces.
+
+A span is entered where something begins and left where it ends; between the two, the object that
+it was given changes, so that on exit its record holds the outcome.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Protocol
+
+from toolkit.contract.jobs import Attempt, BreakerState, Job
+from toolkit.contract.workflows import Workflow
+from toolkit.plugins import Capability, Vendor
+from toolkit.store import Lease
+
+Span = AbstractContextManager[object]
+
+NO_SPAN: Span = nullcontext()
+
+
+class ObservedJob(Protocol):
+    """A job in progress; its record is the final one once it has ended."""
+
+    @property
+    def job(self) -> Job:
+        """The record as it stands."""
+        ...
+
+    @property
+    def capability(self) -> Capability:
+        """The capability that it runs."""
+        ...
+
+    @property
+    def account_id(self) -> str:
+        """The account that it belongs to."""
+        ...
+
+    @property
+    def lease(self) -> Lease:
+        """The lease under which it is written."""
+        ...
+
+
+@dataclass(slots=True)
+class WatchedWorkflow:
+    """A workflow in progress; its record is the final one once it has ended."""
+
+    account_id: str
+    workflow: Workflow
+
+
+@dataclass(frozen=True, slots=True)
+class GateState:
+    """The state of a connection in this process.
+
+    Attributes:
+        breaker: the state of its circuit breaker.
+        waiting: the number of calls that wait for a slot.
+    """
+
+    provider: str
+    breaker: BreakerState
+    waiting: int
+
+
+class Observer(Protocol):
+    """An observer of an engine; its methods must neither wait nor raise."""
+
+    def watch_workflow(self, watched: WatchedWorkflow) -> Span:
+        """Return a span around all that this process does for a workflow."""
+        ...
+
+    def watch_job(self, work: ObservedJob) -> Span:
+        """Return a span around a job, from before it waits for its turn to its end."""
+        ...
+
+    def watch_call(self, work: ObservedJob, attempt: Attempt, vendor: Vendor) -> Span:
+        """Return a span around one vendor call, from recording its intent to its cost."""
+        ...
+
+    def record_commit(self, seconds: float) -> None:
+        """Note that a transaction became durable; called on the thread that committed it."""
+        ...
+
+
+class NullObserver:
+    """An observer of nothing, and the base of those that observe only some events."""
+
+    def watch_workflow(self, watched: WatchedWorkflow) -> Span:  # noqa: ARG002
+        """Return a span that does nothing."""
+        return NO_SPAN
+
+    def watch_job(self, work: ObservedJob) -> Span:  # noqa: ARG002
+        """Return a span that does nothing."""
+        return NO_SPAN
+
+    def watch_call(self, work: ObservedJob, attempt: Attempt, vendor: Vendor) -> Span:  # noqa: ARG002
+        """Return a span that does nothing."""
+        return NO_SPAN
+
+    def record_commit(self, seconds: float) -> None:
+        """Do nothing."""
+
+
+class CompositeObserver:
+    """Several observers as one, entered in order and left in reverse."""
+
+    def __init__(self, observers: Iterable[Observer]) -> None:
+        self._observers = tuple(observers)
+
+    def watch_workflow(self, watched: WatchedWorkflow) -> Span:
+        """Return a span around all that this process does for a workflow."""
+        return combine_spans(each.watch_workflow(watched) for each in self._observers)
+
+    def watch_job(self, work: ObservedJob) -> Span:
+        """Return a span around a job, from before it waits for its turn to its end."""
+        return combine_spans(each.watch_job(work) for each in self._observers)
+
+    def watch_call(self, work: ObservedJob, attempt: Attempt, vendor: Vendor) -> Span:
+        """Return a span around one call to a vendor."""
+        return combine_spans(each.watch_call(work, attempt, vendor) for each in self._observers)
+
+    def record_commit(self, seconds: float) -> None:
+        """Note that a transaction became durable."""
+        for each in self._observers:
+            each.record_commit(seconds)
+
+
+@contextmanager
+def combine_spans(spans: Iterable[Span]) -> Iterator[None]:
+    """Enter several spans as one."""
+    with ExitStack() as stack:
+        for span in spans:
+            stack.enter_context(span)
+        yield

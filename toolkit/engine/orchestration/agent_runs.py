@@ -1,0 +1,174 @@
+"""Runs of agents: each is a task that the wire shows as a run."""
+
+from datetime import timedelta
+
+from toolkit.contract.agents import Agent, fill_parameters
+from toolkit.contract.base import JsonObject
+from toolkit.contract.errors import Detail, ErrorCode, RequestError
+from toolkit.contract.ids import Prefix, new_id
+from toolkit.contract.jobs import JobStatus, Options
+from toolkit.contract.plans import Constraints
+from toolkit.contract.runs import Run, RunCreate
+from toolkit.contract.tasks import FINAL_TASK_STATUSES, AgentCall, Task, TaskCreate, TaskStatus
+from toolkit.engine.context import EngineContext
+from toolkit.engine.execution.admission import PLACE_FIELDS
+from toolkit.engine.orchestration.agents import Agents
+from toolkit.engine.orchestration.plans import Plans
+from toolkit.engine.orchestration.tasks import Tasks
+
+# The state of a run whose task has ended; until then it is `running`.
+RUN_STATUSES: dict[TaskStatus, JobStatus] = {"completed": "completed", "failed": "failed"}
+# The options that an agent's run may have; the others are for one call of one vendor.
+_ALLOWED_OPTIONS = PLACE_FIELDS | {"optimize_for", "max_cost_usd"}
+
+
+class AgentRuns:
+    """The part of `/v1/runs` that serves `target: agent`."""
+
+    def __init__(self, core: EngineContext, agents: Agents, plans: Plans, tasks: Tasks) -> None:
+        self._core = core
+        self._agents = agents
+        self._plans = plans
+        self._tasks = tasks
+
+    async def create(
+        self, account_id: str, request: RunCreate, *, key_id: str | None = None
+    ) -> Run:
+        """Accept a run of an agent; it is durable and under way when this returns.
+
+        Raises:
+            RequestError: `NOT_FOUND` for an agent that is not there, `INVALID_REQUEST` for an
+                input that is not what its objective needs or an option that does not apply,
+                `CREDENTIALS_MISSING`, `CAPABILITY_UNAVAILABLE`.
+        """
+        agent = await self._agents.find(account_id, request.name, request.version)
+        asked = TaskCreate(
+            objective=_fill_objective(agent, request.input),
+            constraints=_merge_constraints(agent, request.options),
+        )
+        await self._check_plan(account_id, asked)
+        call = AgentCall(
+            agent_id=agent.id,
+            name=agent.name,
+            version=agent.version,
+            run_id=new_id(Prefix.RUN),
+            input=request.input,
+            options=request.options,
+        )
+        task = await self._tasks.create(account_id, asked, key_id=key_id, agent=call, shown=to_run)
+        return to_run(task)
+
+    async def find(self, account_id: str, run_id: str) -> Task | None:
+        """Find the task that a run is, if it is an agent's."""
+        rows = await self._core.store.find_rows("tasks", account_id=account_id, run_id=run_id)
+        return Task.model_validate_json(str(rows[0]["doc"])) if rows else None
+
+    async def list(self, account_id: str, limit: int, before: str | None) -> list[Run]:
+        """Return a page of agents' runs, newest first."""
+        rows = await self._core.store.list_page(
+            "tasks", account_id, limit=limit, before=before, by="run_id"
+        )
+        return [to_run(Task.model_validate_json(str(row["doc"]))) for row in rows]
+
+    async def cancel(self, account_id: str, task_id: str) -> Run:
+        """Cancel a run; one that has ended is returned as it is."""
+        return to_run(await self._tasks.cancel(account_id, task_id))
+
+    async def _check_plan(self, account_id: str, asked: TaskCreate) -> None:
+        """Refuse what could not be run, before anything is stored or spent."""
+        await self._plans.check(account_id, asked)
+        plan = await self._plans.make(account_id, asked)
+        if plan.missing_connections:
+            names = ", ".join(plan.missing_connections)
+            raise RequestError(
+                ErrorCode.CREDENTIALS_MISSING, f"The agent needs a connection: register {names}."
+            )
+        if not plan.executable:
+            names = ", ".join(plan.missing_capabilities) or "nothing that there is"
+            raise RequestError(
+                ErrorCode.CAPABILITY_UNAVAILABLE,
+                f"The agent would need {names}, which it may not use or nothing here offers.",
+            )
+
+
+def to_run(task: Task) -> Run:
+    """Return a task as the run that it is the work of."""
+    if task.agent is None:
+        raise ValueError(f"{task.id} is no agent's")
+    status = RUN_STATUSES.get(task.status, "running")
+    if task.error is not None and task.error.code == ErrorCode.CANCELLED.name:
+        status = "cancelled"
+    ended = task.status in FINAL_TASK_STATUSES
+    took = task.completed_at - task.created_at if ended and task.completed_at else None
+    return Run(
+        id=task.agent.run_id,
+        target="agent",
+        capability=f"{task.agent.name}@{task.agent.version}",
+        task_id=task.id,
+        input=task.agent.input,
+        options=task.agent.options,
+        status=status,
+        status_detail=None if ended else task.status,
+        output=_make_output(task) if task.status == "completed" else None,
+        artifact_id=task.final_artifact_id,
+        error=task.error,
+        cost_usd=task.cost_usd,
+        cost_incurred_usd=task.cost_incurred_usd,
+        cost_source="unknown" if task.cost_usd is None else "metered",
+        latency_ms=None if took is None else int(took / timedelta(milliseconds=1)),
+        created_at=task.created_at,
+        started_at=task.created_at if task.plan_id is not None else None,
+        completed_at=task.completed_at,
+    )
+
+
+def _make_output(task: Task) -> JsonObject:
+    return {
+        "task_id": task.id,
+        "final_artifact_id": task.final_artifact_id,
+        "artifact_ids": task.artifact_ids,
+        "review": task.review.model_dump(mode="json") if task.review else None,
+    }
+
+
+def _fill_objective(agent: Agent, given: JsonObject) -> str:
+    """Fill a run's input into an agent's objective.
+
+    Raises:
+        RequestError: `INVALID_REQUEST` for a parameter that is missing, unknown or no text.
+    """
+    values = {name: value for name, value in given.items() if isinstance(value, str)}
+    faults = [
+        *(Detail(f"input.{name}", "is missing") for name in agent.parameters if name not in given),
+        *(Detail(f"input.{name}", "is no parameter") for name in given.keys() - agent.parameters),
+        *(Detail(f"input.{name}", "is no text") for name in given.keys() - values.keys()),
+    ]
+    if faults:
+        raise RequestError(
+            ErrorCode.INVALID_REQUEST,
+            "The input is not what the agent's objective needs.",
+            details=faults,
+        )
+    return fill_parameters(agent.objective, values)
+
+
+def _merge_constraints(agent: Agent, options: Options) -> Constraints:
+    """Merge a run's constraints into an agent's, where they are stricter or left open.
+
+    Raises:
+        RequestError: `INVALID_REQUEST` for an option that does not apply to an agent.
+    """
+    asked = options.model_dump(exclude_defaults=True)
+    faults = [Detail(f"options.{name}", "does not apply to an agent") for name in asked]
+    faults = [fault for fault in faults if fault.path.partition(".")[2] not in _ALLOWED_OPTIONS]
+    if faults:
+        raise RequestError(
+            ErrorCode.INVALID_REQUEST, "Some options are for single calls.", details=faults
+        )
+    limits = [agent.constraints.max_cost_usd, options.max_cost_usd]
+    if any(limit is not None for limit in limits):
+        asked["max_cost_usd"] = min(limit for limit in limits if limit is not None)
+    if PLACE_FIELDS & asked.keys():  # the run says where, so the agent does not
+        asked = dict.fromkeys(PLACE_FIELDS) | asked
+    allowed = agent.constraints.capabilities or agent.capabilities or None
+    return agent.constraints.model_copy(update={**asked, "capabilities": allowed})

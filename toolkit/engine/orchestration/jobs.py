@@ -1,0 +1,113 @@
+"""The service of `/v1/jobs`: reads all jobs, and creates those that run on a compute."""
+
+from toolkit.contract.errors import Detail, ErrorCode, RequestError, build_not_found
+from toolkit.contract.ids import Prefix, is_id
+from toolkit.contract.jobs import FINAL_STATUSES, Job, JobCreate
+from toolkit.engine.context import EngineContext
+from toolkit.engine.orchestration.single_jobs import SingleJobs
+from toolkit.engine.routing.registry import validate_input
+from toolkit.engine.services.stored_jobs import read_job
+from toolkit.plugins import Capability
+
+
+class Jobs:
+    """The service of `/v1/jobs`."""
+
+    def __init__(self, core: EngineContext, solo: SingleJobs) -> None:
+        self._core = core
+        self._single_jobs = solo
+
+    async def create(
+        self, account_id: str, request: JobCreate, *, key_id: str | None = None
+    ) -> Job:
+        """Accept a job on a compute; it is durable and under way when this returns.
+
+        Raises:
+            RequestError: `INVALID_REQUEST` for a type that no compute carries out or two different
+                computes, `NOT_FOUND` for a compute that is not there, `PROVIDER_NOT_ALLOWED` for
+                another provider than the compute's, and whatever admission refuses.
+        """
+        capability = self._find_capability(request.type)
+        value = validate_input(capability, request.input, frozenset(), "input")
+        if request.options.compute_id not in (None, request.compute_id):
+            raise RequestError(
+                ErrorCode.INVALID_REQUEST,
+                "The request names two computes.",
+                details=[Detail("options.compute_id", "is not compute_id")],
+            )
+        cloud, asked = (
+            await self._find_provider(account_id, request.compute_id),
+            request.options.provider,
+        )
+        if asked not in (None, cloud) and not is_id(asked or "", Prefix.CONNECTION):
+            raise RequestError(
+                ErrorCode.PROVIDER_NOT_ALLOWED,
+                f"The compute is at `{cloud}`, which alone can use it.",
+                details=[Detail("options.provider", f"is not {cloud}")],
+            )
+        pinned = {"compute_id": request.compute_id, "provider": asked or cloud}
+        return await self._single_jobs.accept(
+            account_id,
+            capability,
+            capability.estimate(value),
+            request.input,
+            request.options.model_copy(update=pinned),
+            key_id=key_id,
+        )
+
+    async def get(self, account_id: str, job_id: str) -> Job:
+        """Return one job.
+
+        Raises:
+            RequestError: `NOT_FOUND`.
+        """
+        row = await self._core.store.get_row("jobs", job_id)
+        if row is None or row["account_id"] != account_id:
+            raise build_not_found("job", job_id)
+        return read_job(row).to_record()
+
+    async def list(self, account_id: str, limit: int, before: str | None) -> list[Job]:
+        """Return a page of jobs, newest first."""
+        rows = await self._core.store.list_page("jobs", account_id, limit=limit, before=before)
+        return [read_job(row).to_record() for row in rows]
+
+    async def cancel(self, account_id: str, job_id: str) -> Job:
+        """Cancel a single job; one that has ended is returned as it is.
+
+        Raises:
+            RequestError: `NOT_FOUND`; `CONFLICT` for a workflow's node, which ends with it.
+        """
+        job = await self.get(account_id, job_id)
+        if job.status in FINAL_STATUSES:
+            return job
+        if job.workflow_id is not None:
+            raise RequestError(
+                ErrorCode.CONFLICT, f"It is a node of `{job.workflow_id}`: cancel that."
+            )
+        await self._single_jobs.cancel(job.run_id or job.id)
+        return await self.get(account_id, job_id)
+
+    def _find_capability(self, job_type: str) -> Capability:
+        """Find the capability of a type of job."""
+        found = {
+            capability.type_of_job: capability
+            for capability in self._core.registry.list_newest()
+            if self._runs_in_pods(capability)
+        }
+        if job_type not in found:
+            raise RequestError(
+                ErrorCode.INVALID_REQUEST,
+                "No compute carries out jobs of this type.",
+                details=[Detail("type", f"must be one of {', '.join(sorted(found))}")],
+            )
+        return found[job_type]
+
+    def _runs_in_pods(self, capability: Capability) -> bool:
+        kind = capability.operation.kind if capability.operation else ""
+        return any(kind in vendor.in_pod for vendor in self._core.registry.find_vendors(capability))
+
+    async def _find_provider(self, account_id: str, compute_id: str) -> str:
+        """Find the provider that a compute was rented at."""
+        row = await self._core.get_owned("compute", "compute", account_id, compute_id)
+        connection = await self._core.store.get_row("connections", str(row["connection_id"]))
+        return "" if connection is None else str(connection["provider"])

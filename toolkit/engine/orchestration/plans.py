@@ -1,0 +1,199 @@
+"""The service of `/v1/plans`; a dry run and a task itself share `Plans.make`."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+from toolkit.contract.base import format_rfc3339, now
+from toolkit.contract.errors import ErrorCode, RequestError, build_not_found
+from toolkit.contract.ids import Prefix, new_id
+from toolkit.contract.jobs import Options
+from toolkit.contract.plans import Constraints, CostRange, Plan, PlanCreate, PlanNode
+from toolkit.contract.workflows import NodeCreate, WorkflowCreate
+from toolkit.engine.context import EngineContext
+from toolkit.engine.execution.admission import check_place
+from toolkit.engine.money.affordability import BudgetLeft
+from toolkit.engine.orchestration.workflows import merge_node_options
+from toolkit.engine.routing.estimates import (
+    Estimate,
+    estimate_node,
+    explain_unaffordable,
+    sum_estimates,
+)
+from toolkit.engine.routing.registry import find_fillable_fields
+from toolkit.engine.services.idempotency import commit_accepted
+from toolkit.planning.planner import PlanDraft, PlannerView, make_plan
+from toolkit.plugins import Capability
+from toolkit.store import InsertRow
+
+MAX_NODE_RETRIES = 2
+RoomMode = Literal["left", "any"]  # whether a call has to fit the budget, or only be bounded at all
+
+MAX_INLINE_OBJECTIVE = 1_000
+
+
+class Plans:
+    """The service of `/v1/plans`, which also plans tasks."""
+
+    def __init__(self, core: EngineContext) -> None:
+        self._core = core
+
+    async def check(self, account_id: str, request: PlanCreate) -> None:
+        """Refuse constraints that name what is not there.
+
+        Raises:
+            RequestError: `NOT_FOUND`, `INVALID_REQUEST` for an objective of white space.
+        """
+        if not request.objective.strip():
+            raise RequestError(ErrorCode.INVALID_REQUEST, "The objective is empty.")
+        wanted = request.constraints
+        self._find_capabilities(wanted)
+        await check_place(self._core, account_id, wanted.endpoint_id, wanted.compute_id)
+
+    async def create(self, account_id: str, request: PlanCreate) -> Plan:
+        """Plan an objective and store the plan; spend nothing."""
+        await self.check(account_id, request)
+        plan = await self.make(account_id, request)
+        await self._core.quotas.check_storage(account_id, 1)
+        await commit_accepted(self._core, [self.to_insert(account_id, plan)], plan)
+        return plan
+
+    async def get(self, account_id: str, plan_id: str) -> Plan:
+        """Return one plan.
+
+        Raises:
+            RequestError: `NOT_FOUND`.
+        """
+        row = await self._core.store.get_row("plans", plan_id)
+        if row is None or row["account_id"] != account_id:
+            raise build_not_found("plan", plan_id)
+        return Plan.model_validate_json(str(row["doc"]))
+
+    async def list(self, account_id: str, limit: int, before: str | None) -> list[Plan]:
+        """Return a page of plans, newest first."""
+        rows = await self._core.store.list_page("plans", account_id, limit=limit, before=before)
+        return [Plan.model_validate_json(str(row["doc"])) for row in rows]
+
+    async def make(self, account_id: str, request: PlanCreate) -> Plan:
+        """Plan an objective with what this account has connected."""
+        registry = self._core.registry
+        capabilities = self._find_capabilities(request.constraints)
+        connections = await self._core.find_connections(account_id)
+        view = PlannerView(
+            capabilities=capabilities,
+            connected=frozenset(connections),
+            providers={
+                c.id: frozenset(v.id for v in registry.find_vendors(c))
+                if c.needs_connection
+                else frozenset()
+                for c in capabilities
+            },
+        )
+        if len(request.objective) > MAX_INLINE_OBJECTIVE:
+            # On a thread, as it would block the loop too long; what it reads is never changed.
+            making = asyncio.to_thread(make_plan, request.objective, request.constraints, view)
+            draft = await making
+        else:
+            draft = make_plan(request.objective, request.constraints, view)
+        cost, refusal = await self._estimate_cost(account_id, request, draft)
+        return Plan(
+            id=new_id(Prefix.PLAN),
+            objective=request.objective,
+            nodes=draft.nodes,
+            deliverables=list(draft.deliverables),
+            missing_capabilities=list(draft.missing_capabilities),
+            missing_connections=list(draft.missing_connections),
+            missing=list(draft.missing),
+            estimated_cost_usd=cost,
+            rationale=" ".join([draft.rationale, *([refusal] if refusal else [])]),
+            created_at=now(),
+        )
+
+    def _find_capabilities(self, constraints: Constraints) -> Sequence[Capability]:
+        """Return the capabilities that may be planned with, in registry order.
+
+        Raises:
+            RequestError: `NOT_FOUND`, `CAPABILITY_UNAVAILABLE`.
+        """
+        registry = self._core.registry
+        if constraints.capabilities is None:
+            return registry.list_newest()
+        wanted = {c.id: c for c in map(registry.require, constraints.capabilities)}
+        return [wanted[c.id] for c in registry.list_newest() if c.id in wanted]
+
+    async def _estimate_cost(
+        self, account_id: str, request: PlanCreate, draft: PlanDraft
+    ) -> tuple[CostRange, str | None]:
+        """Estimate what a plan may cost, and say why its budget rules it out, if it does."""
+        if not draft.nodes or draft.missing_capabilities:
+            return CostRange(), None
+        # Regardless of the budget: this is what one that is too small has to be raised to.
+        estimates = await self._estimate_nodes(account_id, request, draft.nodes, "any")
+        cost = sum_estimates(estimates.values())
+        limit = request.constraints.max_cost_usd
+        if limit is None or draft.missing:
+            return cost, None
+        estimates = await self._estimate_nodes(account_id, request, draft.nodes, "left")
+        refusal = explain_unaffordable(estimates, limit)
+        if refusal is None:  # the budget caps the cost, whatever is called
+            cost.expected = None if cost.expected is None else min(cost.expected, limit)
+            cost.high = None if cost.high is None else min(cost.high, limit)
+        return cost, refusal
+
+    async def _estimate_nodes(
+        self, account_id: str, request: PlanCreate, nodes: Sequence[PlanNode], room: RoomMode
+    ) -> dict[str, Estimate]:
+        """Estimate what each node may cost, as for the workflow that the plan becomes."""
+        registry = self._core.registry
+        by_id = {node.id: registry.require(node.capability) for node in nodes}
+        options = merge_node_options(
+            make_workflow_request(request.objective, request.constraints, nodes)
+        )
+        money = BudgetLeft().restrict(request.constraints.max_cost_usd)
+        if room == "any":
+            money = replace(money, available=None)
+        return {
+            node.id: estimate_node(
+                by_id[node.id],
+                node.input,
+                find_fillable_fields(by_id[node.id], [by_id[up] for up in node.depends_on]),
+                options[node.id],
+                await self._core.find_providers(account_id, by_id[node.id], options[node.id]),
+                money,
+            )
+            for node in nodes
+        }
+
+    @staticmethod
+    def to_insert(account_id: str, plan: Plan) -> InsertRow:
+        """Make the insert of a plan's row."""
+        row: dict[str, object] = {
+            "id": plan.id,
+            "account_id": account_id,
+            "created_at": format_rfc3339(plan.created_at),
+            "doc": plan.model_dump_json(),
+        }
+        return InsertRow("plans", row)
+
+
+def make_workflow_request(
+    objective: str, constraints: Constraints, nodes: Sequence[PlanNode]
+) -> WorkflowCreate:
+    """Make the request for the workflow that a plan becomes."""
+    return WorkflowCreate(
+        name=objective.strip()[:200],
+        endpoint_id=constraints.endpoint_id,
+        compute_id=constraints.compute_id,
+        max_retries=MAX_NODE_RETRIES,
+        options=Options(optimize_for=constraints.optimize_for),
+        nodes=[
+            NodeCreate(
+                id=node.id,
+                capability=node.capability,
+                input=node.input,
+                depends_on=node.depends_on,
+            )
+            for node in nodes
+        ],
+    )

@@ -1,0 +1,117 @@
+"""The service of `/v1/runs` and `/v1/route`: one capability or agent, run alone."""
+
+from typing import Any
+
+from toolkit.contract.errors import ErrorCode, RequestError, build_not_found
+from toolkit.contract.ids import Prefix, is_id, new_id
+from toolkit.contract.jobs import FINAL_STATUSES
+from toolkit.contract.runs import Route, Run, RunCreate
+from toolkit.engine.context import EngineContext
+from toolkit.engine.execution.admission import Admission
+from toolkit.engine.orchestration.agent_runs import AgentRuns, to_run
+from toolkit.engine.orchestration.single_jobs import SingleJobs
+from toolkit.engine.routing.registry import validate_input
+from toolkit.engine.routing.router import check_servable, route
+from toolkit.engine.services.stored_jobs import read_job
+from toolkit.plugins import Capability, Operation
+
+
+class Runs:
+    """The service of `/v1/runs`."""
+
+    def __init__(
+        self, core: EngineContext, solo: SingleJobs, admission: Admission, agents: AgentRuns
+    ) -> None:
+        self._core = core
+        self._single_jobs = solo
+        self._admission = admission
+        self._agents = agents
+
+    async def create(
+        self, account_id: str, request: RunCreate, *, key_id: str | None = None
+    ) -> Run:
+        """Accept a run; it is durable and under way when this returns.
+
+        Raises:
+            RequestError: whatever admission refuses, and `TARGET_UNSUPPORTED`.
+        """
+        if request.target == "agent":
+            return await self._agents.create(account_id, request, key_id=key_id)
+        capability, operation = self._resolve_request(request)
+        job = await self._single_jobs.accept(
+            account_id,
+            capability,
+            operation,
+            request.input,
+            request.options,
+            run_id=new_id(Prefix.RUN),
+            key_id=key_id,
+        )
+        return Run.of(job)
+
+    async def get(self, account_id: str, run_id: str) -> Run:
+        """Return one run.
+
+        Raises:
+            RequestError: `NOT_FOUND`.
+        """
+        rows = await self._core.store.find_rows("jobs", run_id=run_id)
+        if rows and rows[0]["account_id"] == account_id:
+            return Run.of(read_job(rows[0]))
+        task = await self._agents.find(account_id, run_id)
+        if task is None:
+            raise build_not_found("run", run_id)
+        return to_run(task)
+
+    async def list(self, account_id: str, limit: int, before: str | None) -> list[Run]:
+        """Return a page of runs, newest first."""
+        rows = await self._core.store.list_page(
+            "roots", account_id, limit=limit, before=before, kind="run"
+        )
+        runs = [await self.get(account_id, str(row["id"])) for row in rows]
+        runs += await self._agents.list(account_id, limit, before)
+        return sorted(runs, key=lambda run: run.id, reverse=True)[:limit]
+
+    async def cancel(self, account_id: str, run_id: str) -> Run:
+        """Cancel a run; one that has ended is returned as it is."""
+        run = await self.get(account_id, run_id)
+        if run.task_id is not None:
+            return await self._agents.cancel(account_id, run.task_id)
+        if run.status not in FINAL_STATUSES:
+            await self._single_jobs.cancel(run_id)
+        return await self.get(account_id, run_id)
+
+    async def route(self, account_id: str, request: RunCreate) -> Route:
+        """Show the choice that `create` would make for the same request, and why; spend nothing.
+
+        Raises:
+            RequestError: whatever `create` refuses, but for a missing connection: that is shown.
+        """
+        capability, operation = self._resolve_request(request)
+        backends = await self._core.find_providers(account_id, capability, request.options)
+        pin = request.options.provider
+        if pin is not None and (backends.connections or is_id(pin, Prefix.CONNECTION)):
+            check_servable(capability, request.options, backends)
+        await self._admission.start_check(account_id).check_references(
+            capability, request.input, request.options
+        )
+        routing = route(capability, request.options, operation, backends)
+        first = next((c for c in routing.candidates if not c.excluded), None)
+        return Route(
+            capability=capability.name,
+            policy=routing.policy,
+            candidates=routing.candidates,
+            provider=first.provider if first else None,
+            model=first.model if first else None,
+            connection_id=first.connection_id if first else None,
+            estimated_cost_usd=first.estimated_cost_usd if first else None,
+            reservation_usd=first.reservation_usd if first else None,
+        )
+
+    def _resolve_request(self, request: RunCreate) -> tuple[Capability, Operation[Any] | None]:
+        """Return the requested capability, and the operation that a vendor would be asked for."""
+        if request.target != "capability":
+            raise RequestError(ErrorCode.TARGET_UNSUPPORTED)
+        capability = self._core.registry.require(request.name, request.version)
+        value = validate_input(capability, request.input, frozenset(), "input")
+        return capability, capability.estimate(value)

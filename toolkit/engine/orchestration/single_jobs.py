@@ -1,0 +1,105 @@
+"""Single jobs, be it a run or one on a compute: accepted, run and cancelled here."""
+
+from typing import Any
+
+from toolkit.contract.base import JsonObject, now
+from toolkit.contract.ids import Prefix, new_id
+from toolkit.contract.jobs import FINAL_STATUSES, Job, Options
+from toolkit.contract.runs import Run
+from toolkit.engine.context import EngineContext
+from toolkit.engine.execution.admission import Admission
+from toolkit.engine.execution.job_executor import JobExecutor
+from toolkit.engine.execution.job_run import JobRun, requeue_interrupted
+from toolkit.engine.execution.leases import LeaseManager
+from toolkit.engine.money.budget import make_budget
+from toolkit.engine.services.idempotency import commit_accepted
+from toolkit.engine.services.stored_jobs import read_job
+from toolkit.plugins import Capability, Operation
+from toolkit.store import Lease
+
+
+class SingleJobs:
+    """The service that runs and jobs share: each is one job, and a work item of its own."""
+
+    def __init__(
+        self, core: EngineContext, roots: LeaseManager, runner: JobExecutor, admission: Admission
+    ) -> None:
+        self._core = core
+        self._leases = roots
+        self._executor = runner
+        self._admission = admission
+        roots.register_handler("run", self._run_leased)
+        roots.register_handler("job", self._run_leased)
+
+    async def accept(
+        self,
+        account_id: str,
+        capability: Capability,
+        operation: Operation[Any] | None,
+        given: JsonObject,
+        options: Options,
+        *,
+        run_id: str | None = None,
+        key_id: str | None = None,
+    ) -> Job:
+        """Accept a job; it is durable and under way when this returns.
+
+        Args:
+            operation: the vendor operation that it would need.
+            given: the input.
+            run_id: the id of the run that it is, if it is one.
+            key_id: the API key of the request.
+
+        Raises:
+            RequestError: whatever admission refuses.
+        """
+        gate = self._admission.start_check(account_id)
+        bound = await gate.admit(capability, given, options, operation)
+        await self._core.allowances.check_bound(account_id, key_id, bound)
+        await self._core.quotas.check_queue(account_id)
+        job = Job(
+            id=new_id(Prefix.JOB),
+            run_id=run_id,
+            capability=capability.name,
+            input=given,
+            options=options,
+            compute_id=options.compute_id,
+            created_at=now(),
+        )
+        kind = "job" if run_id is None else "run"
+        inserted, lease = self._core.store.build_root(run_id or job.id, kind, account_id, key_id)
+        work = self._make_job_run(job, capability, lease)
+        work.is_new = True
+        shown = job if run_id is None else Run.of(job)
+        await commit_accepted(self._core, [inserted, *work.collect_changes()], shown)
+        self._leases.start(lease)
+        return job
+
+    async def cancel(self, root_id: str) -> None:
+        """Cancel a job, wherever it is being worked on."""
+        await self._leases.cancel(root_id)
+
+    async def _run_leased(self, lease: Lease) -> None:
+        named = {"run_id": lease.root_id} if lease.kind == "run" else {"id": lease.root_id}
+        (row,) = await self._core.store.find_rows("jobs", **named)
+        job = read_job(row)
+        if job.status in FINAL_STATUSES:
+            return
+        capability = self._core.registry.require(job.capability)
+        work = self._make_job_run(requeue_interrupted(job), capability, lease)
+        vendor_job_id = row["vendor_job_id"]
+        work.vendor_job_id = None if vendor_job_id is None else str(vendor_job_id)
+        ended = await self._executor.execute(work)
+        await ended.durable
+
+    def _make_job_run(self, job: Job, capability: Capability, lease: Lease) -> JobRun:
+        return JobRun(
+            job=job,
+            capability=capability,
+            account_id=lease.account_id,
+            lease=lease,
+            resource_id=job.run_id or job.id,
+            kind="run" if job.run_id else "job",
+            budgets=(make_budget(job.options.max_cost_usd, job.cost_incurred_usd),),
+            is_simulated=self._core.settings.sandbox,
+        )

@@ -1,0 +1,307 @@
+"""The manager: takes a task from state to state, each step persisted before the next begins."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+
+from toolkit.contract.base import ErrorInfo, format_rfc3339, now
+from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError, build_not_found
+from toolkit.contract.plans import Plan, PlanNode
+from toolkit.contract.tasks import (
+    FINAL_TASK_STATUSES,
+    RecommendedAction,
+    Task,
+    TaskCreate,
+    TaskStatus,
+)
+from toolkit.contract.workflows import Workflow
+from toolkit.engine.context import EngineContext
+from toolkit.engine.execution.job_run import ShutdownInterrupt
+from toolkit.engine.execution.node_states import sum_costs, sum_usd
+from toolkit.engine.execution.workflow_graph import find_descendants
+from toolkit.engine.money.budget import make_budget
+from toolkit.engine.orchestration.plans import Plans, make_workflow_request
+from toolkit.engine.orchestration.workflows import Workflows, make_spec
+from toolkit.engine.services.artifacts import Artifacts
+from toolkit.engine.services.stored_jobs import read_job
+from toolkit.planning.reviewer import Evidence, review_results
+from toolkit.plugins import Upstream
+from toolkit.store import AppendEvent, Change, Lease, UpdateRow
+
+MAX_REVIEW_RETRIES = 2
+
+
+class TaskManager:
+    """The manager flow of the specification: each state has one step, which sets the next one.
+
+    ```
+    planning  ── plan not executable ──▶ blocked ── resume ──▶ planning
+        │ plan executable
+        ▼
+    executing ── workflow done ──▶ reviewing ── pass ──▶ completed
+        ▲                              │ retry, at most twice
+        └──────────────────────────────┤
+                                       └── fail, or retries exhausted ──▶ failed
+    ```
+    """
+
+    def __init__(
+        self, core: EngineContext, plans: Plans, workflows: Workflows, artifacts: Artifacts
+    ) -> None:
+        self._core = core
+        self._plans = plans
+        self._workflows = workflows
+        self._artifacts = artifacts
+        self._steps: Mapping[TaskStatus, Callable[[Task, Lease], Awaitable[None]]] = {
+            "planning": self._plan,
+            "executing": self._execute,
+            "reviewing": self._review,
+        }
+
+    async def run_task(self, lease: Lease) -> None:
+        """Take a task from wherever it stands to a state in which no step is left."""
+        row = await self._core.store.get_row("tasks", lease.root_id)
+        if row is None:
+            raise build_not_found("task", lease.root_id)
+        task = Task.model_validate_json(str(row["doc"]))
+        try:
+            while task.status in self._steps:
+                if self._core.is_draining:
+                    raise ShutdownInterrupt(task.id)
+                await self._steps[task.status](task, lease)
+        except ToolkitError as error:
+            await self._sum_costs(task)
+            await self.fail(task, lease, ErrorInfo.of(error))
+        except asyncio.CancelledError:
+            if not self._core.is_draining and task.status not in FINAL_TASK_STATUSES:
+                await self._sum_costs(task)
+                await self.fail(task, lease, make_error_info(ErrorCode.CANCELLED))
+            raise
+
+    async def check_allowance(
+        self, account_id: str, key_id: str | None, request: TaskCreate
+    ) -> None:
+        """Refuse a task of which the day's allowance covers nothing that its plan would cost.
+
+        Raises:
+            RequestError: `BUDGET_EXCEEDED`.
+        """
+        if await self._core.allowances.find_remaining(account_id, key_id) is None:
+            return
+        await self._core.allowances.check_bound(account_id, key_id, None)
+        plan = await self._plans.make(account_id, request)
+        if plan.executable:
+            flow = make_workflow_request(request.objective, request.constraints, plan.nodes)
+            await self._workflows.check_allowance(account_id, key_id, flow)
+
+    async def _plan(self, task: Task, lease: Lease) -> None:
+        request = TaskCreate(objective=task.objective, constraints=task.constraints)
+        plan = await self._plans.make(lease.account_id, request)
+        task.plan_id = plan.id
+        stored = self._plans.to_insert(lease.account_id, plan)
+        if not plan.executable:
+            task.missing_capabilities = plan.missing_capabilities
+            task.missing_connections = plan.missing_connections
+            task.missing = plan.missing
+            if task.agent is not None:  # a run is not resumed: it fails where a task is blocked
+                unconnected = bool(task.missing_connections)
+                code = "CREDENTIALS_MISSING" if unconnected else "CAPABILITY_UNAVAILABLE"
+                task.error = make_error_info(ErrorCode[code])
+            await self.set_status(task, lease, "failed" if task.agent else "blocked", [stored])
+            return
+        task.estimated_cost_usd = plan.estimated_cost_usd.expected
+        try:
+            changes = await self._draft_workflow(task, lease, plan.nodes, {})
+        except RequestError as error:
+            task.error = ErrorInfo.of(error)
+            await self.set_status(task, lease, "failed", [stored])
+            return
+        await self.set_status(task, lease, "executing", [stored, *changes])
+
+    async def _draft_workflow(
+        self, task: Task, lease: Lease, nodes: Sequence[PlanNode], kept: Mapping[str, str]
+    ) -> Sequence[Change]:
+        """Draft the workflow that a plan becomes, or one that re-runs the nodes not in `kept`."""
+        request = make_workflow_request(task.objective, task.constraints, nodes)
+        left = task.constraints.max_cost_usd
+        if left is not None:
+            spent = Decimal(str(task.cost_incurred_usd))
+            left = float(max(Decimal(0), Decimal(str(left)) - spent))
+        checked = await self._workflows.check(lease.account_id, request, kept, limit=left)
+        await self._workflows.check_allowance(lease.account_id, lease.key_id, request, kept)
+        workflow = self._workflows.draft(request, checked, task_id=task.id)
+        task.workflow_id = workflow.id
+        task.workflow_ids.append(workflow.id)
+        spec = make_spec(checked.options, kept)
+        return self._workflows.to_changes(workflow, lease.account_id, task.id, spec)
+
+    async def _execute(self, task: Task, lease: Lease) -> None:
+        if task.workflow_id is None:
+            raise build_not_found("workflow", "of this task")
+        await self._sum_costs(task)
+        limit = make_budget(task.constraints.max_cost_usd, task.cost_incurred_usd)
+        await self._workflows.run(task.workflow_id, lease, [limit])
+        await self._sum_costs(task)
+        await self.set_status(task, lease, "reviewing")
+
+    async def _review(self, task: Task, lease: Lease) -> None:
+        workflow = await self._workflows.get(lease.account_id, task.workflow_id or "")
+        plan = await self._plans.get(lease.account_id, task.plan_id or "")
+        evidence = await self._load_evidence(lease.account_id, workflow, plan)
+        left = MAX_REVIEW_RETRIES - task.review_attempts
+        verdict = await self._core.driver.run_in_thread(
+            lambda: review_results(
+                task.objective,
+                evidence,
+                plan.deliverables,
+                attempt=task.review_attempts,
+                retries_left=left,
+            ),
+            lease.account_id,
+        )
+        task.review = verdict
+        task.reviews.append(verdict)
+        if verdict.decision == "pass" and workflow.status == "completed":
+            await self.deliver(task, lease, workflow, plan)
+        elif verdict.decision == "retry" and verdict.recommended_action and left > 0:
+            await self.rerun(task, lease, workflow, plan, verdict.recommended_action)
+        else:
+            exhausted = task.review_attempts >= MAX_REVIEW_RETRIES
+            code = ErrorCode.RETRIES_EXHAUSTED if exhausted else ErrorCode.REVIEW_FAILED
+            await self.fail(task, lease, workflow.error or make_error_info(code))
+
+    async def deliver(self, task: Task, lease: Lease, workflow: Workflow, plan: Plan) -> None:
+        """Complete a task with the artifacts of its workflow."""
+        by_id = {node.id: node.artifact_id for node in workflow.nodes}
+        task.final_artifact_id = workflow.final_artifact_id
+        task.artifact_ids = {
+            node_id: artifact_id
+            for node_id in plan.deliverables
+            if (artifact_id := by_id.get(node_id)) is not None
+        }
+        await self.set_status(task, lease, "completed")
+
+    async def rerun(
+        self,
+        task: Task,
+        lease: Lease,
+        workflow: Workflow,
+        plan: Plan,
+        action: RecommendedAction,
+    ) -> None:
+        """Re-run only the node to blame and its descendants, with the constraints."""
+        depends_on = {node.id: node.depends_on for node in workflow.nodes}
+        again = {action.node_id} | find_descendants(action.node_id, depends_on)
+        kept = {
+            node.id: node.job_id
+            for node in workflow.nodes
+            if node.id not in again and node.status == "completed" and node.job_id is not None
+        }
+        reasons = {node.id: node.reason for node in plan.nodes}
+        nodes = [
+            PlanNode(
+                id=node.id,
+                capability=node.capability,
+                input={**node.input, **(action.constraints if node.id == action.node_id else {})},
+                depends_on=node.depends_on,
+                reason=reasons.get(node.id, ""),
+            )
+            for node in workflow.nodes
+        ]
+        task.review_attempts += 1
+        changes = await self._draft_workflow(task, lease, nodes, kept)
+        await self.set_status(task, lease, "executing", changes)
+
+    async def _load_evidence(
+        self, account_id: str, workflow: Workflow, plan: Plan
+    ) -> Sequence[Evidence]:
+        """Load the output of each node for the reviewer."""
+        reasons = {node.id: node.reason for node in plan.nodes}
+        evidence: dict[str, Evidence] = {}
+        for node in workflow.nodes:
+            output, blob = None, None
+            if node.job_id is not None and node.artifact_id is not None:
+                row = await self._core.store.get_row("jobs", node.job_id)
+                output = read_job(row).output if row else None
+                kept = await self._artifacts.find(account_id, node.artifact_id)
+                blob = await self._artifacts.load_blob(kept)
+            evidence[node.id] = Evidence(
+                node=PlanNode(
+                    id=node.id,
+                    capability=node.capability,
+                    input=node.input,
+                    depends_on=node.depends_on,
+                    reason=reasons.get(node.id, ""),
+                ),
+                capability=self._core.registry.require(node.capability),
+                status=node.status,
+                output=output,
+                blob=blob,
+                error_code=node.error.code if node.error else None,
+                upstream_text=None,
+            )
+        return [
+            replace(item, upstream_text=_join_texts([evidence[up] for up in item.node.depends_on]))
+            for item in evidence.values()
+        ]
+
+    async def _sum_costs(self, task: Task) -> None:
+        """Add up what all of the task's workflows have cost so far."""
+        jobs = [
+            read_job(row)
+            for workflow_id in task.workflow_ids
+            for row in await self._core.store.find_rows("jobs", workflow_id=workflow_id)
+        ]
+        task.cost_usd = sum_costs(job.cost_usd for job in jobs if job.status == "completed")
+        task.cost_incurred_usd = sum_usd(job.cost_incurred_usd for job in jobs)
+
+    async def fail(self, task: Task, lease: Lease, error: ErrorInfo) -> None:
+        """End a task with an error."""
+        task.error = error
+        await self.set_status(task, lease, "failed")
+
+    async def set_status(
+        self, task: Task, lease: Lease, status: TaskStatus, changes: Sequence[Change] = ()
+    ) -> None:
+        """Persist the task in its next state, with the event and what came with it."""
+        task.status = status
+        if status in FINAL_TASK_STATUSES:
+            task.completed_at = now()
+        if status in FINAL_TASK_STATUSES | {"blocked"} and not task.workflow_ids:
+            task.cost_usd = 0.0  # it ended before anything was called
+        saved = UpdateRow("tasks", task.id, {"status": status, "doc": task.model_dump_json()})
+        await self._core.store.write([*changes, saved, make_task_event(task)], lease=lease)
+
+
+def make_task_event(task: Task) -> AppendEvent:
+    """Make the event of the state that a task is in."""
+    data: dict[str, object] = {"id": task.id, "review_attempts": task.review_attempts}
+    for name in ("plan_id", "workflow_id", "final_artifact_id"):
+        if getattr(task, name) is not None:
+            data[name] = getattr(task, name)
+    if task.status == "blocked":
+        data["missing_capabilities"] = task.missing_capabilities
+        data["missing_connections"] = task.missing_connections
+        data["missing"] = [one.model_dump(mode="json") for one in task.missing]
+    if task.status in FINAL_TASK_STATUSES and task.cost_usd is not None:
+        data["cost_usd"] = task.cost_usd
+    if task.error is not None:
+        data["error"] = task.error.model_dump(mode="json", exclude_none=True)
+    return AppendEvent(task.id, f"task.{task.status}", data, format_rfc3339(now()))
+
+
+def make_error_info(code: ErrorCode, message: str | None = None) -> ErrorInfo:
+    """Make the error that a record shows of a code."""
+    return ErrorInfo(code=code.name, message=message or code.hint)
+
+
+def _join_texts(upstream: list[Evidence]) -> str | None:
+    """Join the texts of the upstream nodes as their dependent was given them."""
+    texts = [
+        text
+        for item in upstream
+        if item.blob is not None
+        and (text := Upstream(item.node.id, "", item.blob).text) is not None
+    ]
+    return "\n\n".join(texts) or None

@@ -1,0 +1,176 @@
+"""Retries and forks of workflows, which do not pay twice for results that exist."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from toolkit.contract.base import JsonObject, format_rfc3339, now
+from toolkit.contract.errors import Detail, ErrorCode, RequestError
+from toolkit.contract.jobs import Job, Options
+from toolkit.contract.workflows import Node, NodeCreate, Workflow, WorkflowCreate, WorkflowFork
+from toolkit.engine.context import EngineContext
+from toolkit.engine.execution.leases import LeaseManager
+from toolkit.engine.execution.workflow_graph import find_descendants
+from toolkit.engine.orchestration.workflows import Workflows
+from toolkit.engine.services.idempotency import commit_accepted
+from toolkit.engine.services.stored_jobs import read_job
+from toolkit.store import AppendEvent, Change, Lease, UpdateRow
+
+
+class WorkflowReruns:
+    """The service of `/v1/workflows/{id}/retry` and `/v1/workflows/{id}/fork`."""
+
+    def __init__(self, core: EngineContext, roots: LeaseManager, workflows: Workflows) -> None:
+        self._core = core
+        self._leases = roots
+        self._workflows = workflows
+
+    async def retry(
+        self, account_id: str, workflow_id: str, *, key_id: str | None = None
+    ) -> Workflow:
+        """Run a workflow that did not complete again, from its failed nodes on.
+
+        The id and the completed nodes stay, and so does what has been spent. Further costs are
+        charged to the key of the request.
+
+        Raises:
+            RequestError: `NOT_FOUND`; `CONFLICT` unless it is failed or cancelled and not a
+                task's; `BUDGET_EXCEEDED` where the key's allowance covers nothing of it.
+        """
+        row = await self._workflows.get_row(account_id, workflow_id)
+        workflow = await self._workflows.read_current(row)
+        if workflow.status not in ("failed", "cancelled") or workflow.task_id is not None:
+            raise RequestError(
+                ErrorCode.CONFLICT,
+                f"It is {workflow.status}"
+                f"{', and part of a task' if workflow.task_id else ''}: only a failed or cancelled"
+                " workflow of its own is run again.",
+            )
+        done = [node.id for node in workflow.nodes if node.status == "completed"]
+        asked = _rebuild_request(workflow, json.loads(str(row["spec"])), {})
+        await self._workflows.check_allowance(account_id, key_id, asked, done)
+        await self._core.quotas.check_queue(account_id)
+        lease = await self._leases.reacquire(workflow_id, key_id)
+        try:
+            await self._requeue(workflow, lease)
+        except BaseException:
+            await self._leases.release(lease)  # nothing was changed: it has still ended
+            raise
+        self._leases.start(lease)
+        return await self._workflows.get(account_id, workflow_id)
+
+    async def _requeue(self, workflow: Workflow, lease: Lease) -> None:
+        """Reset a workflow and its failed jobs in the store, so that they run again."""
+        rows = await self._core.store.find_rows("jobs", workflow_id=workflow.id)
+        changes: list[Change] = []
+        for row in rows:
+            job = read_job(row)
+            if job.status in ("failed", "cancelled"):
+                _reset_job(job)
+                values = {"status": job.status, "doc": job, "vendor_job_id": None}
+                changes.append(UpdateRow("jobs", job.id, values))
+        workflow = _reset_workflow(workflow)
+        saved = {"status": workflow.status, "doc": workflow.model_dump_json()}
+        at = format_rfc3339(now())
+        changes += [
+            UpdateRow("workflows", workflow.id, saved),
+            AppendEvent(workflow.id, "workflow.queued", {"id": workflow.id}, at),
+        ]
+        await commit_accepted(self._core, changes, workflow, lease=lease)
+
+    async def fork(
+        self,
+        account_id: str,
+        workflow_id: str,
+        request: WorkflowFork,
+        *,
+        key_id: str | None = None,
+    ) -> Workflow:
+        """Make a new workflow that runs one node again and what depends on it, and keeps the rest.
+
+        Raises:
+            RequestError: `NOT_FOUND`, `INVALID_REQUEST` for a node that is not there or does not
+                run again, and whatever `create` refuses.
+        """
+        row = await self._workflows.get_row(account_id, workflow_id)
+        source = await self._workflows.read_current(row)
+        again = self._find_rerun_nodes(source, request)
+        spec = json.loads(str(row["spec"]))
+        kept = {
+            node.id: node.job_id
+            for node in source.nodes
+            if node.id not in again and node.status == "completed" and node.job_id is not None
+        }
+        asked = _rebuild_request(source, spec, request.overrides)
+        return await self._workflows.accept(
+            account_id, asked, kept, forked_from=source.id, key_id=key_id
+        )
+
+    @staticmethod
+    def _find_rerun_nodes(source: Workflow, request: WorkflowFork) -> set[str]:
+        """Find the nodes that a fork runs again."""
+        depends_on = {node.id: node.depends_on for node in source.nodes}
+        faults = []
+        again: set[str] = set()
+        if request.from_node not in depends_on:
+            faults.append(Detail("from_node", "is no node of this workflow"))
+        else:
+            again = {request.from_node} | find_descendants(request.from_node, depends_on)
+        faults += [
+            Detail(f"overrides.{node_id}", "is no node that runs again")
+            for node_id in request.overrides
+            if node_id not in again
+        ]
+        if faults:
+            raise RequestError(
+                ErrorCode.INVALID_REQUEST, "The fork does not fit the workflow.", details=faults
+            )
+        return again
+
+
+def _rebuild_request(
+    source: Workflow, spec: Mapping[str, Any], overrides: Mapping[str, JsonObject]
+) -> WorkflowCreate:
+    """Rebuild the request that a workflow was created by, with other inputs for some nodes."""
+    return WorkflowCreate(
+        name=source.name,
+        endpoint_id=source.endpoint_id,
+        compute_id=source.compute_id,
+        max_retries=source.max_retries,
+        options=source.options,
+        nodes=[
+            NodeCreate(
+                id=node.id,
+                capability=node.capability,
+                input={**node.input, **overrides.get(node.id, {})},
+                depends_on=node.depends_on,
+                options=Options(**spec["options"].get(node.id, {})),
+            )
+            for node in source.nodes
+        ],
+    )
+
+
+def _reset_workflow(workflow: Workflow) -> Workflow:
+    """Reset a record to before anything of it ran; when it was created stays."""
+    bare = [
+        Node(
+            id=n.id,
+            capability=n.capability,
+            input=n.input,
+            depends_on=n.depends_on,
+            estimated_cost_usd=n.estimated_cost_usd,
+        )
+        for n in workflow.nodes
+    ]
+    again = {"nodes": bare, "status": "queued", "sink_artifact_ids": {}}
+    gone = ("final_artifact_id", "latency_ms", "error", "started_at", "completed_at")
+    return workflow.model_copy(update={**again, **dict.fromkeys(gone)})
+
+
+def _reset_job(job: Job) -> None:
+    """Reset a job to queued; its attempts and what they cost stay."""
+    job.status, job.status_detail, job.error = "queued", None, None
+    job.started_at = job.completed_at = job.latency_ms = job.queue_ms = None
+    job.retry_count = 0
+    job.cost_usd, job.cost_source = None, "unknown"

@@ -1,0 +1,402 @@
+"""The service of `/v1/workflows`: accepts, reads and cancels them; the scheduler runs them."""
+
+import asyncio
+import json
+from collections.abc import Collection, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from toolkit.contract.base import JsonObject, format_rfc3339, now
+from toolkit.contract.errors import Detail, ErrorCode, RequestError, build_not_found
+from toolkit.contract.ids import Prefix, new_id
+from toolkit.contract.jobs import FINAL_STATUSES, Options
+from toolkit.contract.workflows import Node, Workflow, WorkflowCreate
+from toolkit.engine.concurrency.pacing import Pacer
+from toolkit.engine.context import EngineContext
+from toolkit.engine.execution.admission import PLACE_FIELDS, Admission, check_place
+from toolkit.engine.execution.job_executor import JobExecutor
+from toolkit.engine.execution.leases import LeaseManager
+from toolkit.engine.execution.node_states import (
+    JobState,
+    find_dependents,
+    find_skipped,
+    materialize_nodes,
+)
+from toolkit.engine.execution.scheduler import DEFAULT_OPTIONS, Scheduler
+from toolkit.engine.execution.workflow_graph import build_graph
+from toolkit.engine.money.affordability import BudgetLeft
+from toolkit.engine.money.budget import Budget, make_budget
+from toolkit.engine.observer import WatchedWorkflow
+from toolkit.engine.routing.estimates import (
+    FREE_ESTIMATE,
+    Estimate,
+    ProviderChoices,
+    estimate_node,
+    explain_unaffordable,
+    sum_estimates,
+)
+from toolkit.engine.routing.registry import find_fillable_fields, validate_input
+from toolkit.engine.services.idempotency import commit_accepted
+from toolkit.engine.services.stored_jobs import read_job
+from toolkit.store import AppendEvent, Change, InsertRow, Lease, Row
+
+
+class CheckedGraph(NamedTuple):
+    """A graph that has passed every check and can be run.
+
+    Attributes:
+        options: what each node is carried out with, by node id.
+        estimates: what each may come to, by node id; nothing for one that is not run.
+    """
+
+    options: dict[str, Options]
+    estimates: dict[str, Estimate]
+
+
+class Workflows:
+    """The service of `/v1/workflows`."""
+
+    def __init__(
+        self, core: EngineContext, roots: LeaseManager, runner: JobExecutor, admission: Admission
+    ) -> None:
+        self._core = core
+        self._leases = roots
+        self._executor = runner
+        self._admission = admission
+        # Accepted by this process and not begun yet: these need not be read from the store.
+        self._fresh: dict[str, tuple[Workflow, Mapping[str, Any]]] = {}
+        roots.register_handler("workflow", self._run_leased)
+
+    async def create(
+        self, account_id: str, request: WorkflowCreate, *, key_id: str | None = None
+    ) -> Workflow:
+        """Accept a workflow; it is durable and under way when this returns.
+
+        Raises:
+            RequestError: `INVALID_WORKFLOW`, `INVALID_REQUEST`, `NOT_FOUND` for an unknown
+                capability, `CREDENTIALS_MISSING`, `PROVIDER_NOT_ALLOWED`, `BUDGET_EXCEEDED`.
+        """
+        return await self.accept(account_id, request, {}, key_id=key_id)
+
+    async def accept(
+        self,
+        account_id: str,
+        request: WorkflowCreate,
+        kept: Mapping[str, str],
+        *,
+        forked_from: str | None = None,
+        key_id: str | None = None,
+    ) -> Workflow:
+        """Accept a graph of which some nodes (`kept`, by node id) have their jobs already.
+
+        Raises:
+            RequestError: see `create`.
+        """
+        checked = await self.check(account_id, request, kept)
+        await self.check_allowance(account_id, key_id, request, kept)
+        await self._core.quotas.check_queue(account_id)
+        workflow = self.draft(request, checked)
+        workflow.forked_from = forked_from
+        inserted, lease = self._core.store.build_root(workflow.id, "workflow", account_id, key_id)
+        spec = make_spec(checked.options, kept)
+        changes = self.to_changes(workflow, account_id, workflow.id, spec)
+        await commit_accepted(self._core, [inserted, *changes], workflow)
+        if not kept:
+            self._fresh[workflow.id] = workflow, spec
+        self._leases.start(lease)
+        return workflow
+
+    async def check(
+        self,
+        account_id: str,
+        request: WorkflowCreate,
+        kept: Collection[str] = (),
+        *,
+        limit: float | None = None,
+    ) -> CheckedGraph:
+        """Refuse what cannot be run, before anything is stored.
+
+        Args:
+            request: the graph.
+            kept: the nodes that are not run, as their results are there.
+            limit: what it may cost, beside what the request says.
+
+        Returns:
+            what each node is carried out with, and what it may come to.
+
+        Raises:
+            RequestError: see `create`.
+        """
+        settings, registry = self._core.settings, self._core.registry
+        async with Pacer(account_id) as pacer:
+            build_graph(request.nodes, max_nodes=settings.max_nodes, max_edges=settings.max_edges)
+            await pacer.pause()
+            by_id = {node.id: registry.require(node.capability) for node in request.nodes}
+            await check_place(self._core, account_id, request.endpoint_id, request.compute_id)
+            gate = self._admission.start_check(account_id)
+            options = merge_node_options(request)
+            limits = [one for one in (limit, request.options.max_cost_usd) if one is not None]
+            limit = min(limits, default=None)
+            faults: list[Detail] = []
+            estimates: dict[str, Estimate] = {}
+            choices: ProviderChoices = {}
+            for i, node in enumerate(request.nodes):
+                await pacer.pause()
+                capability = by_id[node.id]
+                fillable = find_fillable_fields(capability, [by_id[up] for up in node.depends_on])
+                try:
+                    validate_input(capability, node.input, fillable, f"nodes.{i}.input")
+                except RequestError as error:
+                    faults += error.details
+                    continue
+                own = options[node.id]
+                await gate.admit(capability, node.input, own, None)
+                estimates[node.id] = FREE_ESTIMATE
+                if node.id not in kept:
+                    await pacer.pause()
+                    estimates[node.id] = estimate_node(
+                        capability,
+                        node.input,
+                        fillable,
+                        own,
+                        await gate.find_providers(capability, own),
+                        BudgetLeft.of(own).restrict(limit),
+                        choices,
+                    )
+            await pacer.pause()
+        if faults:
+            raise RequestError(
+                ErrorCode.INVALID_REQUEST, "Some nodes have inputs that do not fit.", details=faults
+            )
+        refusal = explain_unaffordable(estimates, limit)
+        if refusal is not None:
+            raise RequestError(ErrorCode.BUDGET_EXCEEDED, refusal)
+        return CheckedGraph(options, estimates)
+
+    async def check_allowance(
+        self,
+        account_id: str,
+        key_id: str | None,
+        request: WorkflowCreate,
+        kept: Collection[str] = (),
+    ) -> None:
+        """Refuse a graph of which the day's allowance covers nothing that costs anything.
+
+        Args:
+            account_id: whose it is.
+            key_id: the key that it is asked for with.
+            request: the graph, which can be run.
+            kept: the nodes that are not run, as their results are there.
+
+        Raises:
+            RequestError: `BUDGET_EXCEEDED`.
+        """
+        allowances = self._core.allowances
+        left = await allowances.find_remaining(account_id, key_id)
+        if left is None:
+            return
+        await allowances.check_bound(account_id, key_id, None)
+        gate, options = self._admission.start_check(account_id), merge_node_options(request)
+        by_id = {node.id: self._core.registry.require(node.capability) for node in request.nodes}
+        refused: Estimate | None = None
+        for node in request.nodes:
+            if node.id in kept:
+                continue
+            await asyncio.sleep(0)  # there may be many nodes: let other tasks run
+            capability = by_id[node.id]
+            estimate = estimate_node(
+                capability,
+                node.input,
+                find_fillable_fields(capability, [by_id[up] for up in node.depends_on]),
+                options[node.id],
+                await gate.find_providers(capability, options[node.id]),
+                BudgetLeft(is_limited=True, available=left),
+            )
+            if estimate.refusal is not None:
+                refused = estimate
+            elif estimate != FREE_ESTIMATE:
+                return
+        if refused is not None:
+            await allowances.raise_exceeded(account_id, key_id)
+
+    def draft(
+        self, request: WorkflowCreate, checked: CheckedGraph, *, task_id: str | None = None
+    ) -> Workflow:
+        """Make the record of a new workflow."""
+        estimates = checked.estimates
+        return Workflow(
+            id=new_id(Prefix.WORKFLOW),
+            name=request.name,
+            endpoint_id=request.endpoint_id,
+            compute_id=request.compute_id,
+            max_retries=request.max_retries,
+            options=request.options,
+            task_id=task_id,
+            nodes=[
+                Node(
+                    id=node.id,
+                    capability=self._core.registry.require(node.capability).name,
+                    input=node.input,
+                    depends_on=node.depends_on,
+                    estimated_cost_usd=_to_float(estimates[node.id].expected),
+                )
+                for node in request.nodes
+            ],
+            estimated_cost_usd=sum_estimates(estimates.values()).expected,
+            created_at=now(),
+        )
+
+    def to_changes(
+        self,
+        workflow: Workflow,
+        account_id: str,
+        root_id: str,
+        spec: Mapping[str, Any],
+    ) -> list[Change]:
+        """Return the changes that insert a workflow; `spec` is what its record does not show."""
+        row: dict[str, object] = {
+            "id": workflow.id,
+            "account_id": account_id,
+            "root_id": root_id,
+            "task_id": workflow.task_id,
+            "status": workflow.status,
+            "created_at": format_rfc3339(workflow.created_at),
+            "doc": workflow.model_dump_json(),
+            "spec": json.dumps(dict(spec)),
+        }
+        at = format_rfc3339(workflow.created_at)
+        event = AppendEvent(workflow.id, "workflow.queued", {"id": workflow.id}, at)
+        return [InsertRow("workflows", row), event]
+
+    async def get(self, account_id: str, workflow_id: str) -> Workflow:
+        """Return one workflow, its nodes as they stand.
+
+        Raises:
+            RequestError: `NOT_FOUND`.
+        """
+        return await self.read_current(await self.get_row(account_id, workflow_id))
+
+    async def get_row(self, account_id: str, workflow_id: str) -> Row:
+        """Return one workflow's row.
+
+        Raises:
+            RequestError: `NOT_FOUND`.
+        """
+        row = await self._core.store.get_row("workflows", workflow_id)
+        if row is None or row["account_id"] != account_id:
+            raise build_not_found("workflow", workflow_id)
+        return row
+
+    async def read_current(self, row: Mapping[str, Any]) -> Workflow:
+        """Read a workflow as it stands: while it runs, its nodes follow from their jobs."""
+        async with Pacer(row["account_id"]) as pacer:
+            workflow = Workflow.model_validate_json(str(row["doc"]))
+            if workflow.status in FINAL_STATUSES:
+                return workflow
+            await pacer.pause()
+            kept: dict[str, str] = json.loads(str(row["spec"]))["kept"]
+            jobs: dict[str, JobState] = {}
+            for job in await self._core.store.find_rows("jobs", workflow_id=workflow.id):
+                await pacer.pause()
+                jobs[str(job["node_id"])] = _read_state(job)
+            for node_id, job_id in kept.items():
+                await pacer.pause()
+                found = await self._core.store.get_row("jobs", job_id)
+                if found is not None:
+                    jobs[node_id] = _read_state(found)
+            await pacer.pause()
+            skipped = find_skipped(jobs, find_dependents(workflow.nodes))
+            workflow = await materialize_nodes(workflow, jobs, skipped, pacer)
+            await pacer.pause()
+        started = (job.started_at for job in jobs.values() if job.started_at)
+        workflow.status, workflow.started_at = row["status"], min(started, default=None)
+        return workflow
+
+    async def list(self, account_id: str, limit: int, before: str | None) -> list[Workflow]:
+        """Return a page of workflows, newest first."""
+        rows = await self._core.store.list_page("workflows", account_id, limit=limit, before=before)
+        return [await self.read_current(row) for row in rows]
+
+    async def cancel(self, account_id: str, workflow_id: str) -> Workflow:
+        """Cancel a workflow; one that has ended is returned as it is."""
+        row = await self.get_row(account_id, workflow_id)
+        if row["status"] not in FINAL_STATUSES:
+            # A task's workflow has no lease of its own: the task is what is cancelled.
+            await self._leases.cancel(row["task_id"] or workflow_id)
+        return await self.get(account_id, workflow_id)
+
+    async def _run_leased(self, lease: Lease) -> None:
+        await self.run(lease.root_id, lease)
+
+    async def run(self, workflow_id: str, lease: Lease, budgets: Sequence[Budget] = ()) -> Workflow:
+        """Run a stored workflow to its end, from wherever it stands."""
+        fresh = self._fresh.pop(workflow_id, None)
+        workflow, spec = fresh or await self._load(workflow_id)
+        if workflow.status in FINAL_STATUSES:
+            return workflow
+        own = make_budget(workflow.options.max_cost_usd, workflow.cost_incurred_usd)
+        scheduler = Scheduler(self._core, self._executor, workflow, spec, lease, (*budgets, own))
+        if fresh is None:
+            recovered = await scheduler.recover()
+            own.spent = recovered.incurred
+            for budget in budgets:
+                budget.spent += recovered.interruptions
+        watched = WatchedWorkflow(lease.account_id, workflow)
+        with self._core.observer.watch_workflow(watched):
+            watched.workflow = await scheduler.run()
+        return watched.workflow
+
+    async def _load(self, workflow_id: str) -> tuple[Workflow, Mapping[str, Any]]:
+        row = await self._core.store.get_row("workflows", workflow_id)
+        if row is None:
+            raise build_not_found("workflow", workflow_id)
+        return Workflow.model_validate_json(str(row["doc"])), json.loads(str(row["spec"]))
+
+
+def _to_float(amount: Decimal | None) -> float | None:
+    return None if amount is None else float(amount)
+
+
+def _read_state(row: Mapping[str, Any]) -> JobState:
+    return JobState.of(read_job(row))
+
+
+def make_spec(options: Mapping[str, Options], kept: Mapping[str, str] | None = None) -> JsonObject:
+    """Make the JSON that is stored beside a workflow's record.
+
+    Args:
+        options: the options of each node, by node id; only those that say something are kept.
+        kept: the jobs of nodes that are taken over from another workflow, by node id.
+    """
+    chosen = {
+        node_id: given.model_dump(mode="json", exclude_defaults=True)
+        for node_id, given in options.items()
+        if given is not DEFAULT_OPTIONS
+    }
+    return {"options": chosen, "kept": dict(kept or {})}
+
+
+def merge_node_options(request: WorkflowCreate) -> dict[str, Options]:
+    """Merge each node's options over the workflow's, whose budget and deadline are its own."""
+    common = request.options.model_dump(
+        exclude_defaults=True, exclude={"max_cost_usd", "deadline_s"}
+    )
+    # Work runs at one place, an endpoint or a compute; the more specific option decides.
+    if request.endpoint_id is not None:
+        common |= {"endpoint_id": request.endpoint_id, "compute_id": None}
+    elif request.compute_id is not None:
+        common |= {"compute_id": request.compute_id, "endpoint_id": None}
+    everyones = Options(**common) if common else DEFAULT_OPTIONS
+    return {
+        node.id: _merge_options(common, node.options)
+        if node.options.model_fields_set
+        else everyones
+        for node in request.nodes
+    }
+
+
+def _merge_options(common: Mapping[str, Any], own: Options) -> Options:
+    """Merge a node's options over those of all nodes; a place of its own is its only one."""
+    given = own.model_dump(exclude_defaults=True)
+    elsewhere = PLACE_FIELDS if PLACE_FIELDS & given.keys() else frozenset()
+    return Options(**{name: v for name, v in common.items() if name not in elsewhere} | given)

@@ -1,0 +1,105 @@
+"""The context that is needed to call vendors, without a store."""
+
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import httpx
+
+from toolkit.contract.connections import Connection
+from toolkit.engine.routing.registry import Registry
+from toolkit.engine.transport.driver import NO_HOOKS, Driver
+from toolkit.plugins import Access, Operation, Reply, Vendor
+from toolkit.secrets import SecretResolver
+from toolkit.settings import SANDBOX_URL, Settings, Timeouts
+
+R = TypeVar("R", bound=Reply)
+MAX_REFUSAL_SETS = 1024  # connections and models whose refused parameters this process remembers
+
+
+@dataclass(kw_only=True)
+class ProviderContext:
+    """The vendors, the driver that calls them, and the resolver of pointers to their keys."""
+
+    settings: Settings
+    registry: Registry
+    driver: Driver
+    resolver: SecretResolver
+    _timeouts: dict[tuple[str, str], Timeouts] = field(default_factory=dict)
+    _known_hosts: dict[str, tuple[dict[str, str], bool]] = field(default_factory=dict)
+    _refusals: dict[tuple[str | None, ...], set[str]] = field(default_factory=dict)
+
+    def get_timeouts(self, vendor_id: str, capability_id: str = "") -> Timeouts:
+        """Return the timeouts of a call; computed once, as every job asks."""
+        found = self._timeouts.get((vendor_id, capability_id))
+        if found is None:
+            found = self.settings.resolve_timeouts(vendor_id, capability_id)
+            self._timeouts[vendor_id, capability_id] = found
+        return found
+
+    async def resolve_access(
+        self,
+        vendor: Vendor,
+        connection: Connection,
+        model: str,
+        *,
+        endpoint: str | None = None,
+        pod: str | None = None,
+        resume: str | None = None,
+    ) -> Access:
+        """Resolve a connection's pointer and put together what a vendor's flow needs.
+
+        Raises:
+            WorkError: `SECRET_UNRESOLVED`.
+        """
+        base_urls, compatible = self._get_hosts(vendor)
+        return Access(
+            base_urls=base_urls,
+            secret=await self.resolve_secret(connection),
+            model=model,
+            endpoint=endpoint,
+            pod=pod,
+            resume=resume,
+            vendor=vendor.id,
+            compatible=compatible,
+            refusals=self._get_refusals((connection.id, endpoint, model)),
+        )
+
+    def _get_hosts(self, vendor: Vendor) -> tuple[dict[str, str], bool]:
+        """Return a vendor's hosts, and whether another server stands in for it; computed once."""
+        found = self._known_hosts.get(vendor.id)
+        if found is None:
+            settings = self.settings.vendors.get(vendor.id)
+            base_urls = {**vendor.base_urls, **(settings.base_urls if settings else {})}
+            own = {httpx.URL(url).host for url in (*vendor.base_urls.values(), SANDBOX_URL)}
+            found = base_urls, httpx.URL(base_urls.get("api", SANDBOX_URL)).host not in own
+            self._known_hosts[vendor.id] = found
+        return found
+
+    def _get_refusals(self, asked: tuple[str | None, ...]) -> set[str]:
+        """Return what a server is known to refuse; a new entry may evict the oldest."""
+        if asked not in self._refusals and len(self._refusals) >= MAX_REFUSAL_SETS:
+            del self._refusals[next(iter(self._refusals))]
+        return self._refusals.setdefault(asked, set())
+
+    async def resolve_secret(self, connection: Connection) -> str:
+        """Resolve the secret of a connection.
+
+        Raises:
+            WorkError: `SECRET_UNRESOLVED`.
+        """
+        return await self.resolver.resolve(connection.connection_type, connection.secret_ref)
+
+    async def ask_vendor(
+        self, vendor: Vendor, connection: Connection, operation: Operation[R]
+    ) -> R:
+        """Ask a vendor about its infrastructure, once.
+
+        Raises:
+            VendorFault: its failure.
+            WorkError: `SECRET_UNRESOLVED`.
+        """
+        access = await self.resolve_access(vendor, connection, "")
+        flow = vendor.infrastructure[operation.kind](operation, access)
+        timeouts = self.get_timeouts(vendor.id)
+        reply: R = await self.driver.run(flow, NO_HOOKS, timeouts=timeouts, via=vendor.id)
+        return reply

@@ -1,0 +1,1 @@
+"""The choice of a provider: registry, router, health, connection gates and estimates."""

@@ -1,0 +1,217 @@
+"""Cost estimates of nodes before they run: one function for plans, tasks and workflows."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
+
+from toolkit.contract.jobs import Candidate, Options
+from toolkit.contract.money import format_usd
+from toolkit.contract.plans import CostRange
+from toolkit.engine.money.affordability import BudgetLeft, explain_over_budget
+from toolkit.engine.routing.provider_pool import ProviderPool
+from toolkit.engine.routing.registry import find_max_length, validate_input
+from toolkit.engine.routing.router import is_servable, route
+from toolkit.plugins import Capability, Model, Operation, Vendor
+from toolkit.plugins.pricing import calculate_cost, calculate_max_cost
+
+# Upstream text is not known before it has run. It is expected to be this many characters, may be
+# a single one, or as many as its field takes, of three bytes each, the most of nearly all scripts.
+EXPECTED_CHARS = 600
+USUAL_CHAR, WIDE_CHAR = "x", "語"
+PLACEHOLDER_ARTIFACT_ID = "art_" + "0" * 26
+ZERO_USD = Decimal(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """The US dollars that a node may cost; none where unknown or not connected.
+
+    Attributes:
+        low: the least that it can be billed, by the cheapest of those who may be called.
+        expected: what its first choice is expected to bill.
+        high: the most that one call of the dearest of them can come to.
+        refusal: why the budgets allow no call, if so.
+    """
+
+    low: Decimal | None = None
+    expected: Decimal | None = None
+    high: Decimal | None = None
+    refusal: str | None = None
+
+
+FREE_ESTIMATE = Estimate(ZERO_USD, ZERO_USD, ZERO_USD)
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderChoice:
+    """The candidates for a node, the first choice first; and why there are none, if so."""
+
+    candidates: tuple[tuple[Candidate, Vendor, Model | None], ...] = ()
+    refusal: str | None = None
+
+
+ProviderChoices = dict[tuple[str, Options], ProviderChoice]
+
+
+def estimate_node(
+    capability: Capability,
+    given: Mapping[str, object],
+    fillable: frozenset[str],
+    options: Options,
+    backends: ProviderPool,
+    money: BudgetLeft,
+    choices: ProviderChoices | None = None,
+) -> Estimate:
+    """Estimate the cost of one node with the router that will place it.
+
+    Args:
+        capability: the node's capability.
+        given: its input.
+        fillable: the fields that upstream fills where the input leaves them out.
+        options: its options.
+        backends: the vendors, models and connections to choose from.
+        money: what the budgets leave.
+        choices: a cache of the candidates without a budget: nodes that differ in their input alone
+            share the first one's choice.
+    """
+    if capability.operation is None:
+        return FREE_ESTIMATE
+    if not capability.operation_required and not is_servable(capability, options, backends):
+        return FREE_ESTIMATE  # it runs without a vendor
+    open_fields = fillable - given.keys()
+    usual = _build_operation(capability, given, open_fields, EXPECTED_CHARS, USUAL_CHAR)
+    if usual is None:
+        return FREE_ESTIMATE
+    least, most = usual, usual
+    if open_fields:
+        least = _build_operation(capability, given, open_fields, 1, USUAL_CHAR) or usual
+        most = _build_operation(capability, given, open_fields, None, WIDE_CHAR) or usual
+    key = (capability.name, options)
+    choice = None if choices is None or money.is_limited else choices.get(key)
+    if choice is None:
+        choice = _choose_providers(capability, options, usual, least, backends, money)
+        if choices is not None:
+            choices[key] = choice
+    if not choice.candidates:
+        # An optional call is left out where a budget does not cover it.
+        return Estimate(refusal=choice.refusal) if capability.operation_required else FREE_ESTIMATE
+    found = _estimate_range(choice, least, usual, most)
+    if capability.operation_required or found.low is None:
+        return found
+    return replace(found, low=ZERO_USD)  # it may need no call at all
+
+
+def _choose_providers(
+    capability: Capability,
+    options: Options,
+    usual: Operation[Any],
+    least: Operation[Any],
+    backends: ProviderPool,
+    money: BudgetLeft,
+) -> ProviderChoice:
+    """Choose who may be called, now or once their circuits close again, the first choice first."""
+    vendors = {vendor.id: vendor for vendor in backends.vendors}
+    models = {
+        (provider, model.id): model
+        for provider, offered in backends.models.items()
+        for model in offered
+    }
+    for operation in (usual, least):
+        routing = route(capability, options, operation, backends, money)
+        kept = [c for c in routing.candidates if c.connected and c.allowed and c.affordable]
+        if kept or least is usual:
+            break
+    told = tuple(
+        (one, vendors[one.provider], models.get((one.provider, one.model or ""))) for one in kept
+    )
+    return ProviderChoice(told, None if kept else explain_over_budget(routing))
+
+
+def _estimate_range(
+    choice: ProviderChoice, least: Operation[Any], usual: Operation[Any], most: Operation[Any]
+) -> Estimate:
+    """Estimate what the candidates bill for the least, the usual and the most input."""
+    figures: list[tuple[Decimal | None, Decimal | None, Decimal | None]] = []
+    for one, vendor, model in choice.candidates:
+        if one.estimated_cost_usd is None or model is None:
+            figures.append((None, None, None))  # not known in advance
+        elif not one.estimated_cost_usd:
+            # Free, or billed by the hour whatever the call.
+            bounded = None if one.reservation_usd is None else ZERO_USD
+            figures.append((ZERO_USD, ZERO_USD, bounded))
+        else:
+            figures.append(
+                (
+                    calculate_cost(model, least.least_units()),
+                    calculate_cost(model, usual.units()),
+                    calculate_max_cost(vendor, model, most),
+                )
+            )
+    lows, _, highs = zip(*figures, strict=True)
+    expected = figures[0][1]
+    low = min((low for low in lows if low is not None), default=None)
+    high = None if None in highs else max(high for high in highs if high is not None)
+    return Estimate(None if expected is None else low, expected, high)
+
+
+def _build_operation(
+    capability: Capability,
+    given: Mapping[str, object],
+    open_fields: Iterable[str],
+    characters: int | None,
+    character: str,
+) -> Operation[Any] | None:
+    """Build the operation a vendor would get if each open text had so many characters.
+
+    Args:
+        capability: the node's capability.
+        given: its input.
+        open_fields: the fields that upstream fills.
+        characters: how many; none for as many as the field takes.
+        character: the one that the texts are made of.
+    """
+    filled = dict(given)
+    for field in open_fields:
+        if capability.accepts[field].mode == "artifact":
+            filled[field] = PLACEHOLDER_ARTIFACT_ID
+            continue
+        longest = find_max_length(capability.input_model, field)
+        wanted = characters if characters is not None else longest or EXPECTED_CHARS
+        filled[field] = character * min(wanted, longest or wanted)
+    value = validate_input(capability, filled, frozenset(), "input")
+    return capability.estimate(value)
+
+
+def sum_estimates(estimates: Iterable[Estimate]) -> CostRange:
+    """Add up the estimates of nodes; an unknown figure makes the sum unknown."""
+    every = list(estimates)
+    return CostRange(
+        low=_sum_amounts(one.low for one in every),
+        expected=_sum_amounts(one.expected for one in every),
+        high=_sum_amounts(one.high for one in every),
+    )
+
+
+def _sum_amounts(amounts: Iterable[Decimal | None]) -> float | None:
+    known = list(amounts)
+    if None in known:
+        return None
+    return float(sum((amount for amount in known if amount is not None), ZERO_USD))
+
+
+def explain_unaffordable(estimates: Mapping[str, Estimate], limit: float | None) -> str | None:
+    """Explain why nodes cannot run within a limit, whatever happens; none if they may.
+
+    Each call is bounded when it is made, so work that is only expected to cost more may start.
+    """
+    for node_id, one in estimates.items():
+        if one.refusal is not None:
+            return f"Node `{node_id}`: {one.refusal}"
+    low = _sum_amounts(one.low or ZERO_USD for one in estimates.values())
+    if limit is None or low is None or Decimal(str(low)) <= Decimal(str(limit)):
+        return None
+    return (
+        f"It costs at least {format_usd(low, exact=True)}, and max_cost_usd is "
+        f"{format_usd(limit, exact=True)}; raise it, or ask for less."
+    )

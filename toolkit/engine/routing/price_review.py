@@ -1,0 +1,66 @@
+"""Review of prices for `toolkit doctor`: old ones, the operator's own, and models that end."""
+
+from collections.abc import Iterable, Iterator
+from datetime import date, timedelta
+
+from toolkit.contract.money import format_usd
+from toolkit.engine.routing.model_offers import list_known_models
+from toolkit.plugins import Model, TextRequest, Vendor
+from toolkit.settings import EVERY_MODEL, Settings, VendorSettings
+
+# The most model names in a line.
+MAX_NAMED_MODELS = 4
+
+
+def review_prices(vendors: Iterable[Vendor], settings: Settings, today: date) -> Iterator[str]:
+    """Report, in one line each, prices that are old or the operator's own, and models that end.
+
+    Args:
+        vendors: whose models.
+        settings: the operator's prices, and from which age on list prices are old.
+        today: the day to go by.
+    """
+    oldest = timedelta(days=settings.max_price_age_days)
+    for vendor in vendors:
+        mine = settings.vendors.get(vendor.id)
+        models = list_known_models(vendor, mine)
+        yield from _describe_own_prices(vendor, mine, models)
+        old = [m for m in models if m.as_of and today - date.fromisoformat(m.as_of) > oldest]
+        if old:
+            read = min(date.fromisoformat(model.as_of) for model in old)
+            yield (
+                f"Prices of {vendor.id} were read {(today - read).days} days ago"
+                f" ({_format_names(old)}):"
+                " compare them with the vendor's page, and set what differs in [vendors] prices."
+            )
+        for model in models:
+            if model.ends is not None:
+                ended = model.has_ended(today)
+                instead = f"; its vendor names {model.successor}" if model.successor else ""
+                state = "was shut down on" if ended else "will be shut down on"
+                yield f"{vendor.id}'s {model.id} {state} {model.ends}{instead}."
+
+
+def _describe_own_prices(
+    vendor: Vendor, mine: VendorSettings | None, models: list[Model]
+) -> Iterator[str]:
+    """Report the operator's prices, and which of them are for no known model."""
+    known = {model.id for model in models if model.kind == TextRequest.kind}
+    for name, prices in mine.prices.items() if mine else ():
+        if name not in {*known, EVERY_MODEL}:
+            yield (
+                f"[vendors.{vendor.id}] prices has {name}, which is no model that {vendor.id} is"
+                f" asked for: name one of {', '.join(sorted(known)) or 'its models'}."
+            )
+            continue
+        whose = "all of its models without one" if name == EVERY_MODEL else name
+        given, made = format_usd(prices.input_tokens), format_usd(prices.output_tokens)
+        yield (
+            f"[vendors.{vendor.id}] prices is used for {whose}: {given} in and {made} out for a"
+            " million tokens, in place of list prices."
+        )
+
+
+def _format_names(models: list[Model]) -> str:
+    names = [model.id for model in models[:MAX_NAMED_MODELS]]
+    return ", ".join([*names, "…"] if len(models) > MAX_NAMED_MODELS else names)

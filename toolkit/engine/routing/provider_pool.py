@@ -1,0 +1,109 @@
+"""The providers of a capability: its vendors, their models and an account's connections."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+
+from toolkit.contract.connections import Connection
+from toolkit.contract.jobs import Candidate, Options
+from toolkit.engine.routing.connection_health import HealthSnapshot
+from toolkit.plugins import Model, Vendor
+
+# Of one vendor: every job's record shows the connections that were considered.
+MAX_CONNECTIONS = 20
+_HEALTHY = HealthSnapshot()
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderPool:
+    """The vendors, models and connections that the router chooses from.
+
+    Attributes:
+        vendors: those that can serve the capability, in catalogue order.
+        models: the models that each vendor may be asked for, the default first.
+        connections: those that the account may use, by vendor: its own, the newest first, then
+            those that are shared with it.
+        health: the health of each connection, by its id.
+        failed_ids: the ids of the connections that have failed this job.
+        pinned_id: the id of the only connection that may be used; none where any may.
+        usd_per_s: US dollars a second of a worker at the endpoint that the options name, if known.
+    """
+
+    vendors: Sequence[Vendor]
+    models: Mapping[str, Sequence[Model]]
+    connections: Mapping[str, Sequence[Connection]]
+    health: Mapping[str, HealthSnapshot] = field(default_factory=dict)
+    failed_ids: frozenset[str] = frozenset()
+    pinned_id: str | None = None
+    usd_per_s: Decimal | None = None
+
+    def is_connected(self, provider: str) -> bool:
+        """Tell whether the account has any connection to a vendor."""
+        return bool(self.connections.get(provider))
+
+    def find_health(self, connection: Connection | None) -> HealthSnapshot:
+        """Return the health of a connection; one that nothing is known of is healthy."""
+        return _HEALTHY if connection is None else self.health.get(connection.id, _HEALTHY)
+
+    def exclude(self, failed: frozenset[str]) -> "ProviderPool":
+        """Return the same for a job that some connections have failed: others come next."""
+        return replace(self, failed_ids=failed)
+
+    def rank_connections(self, provider: str) -> Sequence[Connection]:
+        """Return the connections to a vendor in the order in which they are used.
+
+        One that is pinned comes first. What has failed this job, or may not be called now, comes
+        last; of the others, the healthiest comes first. Of equals the account's own come before
+        those that are shared with it, and the newest first.
+        """
+        ranked = sorted(self.connections.get(provider, ()), key=self._make_sort_key)
+        return ranked[:MAX_CONNECTIONS]
+
+    def explain_order(self, connection: Connection) -> str:
+        """Explain why another connection of the same vendor comes before this one."""
+        first = self.rank_connections(connection.provider)[0]
+        better, worse = self._make_sort_key(first), self._make_sort_key(connection)
+        if better[:-1] == worse[:-1] and connection.shared and not first.shared:
+            return f"connected; `{first.id}` is your own"
+        if better == worse:
+            return f"connected; `{first.id}` is newer"
+        return f"connected; `{first.id}` is doing better"
+
+    def find_connection(self, candidate: Candidate) -> Connection:
+        """Return the connection that a candidate is asked by."""
+        pool = self.connections[candidate.provider]
+        return next(one for one in pool if one.id == candidate.connection_id)
+
+    def has_spare(self, connection: Connection, options: Options) -> bool:
+        """Tell whether another connection of the same vendor is left, where the pin allows it."""
+        return options.provider != connection.id and any(
+            one.id != connection.id and one.id not in self.failed_ids
+            for one in self.connections.get(connection.provider, ())
+        )
+
+    def _make_sort_key(
+        self, connection: Connection
+    ) -> tuple[bool, bool, bool, bool, bool, float, bool]:
+        state = self.find_health(connection)
+        return (
+            connection.id != self.pinned_id,
+            connection.id in self.failed_ids,
+            state.wait_s > 0,
+            state.unresolved,
+            state.state != "closed",
+            state.error_rate or 0.0,
+            connection.shared,
+        )
+
+
+def resolve_pin(options: Options, backends: ProviderPool) -> tuple[Options, ProviderPool]:
+    """Read a pin of a connection as one of its vendor, who is asked by that connection alone.
+
+    The pin of a connection that the account does not have stays, and nothing fits it.
+    """
+    for provider, pool in backends.connections.items():
+        for connection in pool:
+            if options.provider == connection.id:
+                pinned = options.model_copy(update={"provider": provider})
+                return pinned, replace(backends, pinned_id=connection.id)
+    return options, backends

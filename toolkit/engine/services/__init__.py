@@ -1,0 +1,1 @@
+"""Thin services over the store: artifacts, connections, events, usage and billing."""

@@ -1,0 +1,264 @@
+"""Artifacts: bytes in the content-addressed store, and a record of each in the database."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Self
+
+from toolkit.contract.artifacts import MEDIA_TYPES, Artifact
+from toolkit.contract.base import format_rfc3339, now
+from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError, build_not_found
+from toolkit.contract.ids import Prefix, new_id
+from toolkit.engine.concurrency.fair_semaphore import FairSemaphore
+from toolkit.engine.concurrency.threads import start_thread
+from toolkit.engine.context import EngineContext
+from toolkit.engine.services.idempotency import commit_accepted
+from toolkit.engine.services.media_types import find_media_type
+from toolkit.plugins import Blob
+from toolkit.store import Content, InsertRow, UpdateRow, compute_sha256
+
+# SQLite reads and writes what is this small faster than a file system does, and in the same
+# transaction as the record.
+MAX_INLINE_BYTES = 4096
+MAX_INLINE_HASH_BYTES = 256 * 1024
+# Uploads held in memory to be parsed as JSON; all others are never in memory whole.
+MAX_IN_MEMORY = 2
+# The longest time between storing bytes and writing their record; deleted bytes wait as long.
+RECORD_GRACE_S = 5.0
+DELETE_WAIT_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class StoredArtifact:
+    """An artifact's record, with its bytes where the row holds them."""
+
+    artifact: Artifact
+    content: bytes | None
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Self:
+        """Return an artifact from its row."""
+        return cls(Artifact.model_validate_json(str(row["doc"])), row["content"])
+
+
+class Artifacts:
+    """The artifacts that jobs produce and callers upload."""
+
+    def __init__(self, core: EngineContext) -> None:
+        self._core = core
+        self._delete_tasks: set[asyncio.Task[None]] = set()
+        self._in_memory = FairSemaphore(MAX_IN_MEMORY)
+
+    @staticmethod
+    def new_id() -> str:
+        """Return an id for an artifact that is about to be stored."""
+        return new_id(Prefix.ARTIFACT)
+
+    async def store(
+        self, account_id: str, blob: Blob, *, job_id: str | None, artifact_id: str | None = None
+    ) -> tuple[StoredArtifact, InsertRow]:
+        """Store the bytes; the caller writes the record, together with what it belongs to.
+
+        A crash in between leaves bytes that no record names, never a record without bytes.
+
+        Raises:
+            RequestError: `PAYLOAD_TOO_LARGE` where it exceeds the account's quota.
+        """
+        media_type = blob.media_type.partition(";")[0].strip().lower()
+        if media_type not in MEDIA_TYPES:
+            media_type = "application/octet-stream"
+        artifact_id = artifact_id or self.new_id()
+        return await self._store_content(
+            account_id, artifact_id, blob.data, media_type, blob.metadata, job_id
+        )
+
+    async def _store_content(
+        self,
+        account_id: str,
+        artifact_id: str,
+        content: Content,
+        media_type: str,
+        metadata: Mapping[str, object],
+        job_id: str | None,
+    ) -> tuple[StoredArtifact, InsertRow]:
+        size_bytes = len(content)
+        await self._core.quotas.check_storage(account_id, size_bytes)
+        self._core.quotas.add_pending(account_id, artifact_id, size_bytes)
+        small = None
+        try:
+            sha256 = await _hash_content(content)
+            if size_bytes > MAX_INLINE_BYTES:
+                await self._core.store.put_blob(sha256, content)
+            else:
+                small = content if isinstance(content, bytes) else content.read()
+        except BaseException:
+            self._core.quotas.remove_pending(artifact_id)
+            raise
+        artifact = Artifact(
+            id=artifact_id,
+            media_type=media_type,
+            size_bytes=size_bytes,
+            sha256=sha256,
+            job_id=job_id,
+            filename=f"{artifact_id}.{MEDIA_TYPES[media_type]}",
+            created_at=now(),
+            metadata=dict(metadata),
+        )
+        return StoredArtifact(artifact, small), _make_insert(account_id, artifact, small)
+
+    def duplicate(
+        self, kept: StoredArtifact, account_id: str, job_id: str
+    ) -> tuple[StoredArtifact, InsertRow]:
+        """Make another record for bytes that are already stored."""
+        artifact_id = self.new_id()
+        suffix = kept.artifact.filename.rpartition(".")[2]
+        update = {"id": artifact_id, "job_id": job_id, "created_at": now()}
+        artifact = kept.artifact.model_copy(
+            update={**update, "filename": f"{artifact_id}.{suffix}"}
+        )
+        return StoredArtifact(artifact, kept.content), _make_insert(
+            account_id, artifact, kept.content
+        )
+
+    async def find_intact(self, account_id: str, artifact_id: str | None) -> StoredArtifact | None:
+        """Find an artifact if both its record and its bytes are present."""
+        try:
+            kept = await self.find(account_id, artifact_id or "")
+            if kept.content is None:
+                await self._core.store.get_blob(kept.artifact.sha256, 0, 1)
+        except ToolkitError:
+            return None
+        return kept
+
+    async def create(
+        self, account_id: str, content: Content, metadata: Mapping[str, object]
+    ) -> Artifact:
+        """Store an uploaded artifact; its media type is detected from its bytes.
+
+        Raises:
+            RequestError: `PAYLOAD_TOO_LARGE`.
+        """
+        if len(content) > self._core.settings.upload_limit_bytes:
+            raise RequestError(ErrorCode.PAYLOAD_TOO_LARGE)
+        media_type = await find_media_type(content, self._core.driver, self._in_memory, account_id)
+        artifact_id = self.new_id()
+        kept, inserted = await self._store_content(
+            account_id, artifact_id, content, media_type, metadata, None
+        )
+        try:
+            await commit_accepted(self._core, [inserted], kept.artifact)
+        finally:
+            self._core.quotas.remove_pending(kept.artifact.id)
+        return kept.artifact
+
+    async def find(self, account_id: str, artifact_id: str) -> StoredArtifact:
+        """Find one artifact, with its bytes if they are few.
+
+        Raises:
+            RequestError: `NOT_FOUND`, for someone else's as well.
+        """
+        row = await self._core.store.get_row("artifacts", artifact_id)
+        if row is None or row["account_id"] != account_id or row["deleted"]:
+            raise build_not_found("artifact", artifact_id)
+        return StoredArtifact.of(row)
+
+    async def get(self, account_id: str, artifact_id: str) -> Artifact:
+        """Return the record of one artifact.
+
+        Raises:
+            RequestError: `NOT_FOUND`.
+        """
+        return (await self.find(account_id, artifact_id)).artifact
+
+    async def delete(self, account_id: str, artifact_id: str) -> Artifact:
+        """Delete an artifact; its bytes go too, unless another artifact has the same.
+
+        Raises:
+            RequestError: `NOT_FOUND`; `CONFLICT` while the work that it is part of is unfinished.
+        """
+        artifact = await self.get(account_id, artifact_id)
+        if artifact.job_id is not None:
+            job = await self._core.store.get_row("jobs", artifact.job_id, "root_id")
+            root = (
+                await self._core.store.get_row("roots", str(job["root_id"]), "open")
+                if job
+                else None
+            )
+            if root is not None and root["open"]:
+                raise RequestError(
+                    ErrorCode.CONFLICT,
+                    f"It is part of `{job['root_id'] if job else ''}`, which is not over yet.",
+                )
+        artifact.deleted = True
+        values = {"deleted": True, "content": None, "doc": artifact.model_dump_json()}
+        await self._core.store.write([UpdateRow("artifacts", artifact_id, values)])
+        dropping = asyncio.create_task(self._delete_bytes(artifact.sha256))
+        self._delete_tasks.add(dropping)
+        dropping.add_done_callback(self._delete_tasks.discard)
+        await asyncio.wait([dropping], timeout=DELETE_WAIT_S)
+        return artifact
+
+    async def _delete_bytes(self, sha256: str) -> None:
+        """Delete bytes that no artifact refers to any more.
+
+        Another artifact's record may be about to be written, so recently stored bytes wait.
+        """
+        with suppress(ToolkitError):  # pruning deletes unreferenced bytes, too
+            if not await self._core.store.delete_blob(sha256, stored_before_s=RECORD_GRACE_S):
+                await asyncio.sleep(RECORD_GRACE_S)
+                await self._core.store.delete_blob(sha256, stored_before_s=RECORD_GRACE_S)
+
+    def close(self) -> None:
+        """Cancel pending deletions of bytes; the next pruning does them."""
+        for dropping in self._delete_tasks:
+            dropping.cancel()
+
+    async def list(self, account_id: str, limit: int, before: str | None) -> list[Artifact]:
+        """List a page of artifacts, newest first."""
+        rows = await self._core.store.list_page(
+            "artifacts", account_id, limit=limit, before=before, deleted=False
+        )
+        return [Artifact.model_validate_json(str(row["doc"])) for row in rows]
+
+    async def read_content(
+        self, account_id: str, artifact_id: str, start: int = 0, end: int | None = None
+    ) -> bytes:
+        """Return the bytes of an artifact, from `start` up to but not including `end`."""
+        kept = await self.find(account_id, artifact_id)
+        if kept.content is not None:
+            return kept.content[start:end]
+        return await self._core.store.get_blob(kept.artifact.sha256, start, end)
+
+    async def load_blob(self, kept: StoredArtifact) -> Blob:
+        """Load an artifact with all its bytes, checked against the hash it was stored under."""
+        artifact, data = kept.artifact, kept.content
+        if data is None:
+            data = await self._core.store.get_blob(artifact.sha256)
+        if await _hash_content(data) != artifact.sha256:
+            raise RequestError(
+                ErrorCode.NOT_FOUND, f"The bytes of `{artifact.id}` are damaged in the store."
+            )
+        return Blob(data, artifact.media_type, artifact.metadata)
+
+
+async def _hash_content(content: Content) -> str:
+    """Return the SHA-256 of bytes, computed in a thread where they are many."""
+    if len(content) <= MAX_INLINE_HASH_BYTES:
+        return compute_sha256(content)
+    return await start_thread(lambda: compute_sha256(content))
+
+
+def _make_insert(account_id: str, artifact: Artifact, content: bytes | None) -> InsertRow:
+    row: dict[str, object] = {
+        "id": artifact.id,
+        "account_id": account_id,
+        "job_id": artifact.job_id,
+        "sha256": artifact.sha256,
+        "content": content,
+        "deleted": False,
+        "created_at": format_rfc3339(artifact.created_at),
+        "doc": artifact,
+        "size_bytes": artifact.size_bytes,
+    }
+    return InsertRow("artifacts", row)

@@ -1,0 +1,117 @@
+"""Billing: a month's calls and pods, grouped by who bills them."""
+
+import json
+from calendar import monthrange
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from typing import TypeAlias
+
+from toolkit.contract.base import now
+from toolkit.contract.billing import PLATFORM, Billing, BillingGroup, BillingLine
+from toolkit.contract.choices import UsageGroup
+from toolkit.contract.compute import Compute
+from toolkit.engine.context import EngineContext
+from toolkit.engine.services.usage import Usage
+
+HOUR = timedelta(hours=1)
+# By who bills, and by the key or the account where lines are split by them.
+BillingLines: TypeAlias = dict[tuple[str, str | None], BillingLine]
+
+
+class Billings:
+    """`/v1/billing`."""
+
+    def __init__(self, core: EngineContext, usage: Usage) -> None:
+        self._core = core
+        self._usage = usage
+
+    async def get(
+        self, account_id: str, month: date | None = None, *, by: BillingGroup | None = None
+    ) -> Billing:
+        """Return what each vendor bills an account for a month; the current one, by default.
+
+        Args:
+            account_id: whose.
+            month: its first day.
+            by: tell apart what was asked for with each of the account's keys; or, of all that was
+                done by its own connections, whose work it was.
+        """
+        first = (month or now().date()).replace(day=1)
+        last = first.replace(day=monthrange(first.year, first.month)[1])
+        lines = {
+            (line.billed_by, line.key_id or line.account_id): line
+            for line in [
+                *await self._list_call_lines(account_id, first, last, by),
+                BillingLine(billed_by=PLATFORM, title="This service, self-hosted"),
+            ]
+        }
+        await self._add_pods(account_id, first, last, lines, by)
+        costs = (Decimal(str(line.cost_usd)) for line in lines.values())
+        return Billing(
+            month=f"{first:%Y-%m}",
+            lines=sorted(lines.values(), key=_sort_key),
+            total_usd=float(sum(costs, Decimal(0))),
+            simulated=self._core.settings.sandbox,
+        )
+
+    async def _list_call_lines(
+        self, account_id: str, first: date, last: date, by: BillingGroup | None
+    ) -> list[BillingLine]:
+        groups: list[UsageGroup] = ["provider"] if by is None else ["provider", by]
+        used = await self._usage.list(account_id, first=first, last=last, groups=groups)
+        return [
+            BillingLine(
+                billed_by=line.provider,
+                title=self._get_title(line.provider),
+                key_id=line.key_id,
+                account_id=line.account_id,
+                calls=line.calls,
+                unpriced_calls=line.unpriced_calls,
+                cost_usd=line.cost_usd,
+            )
+            for line in used
+            if line.provider is not None
+        ]
+
+    async def _add_pods(
+        self, account_id: str, first: date, last: date, lines: BillingLines, by: BillingGroup | None
+    ) -> None:
+        """Add the hours of pods that existed in those days: they are billed even while idle."""
+        begins = datetime.combine(first, time(), UTC)
+        ends = min(now(), datetime.combine(last, time(), UTC) + timedelta(days=1))
+        for row in await self._core.store.find_rows("compute", account_id=account_id):
+            if row["vendor_id"] is None:
+                continue  # it was never created
+            pod = Compute.model_validate_json(str(row["doc"]))
+            kept = (min(ends, pod.deleted_at or ends) - max(begins, pod.created_at)) / HOUR
+            if kept <= 0:
+                continue
+            whose = json.loads(row["spec"]).get("key_id") if by == "key" else None
+            if by == "account":
+                whose = account_id  # nothing is rented by a connection that is shared
+            line = await self._find_line(str(row["connection_id"]), whose, lines, by)
+            line.pod_hours += kept
+            if pod.cost_per_hour_usd is None:
+                line.unpriced_pod_hours += kept
+            else:
+                line.cost_usd += kept * pod.cost_per_hour_usd
+
+    async def _find_line(
+        self, connection_id: str, whose: str | None, lines: BillingLines, by: BillingGroup | None
+    ) -> BillingLine:
+        """Return the line of a connection's vendor, adding it if need be."""
+        row = await self._core.store.get_row("connections", connection_id, "provider")
+        provider = str(row["provider"]) if row else "?"
+        named = {} if by is None else {f"{by}_id": whose}
+        return lines.setdefault(
+            (provider, whose),
+            BillingLine(billed_by=provider, title=self._get_title(provider), **named),
+        )
+
+    def _get_title(self, provider: str) -> str:
+        vendor = self._core.registry.vendors.get(provider)
+        return vendor.title if vendor is not None else provider
+
+
+def _sort_key(line: BillingLine) -> tuple[bool, str, str]:
+    return line.billed_by == PLATFORM, line.title, line.key_id or line.account_id or ""

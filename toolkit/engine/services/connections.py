@@ -1,0 +1,255 @@
+"""Provider connections, and the catalogue of providers."""
+
+import asyncio
+import json
+import time
+from collections.abc import Sequence
+
+from toolkit.contract.base import ErrorInfo, format_rfc3339, now
+from toolkit.contract.connections import (
+    Connection,
+    ConnectionCreate,
+    ConnectionTest,
+    Everyone,
+)
+from toolkit.contract.errors import Detail, ErrorCode, RequestError, ToolkitError
+from toolkit.contract.health import Provider
+from toolkit.contract.ids import Prefix, new_id
+from toolkit.engine.access.shares import read_connection
+from toolkit.engine.context import EngineContext
+from toolkit.engine.services.idempotency import commit_accepted
+from toolkit.engine.transport.driver import NO_HOOKS
+from toolkit.plugins import ProviderError, TextRequest, Vendor
+from toolkit.store import Change, InsertRow, UpdateRow
+
+MAX_LISTED_MODELS = 200  # the most models of a provider in an answer
+
+
+class Connections:
+    """`/v1/providers/connections`."""
+
+    def __init__(self, core: EngineContext) -> None:
+        self._core = core
+
+    async def create(
+        self, account_id: str, request: ConnectionCreate, *, tested: bool = True
+    ) -> Connection:
+        """Store a pointer to a secret, and test it for free; a failure becomes a warning.
+
+        Args:
+            account_id: whose.
+            request: the pointer.
+            tested: whether to test it; not done with a cassette, whose calls are those of the work
+                alone.
+
+        Raises:
+            RequestError: `INVALID_REQUEST` for a provider that is not in the catalogue; the errors
+                of `share` where it is to be shared.
+        """
+        known = self._core.registry.vendors
+        if request.provider not in known:
+            raise RequestError(
+                ErrorCode.INVALID_REQUEST,
+                f"Connect one of {', '.join(known)}.",
+                details=[Detail("provider", "is not in the vendor catalogue")],
+            )
+        connection = Connection(
+            id=new_id(Prefix.CONNECTION), created_at=now(), **request.model_dump(exclude={"share"})
+        )
+        row: dict[str, object] = {
+            "id": connection.id,
+            "account_id": account_id,
+            "provider": connection.provider,
+            "deleted": False,
+            "created_at": format_rfc3339(connection.created_at),
+            "doc": connection.model_dump_json(),
+        }
+        await self._core.quotas.check_storage(account_id, len(str(row["doc"])))
+        changes: list[Change] = [InsertRow("connections", row)]
+        if request.share is not None:
+            shares = self._core.shares
+            changes += await shares.make_share_changes(account_id, connection.id, request.share)
+            connection.shared_with = request.share
+        await commit_accepted(self._core, changes, connection)
+        patience_s = self._core.settings.connection_test_s
+        if tested and patience_s and not self._core.is_reproducible:
+            connection.warning = await self._find_error(connection, patience_s)
+        return connection
+
+    async def _find_error(self, connection: Connection, patience_s: float) -> ErrorInfo | None:
+        """Return the error of a connection that was just made, if one is found in time."""
+        try:
+            async with asyncio.timeout(patience_s):
+                return (await self._run_test(connection)).error
+        except TimeoutError:
+            return ErrorInfo(
+                code=ErrorCode.PROVIDER_TIMEOUT.name,
+                message=f"{connection.provider} did not answer within {patience_s:g} s:"
+                " test the connection again later.",
+            )
+
+    async def get(self, account_id: str, connection_id: str) -> Connection:
+        """Return one connection, the account's own or one that is shared with it.
+
+        Raises:
+            RequestError: `NOT_FOUND`.
+        """
+        shares = self._core.shares
+        return await shares.show(await shares.find(account_id, connection_id))
+
+    async def list(self, account_id: str, limit: int, before: str | None) -> list[Connection]:
+        """List a page of connections, the account's own and those shared with it, newest first."""
+        shares = self._core.shares
+        rows = await self._core.store.list_page(
+            "connections", account_id, limit=limit, before=before, deleted=False
+        )
+        lent = [
+            one for one, _ in await shares.list_shared(account_id) if not before or one.id < before
+        ]
+        found = sorted([*map(read_connection, rows), *lent], key=lambda one: one.id, reverse=True)
+        return [await shares.show(one) for one in found[:limit]]
+
+    async def test(self, account_id: str, connection_id: str) -> ConnectionTest:
+        """Test whether a connection works, by a call that costs nothing.
+
+        Raises:
+            RequestError: `NOT_FOUND`.
+        """
+        found = await self._core.shares.find(account_id, connection_id)
+        result = await self._run_test(found)
+        if found.shared:  # the models that its owner has, or should name, are private to the owner
+            result.models, result.next_step = [], ""
+        return result
+
+    async def _run_test(self, connection: Connection) -> ConnectionTest:
+        vendor = self._core.registry.vendors[connection.provider]
+        lane = self._core.gates.get_gate(connection)
+        result = ConnectionTest(
+            connection_id=connection.id, provider=connection.provider, resolved=False
+        )
+        try:
+            access = await self._core.resolve_access(vendor, connection, "")
+        except ToolkitError as error:
+            result.error = ErrorInfo.of(error)
+            lane.record_test(error.code)
+            return result
+        result.resolved = True
+        if vendor.probe is None:
+            return result
+        timeouts = self._core.get_timeouts(vendor.id)
+        started = time.monotonic()
+        try:
+            listed = await self._core.driver.run(
+                vendor.probe(access), NO_HOOKS, timeouts=timeouts, via=vendor.id
+            )
+            result.accepted = True
+            lane.record_test(None)
+            result.models = list(listed or ())[:MAX_LISTED_MODELS]
+            result.next_step = self._suggest_next_step(vendor, listed or ())
+        except ProviderError as fault:
+            refused = fault.code is ErrorCode.PROVIDER_AUTH_FAILED
+            result.accepted = False if refused else None
+            result.error = ErrorInfo(code=fault.code.name, message=fault.message)
+            lane.record_test(fault.code)
+            if refused:
+                self._core.resolver.invalidate(connection.connection_type, connection.secret_ref)
+        result.took_ms = int((time.monotonic() - started) * 1000)
+        return result
+
+    def _suggest_next_step(self, vendor: Vendor, listed: Sequence[str]) -> str:
+        """Suggest how to use a listed model, where none of the configured ones is listed."""
+        asked = [model.id for model in self._core.list_models(vendor, TextRequest.kind)]
+        # A dated or suffixed id is another spelling of the configured name.
+        if not listed or any(name.startswith(each) for name in listed for each in asked):
+            return ""
+        return (
+            f"`{asked[0]}` is not listed: name one that is in `toolkit.toml`,"
+            f" [vendors.{vendor.id}] models = {{ text = {json.dumps(listed[0])} }}."
+        )
+
+    async def trust(self, account_id: str, connection_id: str) -> Connection:
+        """Allow models under budgets again that billed more than was reserved for them.
+
+        Raises:
+            RequestError: `NOT_FOUND`; `FORBIDDEN` for one that is only shared with the account.
+        """
+        connection = await self._core.shares.find_own(account_id, connection_id)
+        connection.overbilled = []
+        await self._core.save_connection(connection)
+        return await self._core.shares.show(connection)
+
+    async def share(
+        self, account_id: str, connection_id: str, accounts: Everyone | Sequence[str]
+    ) -> Connection:
+        """Share a connection with other accounts, whose work by it is at their own expense.
+
+        Args:
+            account_id: whose it is: an operator's.
+            connection_id: the connection.
+            accounts: the ids of the accounts that it is shared with from now on, beside those that
+                it is shared with already, or `all`.
+
+        Raises:
+            RequestError: `NOT_FOUND`, for an account, too; `FORBIDDEN` for one that is only shared
+                with the account, and for an account that is no operator's; `CONFLICT` for some
+                accounts where it is shared with all; `INVALID_REQUEST` for the account itself.
+        """
+        shares = self._core.shares
+        connection = await shares.find_own(account_id, connection_id)
+        changes = await shares.make_share_changes(account_id, connection_id, accounts)
+        await self._core.store.write(changes)
+        return await shares.show(connection)
+
+    async def unshare(
+        self, account_id: str, connection_id: str, member_id: str | None = None
+    ) -> Connection:
+        """Stop sharing a connection with an account; with all, by default.
+
+        Raises:
+            RequestError: `NOT_FOUND`; `FORBIDDEN` for one that is only shared with the account;
+                `CONFLICT` for one account where it is shared with all.
+        """
+        shares = self._core.shares
+        connection = await shares.find_own(account_id, connection_id)
+        await self._core.store.write(await shares.make_unshare_changes(connection_id, member_id))
+        return await shares.show(connection)
+
+    async def delete(self, account_id: str, connection_id: str) -> Connection:
+        """Delete a connection and end its shares; return its last state.
+
+        Raises:
+            RequestError: `NOT_FOUND`; `FORBIDDEN` for one that is only shared with the account.
+        """
+        connection = await self._core.shares.find_own(account_id, connection_id)
+        connection.deleted = True
+        values = {"deleted": True, "doc": connection.model_dump_json()}
+        ended = await self._core.shares.make_unshare_changes(connection_id)
+        await self._core.store.write([UpdateRow("connections", connection_id, values), *ended])
+        return connection
+
+
+class Providers:
+    """`/v1/providers`: the catalogue of providers."""
+
+    def __init__(self, core: EngineContext) -> None:
+        self._core = core
+
+    async def list(self, account_id: str) -> list[Provider]:
+        """List every provider, its capabilities, and whether this account has connected it."""
+        registry = self._core.registry
+        connected = await self._core.find_connections(account_id)
+        return [
+            Provider(
+                id=vendor.id,
+                label=vendor.label,
+                title=vendor.title,
+                operations=sorted(operation.kind for operation in vendor.operations),
+                capabilities=[
+                    c.id for c in registry.list_newest() if c.operation in vendor.operations
+                ],
+                conventional_variable=vendor.variable,
+                connected=vendor.id in connected,
+                sandbox=self._core.settings.sandbox,
+            )
+            for vendor in sorted(registry.vendors.values(), key=lambda v: (v.label or "~", v.id))
+        ]

@@ -1,0 +1,159 @@
+"""Events of runs, jobs, workflows and tasks, and waiting for them."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from toolkit.contract.errors import ErrorCode, RequestError, build_not_found
+from toolkit.contract.events import TERMINAL_EVENTS, Event
+from toolkit.contract.jobs import FINAL_STATUSES
+from toolkit.contract.tasks import FINAL_TASK_STATUSES
+from toolkit.engine.context import EngineContext
+from toolkit.store import ReadOnlyStore
+
+# The table of each kind of resource, by the prefix of its id.
+TABLES_BY_PREFIX = {"run": "jobs", "job": "jobs", "wfl": "workflows", "tsk": "tasks"}
+BATCH_WINDOW_S = 0.02
+ABANDONED_MESSAGE = (
+    "`{}` was left lying, and nobody goes on with it: the data directory is a copy, or is only"
+    " looked at; open it with `toolkit serve --take-up`, or take_up=True."
+)
+
+
+class Events:
+    """`/v1/{runs,jobs,workflows,tasks}/{id}/events`."""
+
+    def __init__(self, core: EngineContext) -> None:
+        self._core = core
+
+    async def list(
+        self, account_id: str, resource_id: str, *, after: int, wait_s: float
+    ) -> list[Event]:
+        """List the events numbered above `after`, waiting up to `wait_s` seconds for the first.
+
+        Raises:
+            RequestError: `NOT_FOUND`; `CONFLICT` where no process will continue it.
+        """
+        store, until = self._core.store, time.monotonic() + wait_s
+        while True:
+            source = await self._find_source(account_id, resource_id)
+            # Read before the events, so that none that arrives meanwhile is missed by the wait.
+            last = await store.get_last_event_number(source.id)
+            events = await self._read_events(source, after)
+            left = until - time.monotonic()
+            if events or source.is_over or left <= 0:
+                return list(events)
+            await self._check_not_abandoned(resource_id)
+            # A caller that names a number no event has yet still learns when the resource ends.
+            await store.wait_for_event(source.id, after=last, timeout_s=left)
+            # Wait a moment for more, as one event a request would flood the caller with requests.
+            await store.wait_for_event(
+                source.id, after=last, timeout_s=BATCH_WINDOW_S, types=TERMINAL_EVENTS
+            )
+
+    async def wait(self, account_id: str, resource_id: str, seconds: float) -> None:
+        """Wait until a run, workflow or task has ended, or the time is up.
+
+        Raises:
+            RequestError: `NOT_FOUND`.
+        """
+        source = await self._find_source(account_id, resource_id)
+        if not source.is_over:
+            await self._core.store.wait_for_event(
+                source.id, after=0, timeout_s=seconds, types=TERMINAL_EVENTS
+            )
+
+    async def is_exhausted(self, account_id: str, resource_id: str, after: int) -> bool:
+        """Tell whether no event will follow a number: the resource has ended, and all are read."""
+        source = await self._find_source(account_id, resource_id)
+        return source.is_over and not await self._read_events(source, after)
+
+    async def _check_not_abandoned(self, resource_id: str) -> None:
+        """Refuse to wait for work that nobody continues: in a copy, or in a read-only store.
+
+        Raises:
+            RequestError: `CONFLICT`.
+        """
+        store = self._core.store
+        if not store.is_copy and not isinstance(store, ReadOnlyStore):
+            return
+        root_id, table = resource_id, TABLES_BY_PREFIX[resource_id.partition("_")[0]]
+        if not resource_id.startswith(("run_", "tsk_")):
+            row = await store.get_row(table, resource_id, "root_id")
+            root_id = resource_id if row is None else str(row["root_id"])
+        if await store.is_abandoned(root_id):
+            raise RequestError(ErrorCode.CONFLICT, ABANDONED_MESSAGE.format(resource_id))
+
+    async def _read_events(self, source: "_EventSource", after: int) -> Sequence[Event]:
+        rows = await self._core.store.list_events(source.id, after=after)
+        events = []
+        for row in rows:
+            event = Event(
+                n=row["n"],
+                resource_id=source.resource_id,
+                type=str(row["type"]),
+                at=row["at"],
+                data=row["data"],
+            )
+            if source.kind == "job":
+                event.type = "job." + event.type.partition(".")[2]
+                event.data["id"] = source.resource_id
+            if source.kind == "agent":
+                _convert_to_run_event(event)
+            events.append(event)
+        return events
+
+    async def _find_source(self, account_id: str, resource_id: str) -> "_EventSource":
+        """Find where the events of a resource are stored.
+
+        Raises:
+            RequestError: `NOT_FOUND`.
+        """
+        kind = resource_id.partition("_")[0]
+        if kind not in TABLES_BY_PREFIX:
+            raise build_not_found("resource", resource_id)
+        # A state and its event are one write; that nobody works on it any more is written later.
+        if kind == "run":
+            row = next(iter(await self._core.store.find_rows("jobs", run_id=resource_id)), None)
+        else:
+            row = await self._core.store.get_row(
+                TABLES_BY_PREFIX[kind], resource_id, "account_id", "status"
+            )
+        if row is not None and row["account_id"] == account_id:
+            ended = row["status"] in (FINAL_TASK_STATUSES if kind == "tsk" else FINAL_STATUSES)
+            return _EventSource(resource_id, resource_id, kind, ended)
+        if kind == "run":
+            for task in await self._core.store.find_rows(
+                "tasks", account_id=account_id, run_id=resource_id
+            ):
+                ended = task["status"] in FINAL_TASK_STATUSES
+                return _EventSource(resource_id, str(task["id"]), "agent", ended)
+        raise build_not_found("resource", resource_id)
+
+
+@dataclass(frozen=True, slots=True)
+class _EventSource:
+    """The stored events of a resource, and the resource they are reported for.
+
+    Attributes:
+        resource_id: the requested resource.
+        id: the id that the events are stored under: an agent's run has those of its task.
+        is_over: whether no more events will come.
+    """
+
+    resource_id: str
+    id: str
+    kind: str
+    is_over: bool
+
+
+def _convert_to_run_event(event: Event) -> None:
+    """Convert a task's event to one of the run that started it."""
+    state = event.type.partition(".")[2]
+    error = event.data.get("error")
+    if isinstance(error, dict) and error.get("code") == ErrorCode.CANCELLED.name:
+        state = "cancelled"
+    event.type = f"run.{state if state in FINAL_STATUSES else 'running'}"
+    event.data = {**event.data, "id": event.resource_id, "task_id": event.data["id"]}
+    if state not in FINAL_STATUSES:
+        event.data["status_detail"] = state

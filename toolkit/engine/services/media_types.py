@@ -1,0 +1,91 @@
+"""Detection of the media type of bytes, whatever their sender declares."""
+
+import codecs
+import re
+
+from toolkit.engine.concurrency.fair_semaphore import FairSemaphore
+from toolkit.engine.concurrency.threads import start_thread
+from toolkit.engine.transport.driver import Driver
+from toolkit.plugins import ProviderError, RunInProcess
+from toolkit.store import Content, iter_chunks
+from toolkit.workers.json_check import is_json
+
+# Content up to this size is scanned on the event loop.
+MAX_INLINE_BYTES = 64 * 1024
+_HEAD_BYTES = 16
+_SIGNATURES = (
+    (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
+    (re.compile(rb"\xff\xd8\xff"), "image/jpeg"),
+    (re.compile(rb"RIFF....WEBP", re.S), "image/webp"),
+    (re.compile(rb"RIFF....WAVE", re.S), "audio/wav"),
+    (re.compile(rb"ID3|\xff[\xe2-\xe7\xf2-\xf7\xfa-\xff]"), "audio/mpeg"),
+    (re.compile(rb"....ftyp", re.S), "audio/mp4"),
+)
+_JSON_BEGINS = frozenset(b'{["-0123456789tfn')
+_JSON_ENDS = frozenset(b'}]"0123456789el')
+_BLANK = b" \t\r\n"
+
+
+async def find_media_type(
+    content: Content, driver: Driver, in_memory: FairSemaphore, account_id: str
+) -> str:
+    """Detect the media type of bytes; large ones are scanned in a thread or worker process.
+
+    Args:
+        content: the bytes.
+        driver: has the worker processes, where documents that may be slow are parsed.
+        in_memory: bounds how many documents are in memory whole.
+        account_id: the account, for fairness among accounts.
+    """
+    if len(content) <= MAX_INLINE_BYTES:
+        found = detect_media_type(content)
+        return found or _choose_text_type(is_json(_read_all(content)))
+    found = await start_thread(lambda: detect_media_type(content))
+    if found is not None:
+        return found
+    await in_memory.acquire(account_id)
+    try:
+        step = RunInProcess(is_json, (await start_thread(lambda: _read_all(content)),))
+        return _choose_text_type(bool(await driver.run_in_process(step, account_id)))
+    except ProviderError:  # what a worker cannot parse, no reader will either
+        return "text/plain"
+    finally:
+        in_memory.release()
+
+
+def detect_media_type(content: Content) -> str | None:
+    """Detect the media type of bytes; none for a text that may be JSON.
+
+    >>> detect_media_type(b"hello")
+    'text/plain'
+    """
+    decode = codecs.getincrementaldecoder("utf-8")().decode
+    first, last, is_text = 0, 0, True
+    for n, piece in enumerate(iter_chunks(content)):
+        data = bytes(piece)
+        if n == 0:
+            for signature, media_type in _SIGNATURES:
+                if signature.match(data[:_HEAD_BYTES]):
+                    return media_type
+        try:
+            decode(data)
+        except UnicodeDecodeError:
+            is_text = False
+        if not is_text or b"\0" in data:
+            return "application/octet-stream"
+        seen = data.strip(_BLANK)
+        if seen:
+            first, last = first or seen[0], seen[-1]
+    try:
+        decode(b"", True)
+    except UnicodeDecodeError:
+        return "application/octet-stream"
+    return None if first in _JSON_BEGINS and last in _JSON_ENDS else "text/plain"
+
+
+def _read_all(content: Content) -> bytes:
+    return content if isinstance(content, bytes) else content.read()
+
+
+def _choose_text_type(found: bool) -> str:
+    return "application/json" if found else "text/plain"

@@ -1,0 +1,1 @@
+"""Calls of vendors: the driver of flows, the network, worker processes and redaction."""

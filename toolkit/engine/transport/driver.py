@@ -1,0 +1,347 @@
+"""The driver of flows: the only place that sends, waits, reads and times out."""
+
+import asyncio
+import io
+from collections import defaultdict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, fields, is_dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+import httpx
+
+from toolkit.contract.errors import ErrorCode
+from toolkit.engine.concurrency.fair_semaphore import FairSemaphore
+from toolkit.engine.concurrency.threads import start_thread
+from toolkit.engine.transport.worker_pool import CpuExecutor
+from toolkit.plugins import (
+    RECORDED_MODEL,
+    Flow,
+    Operation,
+    Pause,
+    ProviderError,
+    Reply,
+    RunInProcess,
+    RunInThread,
+    Submitted,
+)
+from toolkit.settings import Timeouts
+from toolkit.store import LeaseLost
+
+T = TypeVar("T")
+
+OnPause = Callable[[str | None], None]
+OnSubmitted = Callable[[Submitted], Awaitable[None]]
+OnOperation = Callable[[Operation[Any]], Awaitable[Reply]]
+OnRequest = Callable[[httpx.Request], Awaitable[None]]
+SendCheck = Callable[[], Awaitable[None]]
+OnOutcome = Callable[[httpx.Request, httpx.Response | Exception], None]
+
+
+class OutcomeUnknownError(ProviderError):
+    """Raised when a request was sent and no answer came: it may have been done, and billed."""
+
+
+async def _refuse_operation(operation: Operation[Any]) -> Reply:
+    raise TypeError(f"a vendor's flow cannot ask for {type(operation).__name__}")
+
+
+async def _ignore_submitted(_step: Submitted) -> None:
+    return None
+
+
+async def _allow_request(_request: httpx.Request) -> None:
+    return None
+
+
+def _ignore_outcome(_request: httpx.Request, _outcome: httpx.Response | Exception) -> None:
+    return None
+
+
+def _ignore_pause(_detail: str | None) -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class FlowHooks:
+    """The callbacks of a flow's owner for the steps that the driver does not do by itself."""
+
+    on_operation: OnOperation = _refuse_operation
+    on_submitted: OnSubmitted = _ignore_submitted
+    on_pause: OnPause = _ignore_pause
+    on_request: OnRequest = _allow_request
+    on_outcome: OnOutcome = _ignore_outcome
+
+
+NO_HOOKS = FlowHooks()
+NO_TIMEOUTS = Timeouts()
+# Public services have no vendor limits: the encyclopedia asks for at most three at once.
+MAX_PUBLIC_REQUESTS = 3
+# In a request's extensions: the check that has to pass right before it is sent, made as late as
+# the transport can.
+SEND_CHECK = "toolkit.check"
+MAX_THREADS = 4  # for quick steps
+MAX_INLINE_BYTES = 256 * 1024  # a flow that reads more than this would block the loop too long
+
+
+class Driver:
+    """The driver of flows, with a pooled HTTP client for each vendor and an executor of CPU work.
+
+    Args:
+        transport: makes the HTTP transport of a vendor's client.
+        executor: runs CPU work that would block the loop.
+        reply_limit: the most decoded bytes that one answer may have.
+    """
+
+    def __init__(
+        self,
+        transport: Callable[[], httpx.AsyncBaseTransport],
+        executor: CpuExecutor,
+        reply_limit: int,
+    ) -> None:
+        self._make_transport = transport
+        self._executor = executor
+        self._thread_semaphore = FairSemaphore(MAX_THREADS)
+        self.reply_limit = reply_limit
+        self._clients: dict[str, httpx.AsyncClient] = {}
+        self._public_semaphores: defaultdict[str, asyncio.Semaphore] = defaultdict(
+            lambda: asyncio.Semaphore(MAX_PUBLIC_REQUESTS)
+        )
+
+    def _get_client(self, via: str) -> httpx.AsyncClient:
+        client = self._clients.get(via)
+        if client is None:
+            client = httpx.AsyncClient(transport=self._make_transport(), trust_env=False)
+            self._clients[via] = client
+        return client
+
+    async def aclose(self) -> None:
+        """Close every connection, and end the CPU work that is under way."""
+        clients, self._clients = self._clients, {}
+        for client in clients.values():
+            await client.aclose()
+        await self._executor.aclose()
+
+    async def run(
+        self,
+        flow: Flow[T],
+        hooks: FlowHooks,
+        *,
+        timeouts: Timeouts = NO_TIMEOUTS,
+        via: str = "",
+        account_id: str = "",
+        is_large: bool = False,
+    ) -> T:
+        """Drive a flow to its result, step by step.
+
+        Args:
+            flow: the generator.
+            hooks: see `FlowHooks`.
+            timeouts: of each request.
+            via: the id of the vendor whose client is used; empty for a public service.
+            account_id: the account that CPU work is queued for.
+            is_large: whether its input is so large that it runs in threads from the first step;
+                after a large outcome it does so anyway.
+
+        Raises:
+            VendorFault: whatever the flow raised or did not catch.
+        """
+        advance: Callable[[], object] = partial(next, flow)
+        try:
+            while True:
+                step = await self._advance_flow(advance, account_id, is_large=is_large)
+                if isinstance(step, _FlowEnd):
+                    result: T = step.value
+                    return result
+                try:
+                    outcome: object = None
+                    match step:
+                        case httpx.Request():
+                            await hooks.on_request(step)
+                            try:
+                                outcome = response = await self.send(step, timeouts, via)
+                            except ProviderError as fault:
+                                hooks.on_outcome(step, fault)
+                                raise
+                            hooks.on_outcome(step, response)
+                        case Operation():
+                            outcome = await hooks.on_operation(step)
+                        case RunInProcess():
+                            outcome = await self.run_in_process(step, account_id)
+                        case RunInThread():
+                            outcome = await self.run_in_thread(step.run, account_id)
+                        case Pause(seconds, detail):
+                            hooks.on_pause(detail)
+                            await asyncio.sleep(seconds)
+                        case Submitted():
+                            await hooks.on_submitted(step)
+                        case _:
+                            raise TypeError(f"a flow yielded {type(step).__name__}, no step")
+                except Exception as error:
+                    # The flow gets the failure where it yielded the step, and may handle it.
+                    advance = partial(flow.throw, error)
+                else:
+                    advance = partial(flow.send, outcome)
+                    is_large = is_large or measure_size(outcome) > MAX_INLINE_BYTES
+        finally:
+            flow.close()
+
+    async def _advance_flow(
+        self, advance: Callable[[], object], account_id: str, *, is_large: bool
+    ) -> object:
+        """Advance a flow to its next step; in a thread where it has much to read."""
+        if not is_large:
+            return _advance_once(advance)
+        await self._thread_semaphore.acquire(account_id)
+        done = start_thread(lambda: _advance_once(advance))
+        done.add_done_callback(self._release_thread)
+        cancelled: asyncio.CancelledError | None = None
+        while not done.done():  # until then, the flow cannot be closed
+            try:
+                await asyncio.wait([done])
+            except asyncio.CancelledError as error:
+                cancelled = error
+        if cancelled is not None:
+            raise cancelled
+        return done.result()
+
+    async def run_in_process(self, step: RunInProcess, account_id: str = "") -> object:
+        """Run a step that may take long in a worker process.
+
+        Raises:
+            VendorFault: it took too long, or what carried it out died.
+        """
+        return await self._executor.dispatch(step, account_id)
+
+    async def run_in_thread(self, work: Callable[[], T], account_id: str = "") -> T:
+        """Run quick work in a thread; it cannot be ended, so it keeps its place until done."""
+        await self._thread_semaphore.acquire(account_id)
+        done = start_thread(work)
+        done.add_done_callback(self._release_thread)
+        return await asyncio.shield(done)
+
+    def _release_thread(self, done: "asyncio.Future[Any]") -> None:
+        self._thread_semaphore.release()
+        if not done.cancelled():
+            done.exception()  # retrieved, as whoever waited may have gone
+
+    async def send(
+        self, request: httpx.Request, timeouts: Timeouts = NO_TIMEOUTS, via: str = ""
+    ) -> httpx.Response:
+        """Send one request and read the whole answer, within the size limit and the deadlines.
+
+        Redirects are not followed: a vendor's key must not travel to another host.
+
+        Raises:
+            VendorFault: `PROVIDER_UNAVAILABLE` if nothing was sent, `PROVIDER_BAD_RESPONSE` for
+                an answer over the limit or one that cannot be decoded.
+            LeaseLost: nothing was sent, as the work is another process's by now.
+            OutcomeUnknownError: when the request was sent and the answer did not come.
+        """
+        if via:
+            return await self._send_request(request, timeouts, via)
+        async with self._public_semaphores[request.url.host]:
+            return await self._send_request(request, timeouts, via)
+
+    async def _send_request(
+        self, request: httpx.Request, timeouts: Timeouts, via: str
+    ) -> httpx.Response:
+        host = request.url.host
+        # httpx's timeouts are per read, so a slowly dripping answer passes them: time it here.
+        request.extensions = {
+            **request.extensions,
+            "timeout": httpx.Timeout(timeouts.total_s, connect=timeouts.connect_s).as_dict(),
+        }
+        try:
+            async with asyncio.timeout(timeouts.total_s):
+                async with asyncio.timeout(timeouts.first_byte_s):
+                    response = await self._get_client(via).send(
+                        request, stream=True, follow_redirects=False
+                    )
+                try:
+                    body = await self._read_body(response)
+                finally:
+                    await response.aclose()
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
+            raise ProviderError(
+                ErrorCode.PROVIDER_UNAVAILABLE, f"{host} could not be reached."
+            ) from _strip_request(error)
+        except (TimeoutError, httpx.TimeoutException) as error:
+            raise OutcomeUnknownError(
+                ErrorCode.PROVIDER_TIMEOUT, f"{host} did not answer in time."
+            ) from _strip_request(error)
+        except httpx.DecodingError as error:
+            raise ProviderError(
+                ErrorCode.PROVIDER_BAD_RESPONSE, f"The answer of {host} could not be decoded."
+            ) from _strip_request(error)
+        except (ProviderError, LeaseLost):
+            raise
+        except Exception as error:
+            # Transports raise errors of their own beside httpx's, such as for invalid HTTP.
+            raise OutcomeUnknownError(
+                ErrorCode.PROVIDER_UNAVAILABLE, f"The connection to {host} was lost."
+            ) from _strip_request(error)
+        headers = [
+            (name, value)
+            for name, value in response.headers.multi_items()
+            # The body is decoded by now, so these headers no longer describe it.
+            if name.lower() not in ("content-encoding", "content-length", "transfer-encoding")
+        ]
+        told = {n: v for n, v in response.extensions.items() if n == RECORDED_MODEL}
+        return httpx.Response(
+            response.status_code, headers=headers, content=body, request=request, extensions=told
+        )
+
+    async def _read_body(self, response: httpx.Response) -> bytes:
+        # Its value is not copied; to join chunks would copy everything at once.
+        body = io.BytesIO()
+        size = 0
+        async for chunk in response.aiter_bytes():
+            size += len(chunk)
+            if size > self.reply_limit:
+                raise ProviderError(
+                    ErrorCode.PROVIDER_BAD_RESPONSE,
+                    f"The answer is larger than {self.reply_limit} bytes.",
+                    retryable=False,
+                    status=response.status_code,
+                )
+            body.write(chunk)
+        return body.getvalue()
+
+
+@dataclass(frozen=True, slots=True)
+class _FlowEnd:
+    """The end of a flow, and its result."""
+
+    value: Any
+
+
+def _advance_once(advance: Callable[[], object]) -> object:
+    """Return the next step of a flow, or its end."""
+    try:
+        return advance()
+    except StopIteration as stop:
+        return _FlowEnd(stop.value)
+
+
+def measure_size(value: object) -> int:
+    """Count the bytes and characters of a response, a reply or the input of a flow."""
+    match value:
+        case bytes() | str():
+            return len(value)
+        case httpx.Response():
+            return len(value.content)
+        case dict():
+            return sum(measure_size(one) for one in value.values())
+        case tuple():
+            return sum(measure_size(one) for one in value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return sum(measure_size(getattr(value, field.name, None)) for field in fields(value))
+    return 0
+
+
+def _strip_request(error: Exception) -> Exception:
+    """Drop what an exception holds of the request: its headers carry the key."""
+    if isinstance(error, httpx.RequestError):
+        error._request = None
+    return error.with_traceback(None)

@@ -1,0 +1,187 @@
+"""The pool of worker processes for CPU work: fair between accounts, each step with a limit."""
+
+import asyncio
+import builtins
+import os
+import weakref
+from contextlib import suppress
+from functools import partial
+from typing import Any, Protocol, Self
+
+from toolkit.contract.errors import ErrorCode
+from toolkit.engine.concurrency.fair_semaphore import FairSemaphore
+from toolkit.engine.concurrency.threads import start_thread
+from toolkit.plugins import ProviderError, RunInProcess
+from toolkit.settings import Settings
+from toolkit.workers.process import WorkerEndedError, WorkerProcess
+from toolkit.workers.serialization import NotSerializableError
+
+# On one core, too, so that a short step need not wait for somebody else's long one.
+MIN_WORKERS = 2
+
+
+class CpuExecutor(Protocol):
+    """An executor of CPU work, which runs it where it can be ended."""
+
+    async def dispatch(self, step: RunInProcess, account_id: str) -> object:
+        """Run a step and return its result; cancelling this ends it at once.
+
+        Raises:
+            NotSerializableError: an argument or the result cannot travel.
+            VendorFault: it took too long, or the worker died.
+            Exception: whatever the function raised, as the nearest built-in class.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """End all steps under way, and the workers."""
+        ...
+
+
+class WorkerPool:
+    """A pool of worker processes, started when there is work for them and kept for more.
+
+    Args:
+        size: the most that work at once.
+        timeout_s: the longest that one step may take, in seconds.
+        memory_bytes: the most that each may allocate; none for no limit.
+    """
+
+    def __init__(self, size: int, timeout_s: float, memory_bytes: int | None) -> None:
+        self._timeout_s = timeout_s
+        self._memory_bytes = memory_bytes or 0
+        self._semaphore = FairSemaphore(size)
+        self._idle: list[WorkerProcess] = []
+        self._workers: set[WorkerProcess] = set()
+        # For a pool that nobody closes: it is garbage collected, or the interpreter exits.
+        self._finalizer = weakref.finalize(self, _kill_all, self._workers, os.getpid())
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """Make a pool by the operator's settings; it starts nothing yet."""
+        size = settings.cpu_workers or max(MIN_WORKERS, count_cores())
+        return cls(size, settings.cpu_timeout_s, settings.cpu_memory_bytes)
+
+    @property
+    def pids(self) -> list[int]:
+        """The ids of the worker processes that there are now."""
+        return [worker.pid for worker in self._workers if worker.pid is not None]
+
+    async def dispatch(self, step: RunInProcess, account_id: str) -> object:
+        """Run a step in the first free worker; accounts that wait are served in turn."""
+        await self._semaphore.acquire(account_id)
+        try:
+            worker = self._take_worker()
+            try:
+                answer = await self._ask_worker(worker, step)
+            except NotSerializableError:  # nothing was sent
+                self._idle.append(worker)
+                raise
+            except BaseException:
+                self._drop_worker(worker)
+                raise
+            self._idle.append(worker)
+        finally:
+            self._semaphore.release()
+        return _read_result(answer, step)
+
+    async def _ask_worker(self, worker: WorkerProcess, step: RunInProcess) -> Any:
+        module, name = step.name
+        talk = partial(worker.call_function, module, name, step.args, self._timeout_s)
+        try:
+            async with asyncio.timeout(self._timeout_s) as deadline:
+                return await start_thread(talk)
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            raise ProviderError(
+                ErrorCode.PROVIDER_TIMEOUT,
+                f"`{name}` was ended, as it took longer than the {self._timeout_s:g} s of"
+                " cpu_timeout_s: ask for less.",
+                retryable=False,
+            ) from None
+        except WorkerEndedError as error:
+            raise ProviderError(
+                ErrorCode.INTERNAL,
+                f"The worker process that carried out `{name}` died: {error}. Try again.",
+                retryable=True,
+            ) from None
+
+    def _take_worker(self) -> WorkerProcess:
+        """Take the worker that was used last, as its caches are warm; a new one if none is free."""
+        while self._idle:
+            worker = self._idle.pop()
+            if worker.is_alive:
+                return worker
+            self._drop_worker(worker)
+        worker = WorkerProcess(self._memory_bytes)
+        self._workers.add(worker)
+        return worker
+
+    def _drop_worker(self, worker: WorkerProcess) -> None:
+        worker.kill()
+        self._workers.discard(worker)
+        with suppress(RuntimeError):  # no new threads at exit; the process is reaped then
+            start_thread(worker.join)
+
+    async def aclose(self) -> None:
+        """End every worker, busy or not, and wait until they are gone."""
+        workers, self._idle = list(self._workers), []
+        for worker in workers:
+            worker.kill()
+        for worker in workers:
+            worker.join()  # here, as threads can no longer be started when the interpreter exits
+        self._workers.clear()
+
+
+def count_cores() -> int:
+    """Count the cores that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _kill_all(workers: set[WorkerProcess], owner: int) -> None:
+    if os.getpid() == owner:  # a fork of it has none of its own
+        for worker in list(workers):
+            worker.kill()
+
+
+def _read_result(answer: Any, step: RunInProcess) -> object:
+    """Return the value of a worker's answer, or raise its error."""
+    error = answer.get("error")
+    if error is None:
+        value: object = answer["value"]
+        return value
+    module, name = step.name
+    match error["kind"]:
+        case "fault":
+            raise ProviderError(
+                ErrorCode[error["code"]],
+                error["message"],
+                retryable=error["retryable"],
+                retry_after=error["retry_after"],
+                status=error["status"],
+                vendor_request_id=error["vendor_request_id"],
+            )
+        case "plain":
+            raise NotSerializableError(error["message"])
+        case "import":
+            raise NotSerializableError(
+                f"A worker process cannot import `{module}.{name}`: {error['message']}."
+            )
+    known = getattr(builtins, error["base"], Exception)
+    if known is MemoryError:
+        raise ProviderError(
+            ErrorCode.INTERNAL,
+            f"`{name}` needs more memory than cpu_memory_bytes lets it have: ask for less.",
+            retryable=False,
+        )
+    if not issubclass(known, Exception):  # such as SystemExit, which must not end this process
+        known = RuntimeError
+    try:
+        raised = known(error["message"])
+    except TypeError:  # it takes more than a text, as a UnicodeDecodeError does
+        raised = RuntimeError(error["message"])
+    raised.add_note(f"in a worker process:\n{error['traceback']}")
+    raise raised

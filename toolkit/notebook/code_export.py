@@ -1,0 +1,112 @@
+"""A workflow's body as Python code, and the faults that the service would find in it."""
+
+import keyword
+import unicodedata
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from toolkit.contract.errors import Detail, RequestError
+from toolkit.contract.workflows import NodeCreate, WorkflowCreate
+from toolkit.engine import Registry
+from toolkit.engine.execution.workflow_graph import build_graph
+from toolkit.engine.routing.registry import find_fillable_fields, validate_input
+from toolkit.settings import Settings
+
+
+def find_faults(body: Mapping[str, Any], registry: Registry, settings: Settings) -> list[Detail]:
+    """Find the faults of a workflow, by the functions that the service itself uses."""
+    try:
+        request = WorkflowCreate.model_validate(body)
+    except ValidationError as error:
+        return [
+            Detail(".".join(map(str, fault["loc"])), fault["msg"])
+            for fault in error.errors(include_input=False, include_url=False, include_context=False)
+        ]
+    found: list[Detail] = []
+    try:
+        build_graph(request.nodes, max_nodes=settings.max_nodes, max_edges=settings.max_edges)
+    except RequestError as error:
+        found += error.details
+    return found + [
+        fault
+        for i in range(len(request.nodes))
+        for fault in _find_input_faults(request, i, registry)
+    ]
+
+
+def _find_input_faults(request: WorkflowCreate, i: int, registry: Registry) -> list[Detail]:
+    """Find the faults in the input of one node, given what its upstream nodes will fill in."""
+    node = request.nodes[i]
+    by_id: dict[str, NodeCreate] = {one.id: one for one in request.nodes}
+    try:
+        capability = registry.require(node.capability)
+        upstream = [registry.require(by_id[up].capability) for up in node.depends_on if up in by_id]
+        fillable = find_fillable_fields(capability, upstream)
+        validate_input(capability, node.input, fillable, f"nodes.{i}.input")
+    except RequestError as error:
+        return list(error.details) or [Detail(f"nodes.{i}.capability", error.message)]
+    return []
+
+
+def render_python(body: Mapping[str, Any]) -> str:
+    """Render a workflow's body as the Python that builds and submits it.
+
+    >>> body = {"name": "w", "nodes": [{"id": "a", "capability": "x@1", "input": {"n": 1}}]}
+    >>> print(render_python(body))
+    from toolkit import Client, Workflow
+    <BLANKLINE>
+    client = Client.local(sandbox=True)
+    wf = Workflow('w')
+    a = wf.add('a', 'x@1', input={'n': 1})
+    run = client.workflows.submit(wf).wait()
+    """
+    retries = body.get("max_retries")
+    options = f", max_retries={retries}" if retries else ""
+    names = _name_variables([node["id"] for node in body["nodes"]])
+    lines = [
+        "from toolkit import Client, Workflow",
+        "",
+        "client = Client.local(sandbox=True)",
+        f"wf = Workflow({body['name']!r}{options})",
+    ]
+    for node in _sort_nodes(body["nodes"]):
+        upstream = ", ".join(names[up] for up in node.get("depends_on", ()))
+        given = f", input={node['input']!r}" if node.get("input") else ""
+        after = f", depends_on=[{upstream}]" if upstream else ""
+        lines.append(
+            f"{names[node['id']]} = wf.add({node['id']!r}, {node['capability']!r}{after}{given})"
+        )
+    return "\n".join([*lines, "run = client.workflows.submit(wf).wait()"])
+
+
+def _name_variables(ids: list[str]) -> dict[str, str]:
+    """Choose a variable for each node, none of them a word of Python or of the code around."""
+    taken = {"client", "wf", "run", "Client", "Workflow"}
+    names: dict[str, str] = {}
+    for node_id in ids:
+        # Python reads names in this form, so two that are spelled apart may be one to it.
+        letters = unicodedata.normalize("NFKC", node_id)
+        name = "".join(c if f"a{c}".isidentifier() else "_" for c in letters)
+        if not name.isidentifier() or keyword.iskeyword(name):
+            name = f"node_{name}"
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        names[node_id] = name
+    return names
+
+
+def _sort_nodes(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Sort the nodes, each after those it depends on; a cycle comes last."""
+    ordered: list[dict[str, Any]] = []
+    waiting = list(nodes)
+    while waiting:
+        known = {node["id"] for node in ordered}
+        ready = [node for node in waiting if known.issuperset(node.get("depends_on", ()))]
+        if not ready:
+            return ordered + waiting
+        ordered += ready
+        waiting = [node for node in waiting if node not in ready]
+    return ordered

@@ -1,0 +1,110 @@
+"""The base of every widget: a column of controls, a line of messages, and an orderly end."""
+
+from collections.abc import Callable
+from functools import cache
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import ipywidgets
+
+from toolkit.notebook.background import Background
+
+STATIC = Path(__file__).parent / "static"
+
+
+@cache
+def load_style() -> str:
+    """Return the style sheet of all panels, which uses the theme's colours."""
+    return f"<style>{(STATIC / 'panel.css').read_text(encoding='utf-8')}</style>"
+
+
+class Panel(ipywidgets.VBox):
+    """A column of controls.
+
+    Attributes:
+        message: one line for what was done and what went wrong; screen readers speak it.
+    """
+
+    def __init__(self, *children: ipywidgets.Widget) -> None:
+        super().__init__()
+        self.message = ipywidgets.HTML()
+        self._background = Background(self.show_message)
+        self.children = (ipywidgets.HTML(load_style()), *children, self.message)
+        self.add_class("toolkit-panel")
+
+    def show_message(self, sentence: str, *, fault: bool = True) -> None:
+        """Show one sentence, as a fault or as news; an empty one removes the last."""
+        kind = "alert" if fault else "status"
+        self.message.value = f'<div role="{kind}" class="tk-{kind}">{escape(sentence)}</div>'
+
+    def settle(self, timeout_s: float = 10.0) -> bool:
+        """Wait until no work is under way in the background, and tell if it ended in time."""
+        return self._background.settle(timeout_s)
+
+    def snapshot(self) -> str:
+        """Return the present content as HTML, for a saved notebook whose kernel is gone."""
+        return f"<p>{escape(repr(self))}</p>"
+
+    def close(self) -> None:
+        """End its threads and take it off the page; the work it showed goes on."""
+        if not hasattr(self, "_background") or self._background.closed.is_set():
+            return
+        self._background.close()
+        self.unobserve_all()
+        close_all(self)
+        super().close()
+        self.__dict__.pop("_repr_mimebundle_", None)  # ipywidgets hides it; the snapshot stays
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, object]:
+        twin = f'{load_style()}<div class="toolkit-panel">{self.snapshot()}</div>'
+        bundle: dict[str, object] = {"text/plain": repr(self), "text/html": twin}
+        if self._view_name is not None and self.comm is not None:
+            bundle["application/vnd.jupyter.widget-view+json"] = {
+                "version_major": 2,
+                "version_minor": 0,
+                "model_id": self.model_id,
+            }
+        return bundle
+
+
+def close_all(box: ipywidgets.Box) -> None:
+    """Close every control of a box, and remove their callbacks."""
+    for widget in _list_controls(box):
+        widget.unobserve_all()
+        if isinstance(widget, ipywidgets.Button):
+            widget._click_handlers.callbacks.clear()
+        widget.close()
+
+
+def _list_controls(box: ipywidgets.Box) -> list[ipywidgets.Widget]:
+    """List every control of a box; a panel within it closes its own."""
+    found: list[ipywidgets.Widget] = []
+    for child in box.children:
+        if isinstance(child, ipywidgets.Box) and not isinstance(child, Panel):
+            found += _list_controls(child)
+        found.append(child)
+    return found
+
+
+def make_button(label: str, does: str, handler: Callable[[], None], kind: str = "") -> Any:
+    """Make a button that says in full what it does; `kind` is one of ipywidgets' styles."""
+    made = ipywidgets.Button(
+        description=label,
+        tooltip=does,
+        button_style=kind,
+        layout={"width": "auto", "min_width": "8em"},
+    )
+    made.on_click(lambda _: handler())
+    return made
+
+
+def make_labelled(kind: type[Any], label: str, **traits: Any) -> Any:
+    """Make a control with its label in front of it, as wide as the others'."""
+    options = {"style": {"description_width": "9.5em"}, "layout": {"width": "min(100%, 42em)"}}
+    return kind(description=label, **{**options, **traits})
+
+
+def make_row(*children: ipywidgets.Widget) -> ipywidgets.HBox:
+    """Lay out controls beside each other; they wrap where there is no room."""
+    return ipywidgets.HBox(list(children), layout={"flex_flow": "row wrap"})

@@ -1,0 +1,111 @@
+"""HTML that the widgets are made of; whatever comes from outside is escaped."""
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from html import escape
+
+from toolkit.client._sync.resources.artifacts import MAX_INLINE_BYTES, Artifact
+from toolkit.display import text
+
+NUMBER_COLUMNS = ("_usd", "_ms", "score", "jobs", "failed", "cached", "calls", "attempts")
+
+
+def render_table(
+    rows: Sequence[Mapping[str, object]],
+    columns: Sequence[str],
+    caption: str = "",
+    ordered_by: str = "",
+    descending: bool = False,
+) -> str:
+    """Render a table in the theme's colours, its sort order marked for screen readers.
+
+    >>> "<td>&lt;b&gt;</td>" in render_table([{"name": "<b>"}], ["name"])
+    True
+    """
+    order = "descending" if descending else "ascending"
+    head = "".join(
+        f'<th scope="col"{f" aria-sort={order!r}" if column == ordered_by else ""}>'
+        f"{escape(column.replace('_', ' '))}"
+        f"{(' ▼' if descending else ' ▲') if column == ordered_by else ''}</th>"
+        for column in columns
+    )
+    body = "".join(
+        "<tr>" + "".join(_render_cell(column, row.get(column)) for column in columns) + "</tr>"
+        for row in rows
+    )
+    return (
+        f'<table class="tk"><caption>{escape(caption)}</caption>'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    )
+
+
+def _render_cell(column: str, value: object) -> str:
+    kind = ' class="tk-number"' if column.endswith(NUMBER_COLUMNS) else ""
+    return f"<td{kind}>{escape(text.format_cell(column, value))}</td>"
+
+
+def render_facts(pairs: Mapping[str, object]) -> str:
+    """Render names and values, one under the other; what is not known is left out."""
+    rows = "".join(
+        f'<tr><th scope="row">{escape(name.replace("_", " "))}</th>'
+        f"<td>{escape(text.format_cell(name, value))}</td></tr>"
+        for name, value in pairs.items()
+        if value not in (None, "", [], {})
+    )
+    return f'<table class="tk">{rows}</table>'
+
+
+def render_line(pairs: Mapping[str, object]) -> str:
+    """Render names and values beside each other.
+
+    >>> render_line({"cost_usd": 0.5})
+    '<span><span class="tk-quiet">cost</span> $0.5</span>'
+    """
+    return " · ".join(
+        f'<span><span class="tk-quiet">{escape(name.removesuffix("_usd").replace("_", " "))}</span>'
+        f" {escape(text.format_cell(name, value))}</span>"
+        for name, value in pairs.items()
+    )
+
+
+def render_card(title: str, content: str) -> str:
+    """Render some HTML under a title."""
+    return f'<section class="tk-card"><h4>{escape(title)}</h4>{content}</section>'
+
+
+def render_bar(part: float) -> str:
+    """Render a bar from 0 to 1, for the eye alone: the value stands beside it.
+
+    >>> "width:50%" in render_bar(0.5)
+    True
+    """
+    return (
+        '<span class="tk-bar" aria-hidden="true">'
+        f'<span style="width:{100 * min(1.0, max(0.0, part)):.0f}%"></span></span>'
+    )
+
+
+def render_json(value: object) -> str:
+    """Render a value as indented JSON."""
+    return f"<pre>{escape(json.dumps(value, indent=1, ensure_ascii=False, default=str))}</pre>"
+
+
+def render_artifact(shown: Artifact) -> str:
+    """Render an artifact itself: a picture to see, a sound to hear, a text to read."""
+    record = shown.record
+    size = f"{record.media_type}, {record.size_bytes / 1024:.1f} KiB"
+    told = f'<div class="tk-quiet">{escape(record.id)}: {escape(size)}</div>'
+    if record.deleted or record.size_bytes > MAX_INLINE_BYTES:
+        return told
+    content = shown.content()
+    encoded = base64.b64encode(content).decode("ascii")
+    kind = record.media_type.partition("/")[0]
+    if kind == "image":
+        source = f"data:{record.media_type};base64,{encoded}"
+        return f'<img alt="{escape(record.id)}" src="{source}">{told}'
+    if kind == "audio":
+        return f'<audio controls src="data:{record.media_type};base64,{encoded}"></audio>{told}'
+    if record.media_type == "application/json":
+        return f"{render_json(json.loads(content))}{told}"
+    return f"<pre>{escape(content.decode('utf-8', 'replace'))}</pre>{told}"

@@ -1,0 +1,189 @@
+"""`CapabilityForm`: a capability as a form, and the result of running it."""
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import ipywidgets
+import traitlets
+
+from toolkit.client import Client
+from toolkit.client._sync.resources.runs import Run
+from toolkit.contract.capabilities import Capability as CapabilityRecord
+from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.display.text import format_money
+from toolkit.notebook import widget_html
+from toolkit.notebook.background import Work, follow_events
+from toolkit.notebook.schema_form import NOT_GIVEN, SchemaForm
+from toolkit.notebook.widget_base import Panel, make_button, make_labelled, make_row
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+POLICIES = ("balanced", "cost", "latency", "quality")
+
+
+class CapabilityForm(Panel):
+    """A form from a capability's schema that runs it and shows the result.
+
+    Args:
+        client: the client that runs it.
+        name: `name` or `name@version`.
+
+    Attributes:
+        form: the fields, as `form.fields["text"].control`.
+        provider, optimize_for: how the run may be routed.
+        preview, start, stop: the buttons.
+        status: the state of the last run; empty before the first.
+        run: the last run; none before the first.
+        result: the result of the last run.
+
+    Raises:
+        RequestError: `NOT_FOUND`.
+    """
+
+    status = traitlets.Unicode("")
+
+    def __init__(self, client: Client, name: str) -> None:
+        capability = client.capabilities.get(name)
+        record = capability.record
+        self._client = client
+        self.capability = capability
+        self.run: Run | None = None
+        self.form = SchemaForm(record.input_schema, lambda told: self.show_message(told))
+        allowed = [(NOT_GIVEN, None), *((one, one) for one in _list_providers(record))]
+        policies = [(NOT_GIVEN, None), *((one, one) for one in POLICIES)]
+        self.provider = make_labelled(ipywidgets.Dropdown, "provider", options=allowed)
+        self.optimize_for = make_labelled(ipywidgets.Dropdown, "optimize for", options=policies)
+        self.preview = make_button(
+            "Preview", "Who would serve it and what it would cost", self._start_preview
+        )
+        self.start = make_button("Run", f"Run {record.id}", self._start_run, "primary")
+        self.stop = make_button("Cancel", "Cancel the run", self._cancel_run, "warning")
+        self.stop.disabled = True
+        self.result = ipywidgets.HTML()
+        title = f"<h4>{escape(record.title)}</h4>"
+        about = f'<p class="tk-quiet">{escape(record.description)} ({escape(self.name)})</p>'
+        routing = [self.provider, self.optimize_for] if len(allowed) > 1 else []
+        super().__init__(
+            ipywidgets.HTML(title + about),
+            self.form,
+            *routing,
+            make_row(self.preview, self.start, self.stop),
+            self.result,
+        )
+
+    @property
+    def name(self) -> str:
+        """`name@version`."""
+        return f"{self.capability.record.id}@{self.capability.record.version}"
+
+    def table(self) -> "pd.DataFrame":
+        """Return the last run as a table of one row; empty before the first."""
+        from toolkit.display.records.data_frame import to_data_frame
+
+        return to_data_frame([] if self.run is None else [self.run.record])
+
+    def snapshot(self) -> str:
+        """Return the input and the result, for a saved notebook."""
+        return f"<p>{escape(repr(self))}</p>{self.result.value}"
+
+    def __repr__(self) -> str:
+        return f"<CapabilityForm {self.name}{f': {self.run!r}' if self.run is not None else ''}>"
+
+    def _collect_options(self) -> dict[str, Any]:
+        return {"provider": self.provider.value, "optimize_for": self.optimize_for.value}
+
+    def _read_input(self) -> dict[str, object] | None:
+        """Read the input from the form; none, with a message, where it cannot be read."""
+        try:
+            return self.form.read_values()
+        except ValueError as error:
+            self.show_message(str(error))
+            return None
+
+    def _start_preview(self) -> None:
+        given = self._read_input()
+        if given is not None:
+            self._background.start_action(
+                lambda: self._try_request(lambda: self._show_route(given))
+            )
+
+    def _show_route(self, given: dict[str, object]) -> None:
+        route = self._client.route(self.name, given, **self._collect_options())
+        cost = format_money(route.record.estimated_cost_usd)
+        who = f"{route.provider} ({route.model})" if route.provider else "this machine's CPU"
+        self.show_message(f"It would be served by {who}, for about {cost}.", fault=False)
+
+    def _start_run(self) -> None:
+        given = self._read_input()
+        if given is not None:
+            self.start.disabled = True
+            self._background.start_action(
+                lambda: self._try_request(lambda: self._submit_run(given))
+            )
+
+    def _submit_run(self, given: dict[str, object]) -> None:
+        run = self._client.runs.create(self.name, given, **self._collect_options())
+        self.run = run
+        self.result.value = ""
+        self._show_run(run)
+        self._background.start_feed(lambda: self._follow_run(run))
+
+    def _try_request(self, work: Work) -> None:
+        """Send a request; what the service finds wrong is shown beside the field."""
+        self.form.mark_faults({})
+        try:
+            work()
+        except RequestError as error:
+            faults = {d.path.removeprefix("input.").split(".")[0]: d.message for d in error.details}
+            self.form.mark_faults(faults)
+            elsewhere = error.code is not ErrorCode.INVALID_REQUEST
+            self.show_message(
+                str(error) if elsewhere or not faults else "Mend what is marked first."
+            )
+        finally:
+            self.start.disabled = self.run is not None and not self.run.done
+
+    def _follow_run(self, run: Run) -> None:
+        for event in follow_events(run, self._background.closed):
+            if event is None:
+                self._show_run(run)
+            else:
+                word = event.type.partition(".")[2]
+                by = event.data.get("provider")
+                self.show_message(f"{word}{f', {by}' if by else ''}", fault=False)
+        self._show_run(run)
+        if run.done:
+            self.result.value = self._render_result(run)
+
+    def _show_run(self, run: Run) -> None:
+        self.status = run.status
+        self.start.disabled, self.stop.disabled = not run.done, run.done
+        if run.done and run.error is not None:
+            self.show_message(f"{run.error.code}: {run.error.message}")
+
+    def _render_result(self, run: Run) -> str:
+        record = run.record
+        told: dict[str, object] = {
+            "status": record.status,
+            "provider": record.provider,
+            "model": record.model,
+            "cost_usd": record.cost_usd,
+            "took": f"{record.latency_ms} ms" if record.latency_ms is not None else None,
+        }
+        shown = widget_html.render_facts(told)
+        if record.artifact_id:
+            shown += widget_html.render_artifact(self._client.artifacts.get(record.artifact_id))
+        if record.output is not None:
+            as_json = widget_html.render_json(record.output)
+            shown += f"<details><summary>Output as JSON</summary>{as_json}</details>"
+        return shown
+
+    def _cancel_run(self) -> None:
+        run = self.run
+        if run is not None:
+            self._background.start_action(lambda: self._show_run(run.cancel()))
+
+
+def _list_providers(record: CapabilityRecord) -> list[str]:
+    return record.source.routing.allowed_connections

@@ -1,0 +1,224 @@
+"""`ProviderSetup`: the connected vendors, and a form to connect more by a secret's name."""
+
+import os
+import re
+from html import escape
+from typing import TYPE_CHECKING
+
+import ipywidgets
+import traitlets
+
+from toolkit.client import Client
+from toolkit.client._sync.resources.connections import Connection
+from toolkit.contract.connections import is_variable_name, looks_like_key
+from toolkit.contract.health import Provider
+from toolkit.notebook import widget_html
+from toolkit.notebook.schema_form import guard_control
+from toolkit.notebook.widget_base import Panel, make_button, make_labelled, make_row
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_LIKELY_SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|CREDENTIALS?)(_|$)", re.I)
+# Beginnings of keys that a variable's name does not have: text is checked at each letter typed,
+# and a key must be cleared before it is complete.
+_KEY_BEGINNINGS = re.compile(
+    r"^(sk-|sk_(live|test)|rpa_|xi-|AIza|AKIA|ASIA|eyJ|ghp_|gsk_|bearer\s)"
+)
+SECRET_KINDS = [
+    ("variable of the environment", "environment"),
+    ("AWS Secrets Manager", "aws_secrets_manager"),
+]
+COLUMNS = ("provider", "title", "state", "variable", "unlocks")
+
+
+class VendorRow(ipywidgets.HBox):
+    """The row of one vendor: its state, and its buttons.
+
+    Attributes:
+        state: in words.
+        use, test, remove: the buttons.
+    """
+
+    def __init__(self, panel: "ProviderSetup", vendor: str) -> None:
+        self.state = ipywidgets.HTML(layout={"flex": "1 1 22em"})
+        self.use = make_button(
+            "Fill in", f"Fill in the form for {vendor}", lambda: panel._fill_form(vendor)
+        )
+        self.test = make_button(
+            "Test", f"Test the connection of {vendor}", lambda: panel._start_test(vendor)
+        )
+        self.remove = make_button(
+            "Remove", f"Remove the connection of {vendor}", lambda: panel._start_delete(vendor)
+        )
+        for one in (self.use, self.test, self.remove):
+            one.layout.min_width = "6em"
+        super().__init__([self.state, self.use, self.test, self.remove])
+
+
+class ProviderSetup(Panel):
+    """The vendor catalogue, and a form that takes the *name* of a secret, never the secret.
+
+    Args:
+        client: the client whose connections are shown and made.
+
+    Attributes:
+        rows: the row of each vendor, by its id.
+        provider, kind, name, connect: the form.
+        connected: the ids of the vendors that are connected.
+    """
+
+    connected = traitlets.List(traitlets.Unicode())
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._vendors = {one.record.id: one.record for one in client.providers.list()}
+        self._connections: dict[str, list[Connection]] = {}
+        self._tests: dict[str, str] = {}
+        self.rows = {vendor: VendorRow(self, vendor) for vendor in self._vendors}
+        self.provider = make_labelled(
+            ipywidgets.Dropdown,
+            "vendor",
+            options=[(vendor.title, vendor.id) for vendor in self._vendors.values()],
+        )
+        self.kind = make_labelled(ipywidgets.Dropdown, "where the key is", options=SECRET_KINDS)
+        self.name = make_labelled(
+            ipywidgets.Combobox,
+            "name of the secret",
+            placeholder="the name of a variable, never the key itself",
+            ensure_option=False,
+        )
+        self.presence = ipywidgets.HTML()
+        self.connect = make_button("Connect", "Register this name", self._start_connect, "primary")
+        super().__init__(
+            *self.rows.values(),
+            ipywidgets.HTML("<h4>Connect a vendor</h4>"),
+            self.provider, self.kind, self.name, self.presence, make_row(self.connect),
+        )  # fmt: skip
+        guard_control(self.name, self.show_message, _is_key)
+        self.provider.observe(lambda _: self._fill_form(str(self.provider.value)), "value")
+        for control in (self.kind, self.name):
+            control.observe(lambda _: self._check_variable(), "value")
+        self._read_vendors()
+        self._fill_form(str(self.provider.value))
+
+    def table(self) -> "pd.DataFrame":
+        """Return the vendors as a table, one row each."""
+        import pandas as pd
+
+        return pd.DataFrame(self._collect_facts(), columns=list(COLUMNS))
+
+    def snapshot(self) -> str:
+        """Return the vendors and their state, for a saved notebook."""
+        return widget_html.render_table(self._collect_facts(), COLUMNS, repr(self)[1:-1])
+
+    def __repr__(self) -> str:
+        return f"<ProviderSetup {len(self.connected)} of {len(self._vendors)} vendors connected>"
+
+    def _collect_facts(self) -> list[dict[str, object]]:
+        return [
+            {
+                "provider": vendor.id,
+                "title": vendor.title,
+                "state": self._describe_state(vendor),
+                "variable": vendor.conventional_variable,
+                "unlocks": ", ".join(vendor.capabilities),
+            }
+            for vendor in self._vendors.values()
+        ]
+
+    def _describe_state(self, vendor: Provider) -> str:
+        if vendor.id in self._tests:
+            return self._tests[vendor.id]
+        if vendor.id in self._connections:
+            return "connected by " + ", ".join(
+                c.record.secret_ref for c in self._connections[vendor.id]
+            )
+        return "connected" if vendor.connected else "not connected"
+
+    def _read_vendors(self) -> None:
+        """Read the vendors, and show them."""
+        self._vendors = {one.record.id: one.record for one in self._client.providers.list()}
+        self._connections = {}
+        for connection in self._client.connections:
+            self._connections.setdefault(connection.record.provider, []).append(connection)
+        self._show_vendors()
+
+    def _show_vendors(self) -> None:
+        self.connected = [vendor.id for vendor in self._vendors.values() if vendor.connected]
+        for vendor in self._vendors.values():
+            shown = self.rows[vendor.id]
+            mark = "●" if vendor.connected else "○"
+            simulated = " (simulated)" if vendor.sandbox else ""
+            shown.state.value = (
+                f"<b>{mark} {escape(vendor.title)}</b>{simulated}:"
+                f" {escape(self._describe_state(vendor))}"
+                f'<div class="tk-quiet">for {escape(", ".join(vendor.capabilities))}</div>'
+            )
+            shown.test.disabled = shown.remove.disabled = vendor.id not in self._connections
+
+    def _fill_form(self, vendor: str) -> None:
+        """Fill in the form for a vendor; names that are set are offered, the usual one first."""
+        usual = self._vendors[vendor].conventional_variable
+        here = sorted(
+            name
+            for name in os.environ
+            if _LIKELY_SECRET_NAME.search(name) and is_variable_name(name)
+        )
+        self.name.options = tuple(dict.fromkeys([usual, *here]))
+        self.provider.value = vendor
+        self.name.value = usual
+        self._check_variable()
+
+    def _check_variable(self) -> None:
+        """Show whether the variable is set here; its value is not read."""
+        name = str(self.name.value)
+        if self.kind.value != "environment" or not is_variable_name(name):
+            told = ""
+        elif self._vendors[str(self.provider.value)].sandbox:
+            told = f"{name}: the sandbox has its own"
+        else:
+            told = f"{name}: {'set' if name in os.environ else 'not set'} in this process"
+        self.presence.value = f'<div class="tk-help">{escape(told)}</div>'
+        self.connect.disabled = not name
+
+    def _start_connect(self) -> None:
+        vendor, kind, name = (str(c.value) for c in (self.provider, self.kind, self.name))
+        if _is_key(name):
+            return
+        self._background.start_action(lambda: self._create_connection(vendor, kind, name))
+
+    def _create_connection(self, vendor: str, kind: str, name: str) -> None:
+        warning = self._client.connections.create(vendor, kind, name).warning
+        self._tests.pop(vendor, None)
+        self._read_vendors()
+        if warning is not None:
+            self.show_message(f"{vendor} is connected, but {warning}", fault=True)
+            return
+        unlocked = ", ".join(self._vendors[vendor].capabilities)
+        self.show_message(f"{vendor} is connected: it serves {unlocked}.", fault=False)
+
+    def _start_test(self, vendor: str) -> None:
+        self._background.start_action(lambda: self._test_connection(vendor))
+
+    def _test_connection(self, vendor: str) -> None:
+        test = self._client.connections.test(self._connections[vendor][0].id)
+        works = f"works ({test.record.took_ms} ms)"
+        error = test.record.error
+        self._tests[vendor] = works if test.ok else error.message if error else "not known to work"
+        self._show_vendors()
+        self.show_message(f"{vendor}: {self._tests[vendor]}", fault=not test.ok)
+
+    def _start_delete(self, vendor: str) -> None:
+        self._background.start_action(lambda: self._delete_connection(vendor))
+
+    def _delete_connection(self, vendor: str) -> None:
+        for connection in self._connections[vendor]:
+            self._client.connections.delete(connection.id)
+        self._tests.pop(vendor, None)
+        self._read_vendors()
+        self.show_message(f"{vendor} is not connected any more.", fault=False)
+
+
+def _is_key(name: str) -> bool:
+    return looks_like_key(name) or _KEY_BEGINNINGS.match(name) is not None

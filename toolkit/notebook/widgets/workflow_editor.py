@@ -1,0 +1,270 @@
+"""`WorkflowEditor`: a workflow built by forms, checked as the service checks it."""
+
+import json
+from contextlib import suppress
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import ipywidgets
+import traitlets
+
+from toolkit.client import Client, Workflow
+from toolkit.contract.errors import Detail
+from toolkit.engine import Registry
+from toolkit.notebook.code_export import find_faults, render_python
+from toolkit.notebook.graph_widget import GraphWidget
+from toolkit.notebook.schema_form import SchemaForm, guard_control
+from toolkit.notebook.widget_base import Panel, close_all, make_button, make_labelled, make_row
+from toolkit.notebook.widgets.workflow_graph import WorkflowGraph
+from toolkit.settings import Settings
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+EXPORT_FORMATS = [("(nothing)", ""), ("Python", "python"), ("JSON", "json")]
+
+
+class WorkflowEditor(Panel):
+    """A workflow to add nodes to, connect, fill in, check, export and submit.
+
+    Args:
+        client: the client whose capabilities are offered, and that runs it.
+        workflow: the workflow to begin with; an empty one by default.
+
+    Attributes:
+        name, max_retries: of the workflow.
+        new_id, capability, add: the form for a new node.
+        view, selected: the graph, and the node that is filled in below it.
+        depends_on, form, remove: of the chosen node; its form is made from `input_schema`.
+        faults: the faults that the service would refuse it for.
+        shape, exported: the workflow as Python or JSON.
+        submit, graph: the button, and the submitted workflow's own graph.
+    """
+
+    selected = traitlets.Unicode("")
+    faults: list[Detail]
+
+    def __init__(self, client: Client, workflow: Workflow | None = None) -> None:
+        self._client = client
+        self._registry, self._settings = Registry.load(), Settings()
+        self._schemas = {
+            f"{one.id}@{one.record.version}": one.record.input_schema
+            for one in client.capabilities.list()
+            if one.record.status == "available"
+        }
+        body = (workflow or Workflow("workflow")).to_dict()
+        self.nodes: list[dict[str, Any]] = body["nodes"]
+        self.faults = []
+        self.form: SchemaForm | None = None
+        self.graph: WorkflowGraph | None = None
+        self.name = make_labelled(ipywidgets.Text, "name", value=body["name"])
+        self.max_retries = make_labelled(
+            ipywidgets.BoundedIntText, "retries of a node", value=body.get("max_retries", 0), max=3
+        )
+        self.new_id = make_labelled(
+            ipywidgets.Text, "new node", placeholder="its id, such as facts"
+        )
+        self.capability = make_labelled(ipywidgets.Dropdown, "does", options=list(self._schemas))
+        self.add = make_button("Add", "Add a node, after the chosen one", self._add, "primary")
+        self.view = GraphWidget(label="The workflow as it is being built")
+        self.depends_on = make_labelled(ipywidgets.SelectMultiple, "depends on", options=[])
+        self.remove = make_button("Remove", "Remove the chosen node", self._remove, "warning")
+        self._node_form = ipywidgets.VBox()
+        self._fault_list = ipywidgets.HTML()
+        self.shape = make_labelled(ipywidgets.Dropdown, "export as", options=EXPORT_FORMATS)
+        self.exported = ipywidgets.HTML()
+        self.submit = make_button("Submit", "Run it as it is", self._start_submit, "success")
+        self._run_view = ipywidgets.VBox()
+        super().__init__(
+            self.name, self.max_retries, self.new_id, self.capability, make_row(self.add),
+            self.view, self._node_form, self._fault_list, make_row(self.submit), self.shape,
+            self.exported, self._run_view,
+        )  # fmt: skip
+        for text in (self.name, self.new_id):
+            guard_control(text, self.show_message)
+        traitlets.link((self.view, "selected"), (self, "selected"))
+        self.observe(lambda _: self._choose(), "selected")
+        self.depends_on.observe(lambda _: self._connect(), "value")
+        for control in (self.name, self.max_retries, self.shape):
+            control.observe(lambda _: self._show(), "value")
+        self._show()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the body of `POST /v1/workflows`."""
+        return {"name": self.name.value, "max_retries": self.max_retries.value, "nodes": self.nodes}
+
+    def to_json(self) -> str:
+        """Return the body as JSON."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
+
+    def to_python(self) -> str:
+        """Return the Python that builds and submits it."""
+        return render_python(self.to_dict())
+
+    def workflow(self) -> Workflow:
+        """Return the workflow, to use in code.
+
+        Raises:
+            RequestError: `INVALID_WORKFLOW` while the graph cannot be run in the order given.
+        """
+        return Workflow.from_dict(self.to_dict())
+
+    def picture(self) -> str:
+        """Draw the graph as SVG."""
+        return self.workflow().picture()
+
+    def table(self) -> "pd.DataFrame":
+        """Return the nodes as a table, one row each."""
+        import pandas as pd
+
+        return pd.DataFrame(self.nodes, columns=["id", "capability", "depends_on", "input"])
+
+    def snapshot(self) -> str:
+        """Return the workflow as the Python that builds it, for a saved notebook."""
+        return f"<pre>{escape(self.to_python())}</pre>"
+
+    def close(self) -> None:
+        """Close it with the graph it has submitted; the workflow itself goes on."""
+        if self.graph is not None:
+            self.graph.close()
+        super().close()
+
+    def __repr__(self) -> str:
+        wrong = f", {len(self.faults)} faults" if self.faults else ""
+        return f"<WorkflowEditor {self.name.value}: {len(self.nodes)} nodes{wrong}>"
+
+    def _find_node(self, node_id: str) -> dict[str, Any] | None:
+        return next((node for node in self.nodes if node["id"] == node_id), None)
+
+    def _add(self) -> None:
+        """Add a node after the chosen one, and choose it."""
+        node_id = str(self.new_id.value)  # as typed: blanks are a part of it
+        if not node_id or self._find_node(node_id) is not None:
+            self.show_message("Give the new node an id that no other node has.")
+            return
+        after = [self.selected] if self.selected else []
+        made = {"id": node_id, "capability": self.capability.value, "input": {}}
+        self.nodes = [*self.nodes, {**made, "depends_on": after}]
+        self.new_id.value = ""
+        self.show_message("")
+        self._show()
+        self.view.selected = node_id
+
+    def _remove(self) -> None:
+        gone = self.selected
+        self.nodes = [
+            {**node, "depends_on": [up for up in node["depends_on"] if up != gone]}
+            for node in self.nodes
+            if node["id"] != gone
+        ]
+        self.view.selected = ""
+        self._show()
+
+    def _choose(self) -> None:
+        """Show the form of the chosen node, filled in."""
+        node = self._find_node(self.selected)
+        old, self.form = self.form, None
+        if node is None:
+            self._node_form.children = ()
+        else:
+            self.depends_on.options = []  # nothing is chosen while the choices change
+            form = SchemaForm(self._schemas.get(node["capability"], {}), self.show_message)
+            form.set_values(node["input"])
+            chosen = list(node["depends_on"])
+            self.depends_on.options = [n["id"] for n in self.nodes if n["id"] != node["id"]]
+            self.form = form
+            self.depends_on.value = [up for up in chosen if up in self.depends_on.options]
+            for field in form.fields.values():
+                field.control.observe(lambda _: self._fill(), "value")
+            title = f"<h4>{escape(node['id'])} ({escape(node['capability'])})</h4>"
+            self._node_form.children = (
+                ipywidgets.HTML(title), self.depends_on, form, make_row(self.remove),
+            )  # fmt: skip
+        if old is not None:
+            close_all(old)
+            old.close()
+        self._show()
+
+    def _change(self, **members: object) -> None:
+        """Change the chosen node."""
+        self.nodes = [
+            {**node, **members} if node["id"] == self.selected else node for node in self.nodes
+        ]
+        self._show()
+
+    def _connect(self) -> None:
+        if self.form is not None:
+            self._change(depends_on=list(self.depends_on.value))
+
+    def _fill(self) -> None:
+        if self.form is None:
+            return
+        try:
+            self._change(input=self.form.read_values())
+        except ValueError as error:
+            self.show_message(str(error))
+
+    def _show(self) -> None:
+        """Draw the graph, and show the faults that the service would find in it."""
+        self.faults = find_faults(self.to_dict(), self._registry, self._settings)
+        known = {node["id"] for node in self.nodes}
+        upstream = {n["id"]: [u for u in n["depends_on"] if u in known] for n in self.nodes}
+        titles = {node["id"]: node["capability"] for node in self.nodes}
+        with suppress(ValueError):  # a cycle has no layout: it is shown as a fault instead
+            self.view.draw(titles, upstream)
+        wrong = {self.nodes[i]["id"] for i in map(_find_node_index, self.faults) if i is not None}
+        self.view.states = {
+            node_id: {"status": "failed", "line": "✗ to mend"}
+            if node_id in wrong
+            else {"status": "pending", "line": "· ready"}
+            for node_id in titles
+        }
+        told = "".join(f"<li>{escape(self._format_fault(fault))}</li>" for fault in self.faults)
+        self._fault_list.value = (
+            f'<ul class="tk-alert" role="alert">{told}</ul>' if self.nodes else ""
+        )
+        self._mark_faults()
+        self.submit.disabled = bool(self.faults)
+        shapes = {"python": self.to_python, "json": self.to_json}
+        shown = shapes.get(self.shape.value)
+        self.exported.value = f"<pre>{escape(shown())}</pre>" if shown else ""
+
+    def _format_fault(self, fault: Detail) -> str:
+        """Format a fault with the node's id in the place of its number."""
+        place = _find_node_index(fault)
+        if place is None:
+            return f"{fault.path}: {fault.message}"
+        field = ".".join(fault.path.split(".")[2:])
+        return f"{self.nodes[place]['id']}: {field} {fault.message}"
+
+    def _mark_faults(self) -> None:
+        """Show the faults of the chosen node beside its fields."""
+        if self.form is None:
+            return
+        ids = [node["id"] for node in self.nodes]
+        mine = f"nodes.{ids.index(self.selected)}.input." if self.selected in ids else "\0"
+        self.form.mark_faults(
+            {
+                fault.path.removeprefix(mine).split(".")[0]: fault.message
+                for fault in self.faults
+                if fault.path.startswith(mine)
+            }
+        )
+
+    def _start_submit(self) -> None:
+        body = self.to_dict()
+        self._background.start_action(lambda: self._submit_workflow(body))
+
+    def _submit_workflow(self, body: dict[str, Any]) -> None:
+        run = self._client.workflows.create(body)
+        self.show_message(f"{run.id} is under way.", fault=False)
+        before, self.graph = self.graph, WorkflowGraph(run)
+        self._run_view.children = (self.graph,)
+        if before is not None:
+            before.close()
+
+
+def _find_node_index(fault: Detail) -> int | None:
+    """Find the number of the node that a fault is of."""
+    parts = fault.path.split(".")
+    return int(parts[1]) if len(parts) > 1 and parts[1].isdigit() else None

@@ -1,0 +1,112 @@
+"""Setup of a server's observers, by its operator's options."""
+
+import os
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.engine import Engine
+from toolkit.engine.observer import CompositeObserver, Observer, combine_spans
+from toolkit.observability.logs import LogFormat, LogLevel, LogObserver, configure_logging
+from toolkit.observability.metrics import MetricsObserver
+from toolkit.observability.metrics_server import serve_metrics
+from toolkit.server.middleware.telemetry import HttpExchange, RequestObserver
+
+# If one is set, traces are sent as with the option (OpenTelemetry's own names).
+ENDPOINT_VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+
+
+@dataclass(frozen=True)
+class ObservabilityOptions:
+    """An operator's options for logs, metrics and traces.
+
+    Attributes:
+        metrics_port: where Prometheus finds `/metrics`; none for no metrics, 0 for a free one.
+        otel_endpoint: the base URL of a collector of traces.
+    """
+
+    log_format: LogFormat = "auto"
+    log_level: LogLevel = "info"
+    metrics_host: str = "127.0.0.1"
+    metrics_port: int | None = None
+    otel_endpoint: str | None = None
+
+
+class _EngineAndRequestObserver(Observer, RequestObserver, Protocol):
+    """An observer of an engine and of the server over it."""
+
+
+class ServerObserver(CompositeObserver):
+    """All observers of one server as one."""
+
+    def __init__(
+        self,
+        logs: LogObserver,
+        metrics: MetricsObserver | None,
+        others: Sequence[_EngineAndRequestObserver],
+    ) -> None:
+        both: list[_EngineAndRequestObserver] = [
+            logs,
+            *([metrics] if metrics is not None else []),
+            *others,
+        ]
+        super().__init__(both)
+        self._observers_of_both = both
+        self._logs = logs
+        self._metrics = metrics
+        self._engine_facts: dict[str, object] = {}
+
+    def request(self, exchange: HttpExchange) -> AbstractContextManager[object]:
+        """Observe one exchange."""
+        return combine_spans(each.request(exchange) for each in self._observers_of_both)
+
+    async def attach_engine(self, engine: Engine) -> None:
+        """Observe an engine: its version, and the state of its connections."""
+        health = await engine.get_health()
+        self._engine_facts = {"version": health.version, "sandbox": health.sandbox}
+        if self._metrics is not None:
+            self._metrics.gate_states = engine.list_connection_states
+
+    def log_started(self, url: str) -> None:
+        """Log that the server answers requests."""
+        self._logs.log_event("started", url=url, **self._engine_facts)
+
+
+@asynccontextmanager
+async def observe_server(asked: ObservabilityOptions) -> AsyncIterator[ServerObserver]:
+    """Observe a server until this is left.
+
+    Raises:
+        RequestError: `INVALID_REQUEST` when traces are wanted and the extra is not installed.
+        ServiceError: `UNAVAILABLE` when the port for metrics is taken.
+    """
+    async with AsyncExitStack() as stack:
+        stack.enter_context(configure_logging(sys.stderr, asked.log_format, asked.log_level))
+        logs, others = LogObserver(), list[_EngineAndRequestObserver]()
+        if asked.otel_endpoint or any(os.environ.get(name) for name in ENDPOINT_VARIABLES):
+            others.append(_open_trace_observer(asked.otel_endpoint, stack))
+        metrics = None
+        if asked.metrics_port is not None:
+            metrics = MetricsObserver()
+            place = serve_metrics(metrics.registry, asked.metrics_host, asked.metrics_port)
+            logs.log_event("metrics", url=await stack.enter_async_context(place))
+        try:
+            yield ServerObserver(logs, metrics, others)
+        finally:
+            logs.log_event("stopped")
+
+
+def _open_trace_observer(endpoint: str | None, stack: AsyncExitStack) -> _EngineAndRequestObserver:
+    try:
+        from toolkit.observability.traces import create_trace_observer
+    except ImportError:
+        raise RequestError(
+            ErrorCode.INVALID_REQUEST,
+            "Traces need an extra: pip install 'capability-toolkit[otel]'.",
+        ) from None
+    traces = create_trace_observer(endpoint)
+    stack.callback(traces.close)
+    return traces

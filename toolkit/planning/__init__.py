@@ -1,0 +1,1 @@
+"""Planning and reviewing without I/O: the objective reader, the planner and the reviewer."""

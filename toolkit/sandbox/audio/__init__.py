@@ -1,0 +1,1 @@
+"""Audio: synthesized speech, and the headers of recordings."""

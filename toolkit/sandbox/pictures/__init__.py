@@ -1,0 +1,1 @@
+"""Pictures drawn by rule: canvas, palette, scenery and scenes."""

@@ -1,0 +1,1 @@
+"""The simulated wires, one module for each."""

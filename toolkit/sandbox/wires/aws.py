@@ -1,0 +1,231 @@
+"""The `aws` wire: Bedrock's Converse, with an API key or a signature that is recomputed."""
+
+import hashlib
+import hmac
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import quote
+from uuid import UUID
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from toolkit.sandbox import SANDBOX_KEYS
+from toolkit.sandbox.json_http import (
+    JsonObject,
+    NotJsonError,
+    get_bearer_key,
+    has_json_type,
+    make_response,
+    read_json_object,
+)
+from toolkit.sandbox.state import SandboxState, get_request_digest, mark_billed
+from toolkit.sandbox.text.chat import ChatTurn, generate_reply
+
+ACCESS_KEY = "SANDBOXACCESSKEY"
+SIGNING_KEY = "sandbox-aws-secret"
+MODELS = (
+    "amazon.nova-2-lite-v1:0",
+    "amazon.nova-micro-v1:0",
+    "anthropic.claude-haiku-5-5",
+    "openai.gpt-oss-120b-1:0",
+)
+# Models that are called by an inference profile, and the prefixes of the profiles.
+PROFILES = {
+    "amazon.nova-2-lite-v1:0": ("us", "eu", "global"),
+    "amazon.nova-micro-v1:0": ("us", "eu", "apac"),
+    "anthropic.claude-haiku-5-5": ("us", "eu", "global"),
+}
+BARE_MODEL_REGIONS = {
+    "amazon.nova-micro-v1:0": ("us-east-1",)
+}  # regions in which no profile is needed
+REGION_GROUPS = {"us": "us", "eu": "eu", "ap": "apac"}
+FIELDS = {
+    "messages": "array",
+    "system": "array|null",
+    "inferenceConfig": "object|null",
+    "outputConfig": "object|null",
+    "toolConfig": "object|null",
+    "guardrailConfig": "object|null",
+    "additionalModelRequestFields": "object|null",
+    "additionalModelResponseFieldPaths": "array|null",
+    "requestMetadata": "object|null",
+    "performanceConfig": "object|null",
+}
+CONFIG_FIELDS = {
+    "maxTokens": "integer|null",
+    "temperature": "number|null",
+    "topP": "number|null",
+    "stopSequences": "array|null",
+}
+_ALGORITHM = "AWS4-HMAC-SHA256"
+
+
+@dataclass(slots=True)
+class AwsRefusalError(Exception):
+    """An error in the vendor's format: its name stands in a header."""
+
+    status: int
+    name: str
+    message: str
+
+    def to_response(self, request_id: str) -> Response:
+        """Make the response that carries the error."""
+        headers = {"x-amzn-errortype": self.name, "x-amzn-requestid": request_id}
+        return make_response({"message": self.message}, self.status, headers)
+
+
+def build_routes(state: SandboxState) -> list[BaseRoute]:
+    """Build the route of the vendor's path."""
+
+    async def converse(request: Request) -> Response:
+        digest = state.compute_fresh_digest("aws", get_request_digest(request))
+        request_id = str(UUID(digest[:32]))
+        try:
+            await _check_caller(request)
+            reply = await _converse(request)
+        except AwsRefusalError as refusal:
+            return refusal.to_response(request_id)
+        reply.headers["x-amzn-requestid"] = request_id
+        return reply
+
+    return [Route("/model/{model:path}/converse", converse, methods=["POST"])]
+
+
+async def _check_caller(request: Request) -> None:
+    key = get_bearer_key(request)
+    if key is not None:
+        if key != SANDBOX_KEYS["AWS_BEARER_TOKEN_BEDROCK"]:
+            raise AwsRefusalError(
+                403, "AccessDeniedException", "Authentication failed: bad API key."
+            )
+        return
+    given = request.headers.get("authorization", "")
+    if not given.startswith(_ALGORITHM):
+        raise AwsRefusalError(403, "AccessDeniedException", "Missing Authentication Token")
+    parts = dict(
+        part.strip().partition("=")[::2] for part in given[len(_ALGORITHM) :].strip().split(",")
+    )
+    access_key, _, scope = parts.get("Credential", "").partition("/")
+    if access_key != ACCESS_KEY:
+        raise AwsRefusalError(
+            403, "UnrecognizedClientException", "The security token in the request is invalid."
+        )
+    signed = parts.get("SignedHeaders", "").split(";")
+    wanted = _compute_signature(request, await request.body(), scope, signed)
+    if not hmac.compare_digest(wanted, parts.get("Signature", "")):
+        message = "The request signature we calculated does not match the one you provided."
+        raise AwsRefusalError(403, "InvalidSignatureException", message)
+
+
+def _compute_signature(request: Request, body: bytes, scope: str, signed: list[str]) -> str:
+    """Compute the Signature Version 4 of a request as it arrived."""
+    # The path that was signed is encoded twice: once for the wire, and once more.
+    raw = bytes(request.scope.get("raw_path") or request.url.path.encode()).decode("ascii")
+    headers: Mapping[str, str] = request.headers
+    canonical = "\n".join(
+        (
+            request.method,
+            quote(raw.partition("?")[0], safe="/-_.~"),
+            request.url.query,
+            "".join(f"{name}:{' '.join(headers.get(name, '').split())}\n" for name in signed),
+            ";".join(signed),
+            hashlib.sha256(body).hexdigest(),
+        )
+    )
+    digest = hashlib.sha256(canonical.encode()).hexdigest()
+    text = "\n".join((_ALGORITHM, headers.get("x-amz-date", ""), scope, digest))
+    key = f"AWS4{SIGNING_KEY}".encode()
+    for part in scope.split("/"):
+        key = hmac.new(key, part.encode(), hashlib.sha256).digest()
+    return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
+
+
+async def _converse(request: Request) -> Response:
+    model = str(request.path_params["model"])
+    bare = _resolve_model(model, _parse_region(request))
+    try:
+        body = await read_json_object(request)
+    except NotJsonError:
+        raise AwsRefusalError(400, "SerializationException", "The body is not JSON.") from None
+    _check_fields(body, FIELDS, "")
+    config = body.get("inferenceConfig") or {}
+    _check_fields(config, CONFIG_FIELDS, "inferenceConfig.")
+    if config.get("temperature") is not None and "claude" in bare:
+        message = "temperature is not supported by this model."
+        raise AwsRefusalError(400, "ValidationException", message)
+    turns = [_parse_turn(one, place) for place, one in enumerate(body.get("messages") or ())]
+    if not turns:
+        raise AwsRefusalError(400, "ValidationException", "messages: at least one is required.")
+    for one in body.get("system") or ():
+        turns.insert(0, ChatTurn("system", str(one.get("text", ""))))
+    schema = _parse_schema(body)
+    reply = generate_reply(turns, schema=schema, max_tokens=config.get("maxTokens"))
+    mark_billed(request)
+    said = {"role": "assistant", "content": [{"text": reply.text}]}
+    return make_response(
+        {
+            "output": {"message": said},
+            "stopReason": "max_tokens" if reply.finish == "length" else "end_turn",
+            "usage": {
+                "inputTokens": reply.prompt_tokens,
+                "outputTokens": reply.completion_tokens,
+                "totalTokens": reply.prompt_tokens + reply.completion_tokens,
+            },
+            "metrics": {"latencyMs": 1},
+        }
+    )
+
+
+def _resolve_model(model: str, region: str | None) -> str:
+    """Return the model of an id, if it can be called by that id in a region (None: any)."""
+    part, _, bare = model.partition(".")
+    if model in PROFILES and region not in BARE_MODEL_REGIONS.get(model, ()):
+        raise AwsRefusalError(
+            400,
+            "ValidationException",
+            f"Invocation of model ID {model} with on-demand throughput isn\u2019t supported. Retry"
+            " your request with the ID or ARN of an inference profile that contains this model.",
+        )
+    if model in MODELS:
+        return model
+    here = region is None or part in ("global", REGION_GROUPS.get(region.partition("-")[0]))
+    if part in PROFILES.get(bare, ()) and here:
+        return bare
+    raise AwsRefusalError(400, "ValidationException", "The provided model identifier is invalid.")
+
+
+def _parse_region(request: Request) -> str | None:
+    """Return the region that a request was signed for; an API key's host names none."""
+    given = request.headers.get("authorization", "")
+    scope = given.partition("Credential=")[2].partition(",")[0].split("/")
+    return scope[2] if len(scope) > 2 else None
+
+
+def _check_fields(body: JsonObject, known: Mapping[str, str], where: str) -> None:
+    for name, value in body.items():
+        if name not in known or not has_json_type(value, known[name]):
+            raise AwsRefusalError(400, "ValidationException", f"{where}{name} is not valid.")
+
+
+def _parse_turn(one: object, place: int) -> ChatTurn:
+    if not isinstance(one, dict) or one.get("role") not in ("user", "assistant"):
+        raise AwsRefusalError(400, "ValidationException", f"messages.{place}.role is not valid.")
+    blocks = one.get("content")
+    if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
+        raise AwsRefusalError(400, "ValidationException", f"messages.{place}.content is not valid.")
+    return ChatTurn(one["role"], "\n".join(str(block.get("text", "")) for block in blocks))
+
+
+def _parse_schema(body: JsonObject) -> JsonObject | None:
+    wanted = (body.get("outputConfig") or {}).get("textFormat")
+    if wanted is None:
+        return None
+    try:
+        schema = json.loads(wanted["structure"]["jsonSchema"]["schema"])
+    except (KeyError, TypeError, ValueError):
+        message = "outputConfig.textFormat.structure.jsonSchema.schema is no JSON schema."
+        raise AwsRefusalError(400, "ValidationException", message) from None
+    return schema if isinstance(schema, dict) else None

@@ -1,0 +1,213 @@
+"""The `encyclopedia` wire: search, summaries and extracts in the shape of Wikipedia's HTTP API."""
+
+import html
+import re
+from collections.abc import Mapping
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from toolkit.sandbox.json_http import JsonObject, make_response
+from toolkit.sandbox.state import SandboxState, get_request_digest
+from toolkit.sandbox.text.library import Article, index_titles, normalize_title, search_articles
+from toolkit.sandbox.text.sentences import extract_content_words, extract_stems, stem_word
+
+# Default agents of libraries do not name the tool or its maker, as the policy asks.
+_GENERIC_AGENT = re.compile(
+    r"^(?:python-(?:httpx|requests|urllib)|aiohttp|urllib|curl|wget|go-http-client|java|okhttp|"
+    r"node|axios|python/\S* aiohttp)[\w./ -]*$",
+    re.I,
+)
+
+
+def build_routes(state: SandboxState) -> list[BaseRoute]:
+    """Build the routes of the encyclopedia's paths."""
+    del state  # reading needs no state
+    return [
+        Route("/w/rest.php/v1/search/page", _search_pages, methods=["GET"]),
+        Route("/api/rest_v1/page/summary/{title:path}", _get_summary, methods=["GET"]),
+        Route("/w/api.php", _run_action, methods=["GET"]),
+    ]
+
+
+def _check_user_agent(request: Request) -> Response | None:
+    agent = request.headers.get("user-agent", "").strip()
+    if agent and not _GENERIC_AGENT.match(agent):
+        return None
+    text = "Set a User-Agent that names your tool and a way to contact you: name/version (contact)."
+    return PlainTextResponse(text, status_code=403)
+
+
+def _build_page_url(article: Article) -> str:
+    return f"https://sandbox.invalid/wiki/{quote(article.key)}"
+
+
+def _build_excerpt(article: Article, query: str) -> str:
+    wanted = extract_stems(query)
+    sentences = re.split(r"(?<=[.!?])\s+", article.extract.replace("\n", " "))
+    chosen = max(sentences, key=lambda s: len(wanted & extract_stems(s)))[:240]
+
+    def mark(match: re.Match[str]) -> str:
+        word = html.escape(match.group())
+        known = extract_content_words(match.group()) and stem_word(match.group().lower()) in wanted
+        return f'<span class="searchmatch">{word}</span>' if known else word
+
+    parts = re.split(r"(\w+)", chosen)
+    return "".join(re.sub(r"^\w+$", mark, p) if p.isalnum() else html.escape(p) for p in parts)
+
+
+async def _search_pages(request: Request) -> Response:
+    refused = _check_user_agent(request)
+    if refused:
+        return refused
+    query = request.query_params.get("q", "").strip()
+    limit = request.query_params.get("limit", "50")
+    if not query or not limit.isdigit() or not 1 <= int(limit) <= 100:
+        wrong = "q" if not query else "limit"
+        body = {"httpCode": 400, "httpReason": "Bad Request", "failureCode": "missingparam"}
+        body["messageTranslations"] = {"en": f"The parameter '{wrong}' is missing or out of range"}
+        return make_response(body, 400)
+    return make_response(
+        {"pages": [_build_hit(found, query) for found in search_articles(query, int(limit))]}
+    )
+
+
+def _build_hit(article: Article, query: str) -> JsonObject:
+    named = index_titles().get(normalize_title(query))
+    redirected = named is not None and named[1] and named[0] is article
+    return {
+        "id": article.page_id,
+        "key": article.key,
+        "title": article.title,
+        "excerpt": _build_excerpt(article, query),
+        "matched_title": query if redirected else None,
+        "anchor": None,
+        "description": article.description,
+        "thumbnail": None,
+    }
+
+
+async def _get_summary(request: Request) -> Response:
+    refused = _check_user_agent(request)
+    if refused:
+        return refused
+    raw = str(request.path_params["title"])
+    found = index_titles().get(normalize_title(raw))
+    if found is None:
+        body = {
+            "type": "https://mediawiki.org/wiki/HyperSwitch/errors/not_found",
+            "title": "Not found.",
+            "method": "get",
+            "detail": "Page or revision not found.",
+            "uri": f"/page/summary/{quote(raw)}",
+        }
+        return make_response(body, 404, {"content-type": "application/problem+json"})
+    article, redirects = found
+    if redirects or raw.replace(" ", "_") != article.key:
+        # The vendor's redirect is relative to the title, which also suits a mounted path.
+        return RedirectResponse(quote(article.key), status_code=302)
+    return make_response(_build_summary(article, get_request_digest(request)))
+
+
+def _build_summary(article: Article, digest: str) -> JsonObject:
+    address = _build_page_url(article)
+    page = {"page": address, "revisions": f"{address}?action=history"}
+    return {
+        "type": "disambiguation" if article.disambiguation else "standard",
+        "title": article.title,
+        "displaytitle": f'<span class="mw-page-title-main">{html.escape(article.title)}</span>',
+        "namespace": {"id": 0, "text": ""},
+        "titles": {"canonical": article.key, "normalized": article.title},
+        "pageid": article.page_id,
+        "lang": "en",
+        "dir": "ltr",
+        "revision": str(1_200_000_000 + article.page_id),
+        "tid": f"{digest[:8]}-{digest[8:12]}-11f1-8000-{digest[12:24]}",
+        "timestamp": "2026-11-20T00:00:00Z",
+        "description": article.description,
+        "description_source": "local",
+        "content_urls": {"desktop": page, "mobile": page},
+        "extract": article.summary,
+        "extract_html": f"<p>{html.escape(article.summary)}</p>",
+    }
+
+
+async def _run_action(request: Request) -> Response:
+    refused = _check_user_agent(request)
+    if refused:
+        return refused
+    query = request.query_params
+    if query.get("format", "json") != "json":
+        return _make_error(
+            "badvalue", f"Unrecognized value for parameter format: {query['format']}."
+        )
+    if query.get("action") != "query":
+        return _make_error("badvalue", f"Unrecognized value for action: {query.get('action', '')}.")
+    if query.get("list") == "search":
+        return _search_list(query)
+    if "extracts" in query.get("prop", "").split("|") and query.get("titles"):
+        return _build_extracts(query)
+    return make_response({"batchcomplete": ""})
+
+
+def _make_error(code: str, info: str) -> Response:
+    body = {"error": {"code": code, "info": info}, "servedby": "sandbox"}
+    return make_response(body, headers={"MediaWiki-API-Error": code})
+
+
+def _search_list(query: Mapping[str, str]) -> Response:
+    wanted, limit = query.get("srsearch", "").strip(), query.get("srlimit", "10")
+    if not wanted:
+        return _make_error("missingparam", 'The "srsearch" parameter must be set.')
+    if not limit.isdigit() or not 1 <= int(limit) <= 500:
+        return _make_error("badinteger", 'Invalid value for integer parameter "srlimit".')
+    everything = search_articles(wanted, 500)
+    hits = [
+        {
+            "ns": 0,
+            "title": article.title,
+            "pageid": article.page_id,
+            "size": len(article.extract.encode()),
+            "wordcount": len(article.extract.split()),
+            "snippet": _build_excerpt(article, wanted),
+            "timestamp": "2026-11-20T00:00:00Z",
+        }
+        for article in everything[: int(limit)]
+    ]
+    found = {"searchinfo": {"totalhits": len(everything)}, "search": hits}
+    return make_response({"batchcomplete": "", "query": found})
+
+
+def _build_extracts(query: Mapping[str, str]) -> Response:
+    modern = query.get("formatversion") == "2"
+    pages: dict[str, JsonObject] = {}
+    normalized, redirects = [], []
+    for place, raw in enumerate(query["titles"].split("|")[:20]):
+        title = raw.replace("_", " ").strip()
+        title = title[:1].upper() + title[1:]
+        if title != raw:
+            normalized.append({"from": raw, "to": title})
+        article, redirected = index_titles().get(normalize_title(title), (None, False))
+        if article is None or (not redirected and article.title != title):
+            missing = True if modern else ""
+            pages[str(-1 - place)] = {"ns": 0, "title": title, "missing": missing}
+            continue
+        follow = "redirects" in query
+        if redirected and follow:
+            redirects.append({"from": title, "to": article.title})
+        extract = article.summary if "exintro" in query else article.extract
+        if "explaintext" not in query:
+            extract = "".join(f"<p>{html.escape(part)}</p>" for part in extract.split("\n") if part)
+        if redirected and not follow:
+            extract = ""  # the page of a redirect has no text of its own
+        shown = article.title if follow or not redirected else title
+        page = {"pageid": article.page_id, "ns": 0, "title": shown, "extract": extract}
+        pages[str(article.page_id)] = page
+    found: JsonObject = {"pages": list(pages.values()) if modern else pages}
+    if normalized:
+        found["normalized"] = normalized
+    if redirects:
+        found["redirects"] = redirects
+    return make_response({"batchcomplete": True if modern else "", "query": found})

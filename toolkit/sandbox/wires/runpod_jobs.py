@@ -1,0 +1,424 @@
+"""The `runpod-jobs` wire: queueing, polling and cancelling the jobs of image workers."""
+
+import base64
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from toolkit.sandbox import SANDBOX_KEYS
+from toolkit.sandbox.json_http import (
+    JsonObject,
+    NotJsonError,
+    has_json_type,
+    make_response,
+    read_json_object,
+)
+from toolkit.sandbox.pictures.drawing import draw_picture
+from toolkit.sandbox.state import (
+    EPOCH,
+    SandboxState,
+    get_price_factor,
+    get_request_digest,
+    mark_billed,
+)
+from toolkit.sandbox.text.chat import generate_reply, parse_turns
+from toolkit.sandbox.wires.runpod import RunPodAccount
+from toolkit.sandbox.wires.runpod_images import LinkedPicture, PictureGallery, build_picture_url
+
+# The public endpoints, and the kind of worker of each.
+PUBLIC_ENDPOINTS = {
+    "black-forest-labs-flux-1-dev": "flux",
+    "black-forest-labs-flux-1-schnell": "schnell",
+    "sandbox-worker-sdxl": "sdxl",
+    "qwen3-32b-awq": "text",
+}
+_USD_PER_MEGAPIXEL = {"flux": 0.02, "schnell": 0.0024}
+_MAX_STEPS = {"flux": 50, "schnell": 8}
+_FINAL_STATUSES = ("COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT")
+_COLD_MS, _WARM_MS = 8000, 180
+_MAX_BODY_MB = {"run": 10, "runsync": 20}
+_RESULT_RETENTION_S = {"run": 30 * 60, "runsync": 60}
+_NUMBER_FIELDS = {
+    "width": "integer",
+    "height": "integer",
+    "num_inference_steps": "integer",
+    "guidance_scale": "number",
+    "guidance": "number",
+    "seed": "integer|null",
+    "num_images": "integer",
+}
+
+
+SERVED_MODEL = "meta-llama/Llama-4-sandbox"
+# The models of the public endpoints that generate text; they reason first, unless told not to.
+PUBLIC_MODELS = {"qwen3-32b-awq": "Qwen/Qwen3-32B-AWQ"}
+_THINKING_TOKENS = 150
+
+
+@dataclass(slots=True)
+class SimulatedJob:
+    """A job; it advances by a step each time it is polled."""
+
+    id: str
+    endpoint: str
+    worker: str
+    payload: JsonObject
+    submitted_by: str
+    delay_ms: int
+    execution_ms: int
+    price_factor: float = 1.0
+    status: str = "IN_QUEUE"
+    output: object = None
+    error: str = ""
+    ended_at: float | None = None
+
+
+@dataclass(slots=True)
+class _JobQueue:
+    """The jobs of the account, and the endpoints whose worker is running."""
+
+    jobs: dict[str, SimulatedJob] = field(default_factory=dict)
+    warm: set[str] = field(default_factory=set)
+
+
+class _JobRefusalError(Exception):
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class _RunPodJobsWire:
+    def __init__(self, state: SandboxState) -> None:
+        self._state = state
+        self._queue = state.get_records(_JobQueue)
+        self._account = state.get_records(RunPodAccount)
+        self._gallery = state.get_records(PictureGallery)
+
+    async def submit(self, request: Request) -> Response:
+        job = await self._submit_job(request, "run")
+        return make_response({"id": job.id, "status": job.status})
+
+    async def run_sync(self, request: Request) -> Response:
+        wait = request.query_params.get("wait", "90000")
+        if not wait.isdigit() or not 1000 <= int(wait) <= 300_000:
+            raise _JobRefusalError(400, "wait must be between 1000 and 300000 milliseconds")
+        job = await self._submit_job(request, "runsync")
+        # Time is simulated: a short wait ends before a cold worker has even begun.
+        if int(wait) >= job.delay_ms:
+            job.status = "IN_PROGRESS"
+        if int(wait) >= job.delay_ms + job.execution_ms:
+            await self._finish_job(job, request)
+        return make_response(_describe_job(job))
+
+    async def get_status(self, request: Request) -> Response:
+        job = self._find_job(request)
+        if job.status == "IN_QUEUE":
+            job.status = "IN_PROGRESS"
+        elif job.status == "IN_PROGRESS":
+            await self._finish_job(job, request)
+        return make_response(_describe_job(job))
+
+    async def cancel(self, request: Request) -> Response:
+        job = self._find_job(request)
+        if job.status not in _FINAL_STATUSES:
+            self._end_job(job, "CANCELLED")
+        return make_response({"id": job.id, "status": job.status})
+
+    async def retry(self, request: Request) -> Response:
+        job = self._find_job(request)
+        if job.status not in ("FAILED", "TIMED_OUT"):
+            raise _JobRefusalError(400, "only a failed or timed out job can be retried")
+        job.status, job.error, job.ended_at = "IN_QUEUE", "", None
+        return make_response({"id": job.id, "status": job.status})
+
+    async def get_stream(self, request: Request) -> Response:
+        """Return what a job has streamed so far: nothing, as image workers send all at once."""
+        job = self._find_job(request)
+        return make_response({"status": job.status, "stream": []})
+
+    async def purge_queue(self, request: Request) -> Response:
+        endpoint = request.path_params["endpoint"]
+        self._find_worker(endpoint)
+        jobs = self._queue.jobs.values()
+        waiting = [j for j in jobs if j.endpoint == endpoint and j.status == "IN_QUEUE"]
+        for job in waiting:
+            del self._queue.jobs[job.id]
+        return make_response({"removed": len(waiting), "status": "completed"})
+
+    async def get_health(self, request: Request) -> Response:
+        endpoint = request.path_params["endpoint"]
+        self._find_worker(endpoint)
+        states = [j.status for j in self._queue.jobs.values() if j.endpoint == endpoint]
+        names = {"completed": "COMPLETED", "failed": "FAILED", "inProgress": "IN_PROGRESS"}
+        jobs = {name: states.count(status) for name, status in names.items()}
+        jobs |= {"inQueue": states.count("IN_QUEUE"), "retried": 0}
+        busy = min(1, states.count("IN_PROGRESS"))
+        warm = int(endpoint in self._queue.warm)
+        workers = {"idle": max(0, warm - busy), "initializing": 0, "ready": warm}
+        workers |= {"running": busy, "throttled": 0, "unhealthy": 0}
+        return make_response({"jobs": jobs, "workers": workers})
+
+    async def list_models(self, request: Request) -> Response:
+        endpoint = request.path_params["endpoint"]
+        self._find_worker(endpoint)
+        model = PUBLIC_MODELS.get(endpoint, SERVED_MODEL)
+        served = {"id": model, "object": "model", "created": EPOCH, "owned_by": "vllm"}
+        return make_response({"object": "list", "data": [served]})
+
+    async def complete_chat(self, request: Request) -> Response:
+        """Answer as a worker that speaks the OpenAI-compatible wire; any endpoint has one."""
+        endpoint = request.path_params["endpoint"]
+        self._find_worker(endpoint)
+        served = PUBLIC_MODELS.get(endpoint, SERVED_MODEL)
+        try:
+            body = await read_json_object(request)
+        except NotJsonError:
+            raise _JobRefusalError(400, "the body is not a JSON object") from None
+        if not has_json_type(body.get("messages"), "array") or body.get("model") != served:
+            raise _JobRefusalError(400, "messages and the served model are required")
+        limit = body.get("max_tokens") or body.get("max_completion_tokens")
+        if not has_json_type(body.get("chat_template_kwargs"), "object|null"):
+            raise _JobRefusalError(400, "chat_template_kwargs must be an object")
+        template = body.get("chat_template_kwargs") or {}
+        thinks = endpoint in PUBLIC_MODELS and template.get("enable_thinking", True)
+        reply = generate_reply(
+            parse_turns(body["messages"]),
+            max_tokens=limit,
+            reasoning_tokens=_THINKING_TOKENS if thinks else 0,
+        )
+        mark_billed(request)
+        text = f"<think>\n{reply.reasoning}\n</think>\n\n{reply.text}" if thinks else reply.text
+        message = {"role": "assistant", "content": text}
+        return make_response(
+            {
+                "id": f"chatcmpl-{get_request_digest(request)[:29]}",
+                "object": "chat.completion",
+                "created": EPOCH,
+                "model": served if "sandbox" in served else f"{served}-sandbox",
+                "choices": [{"index": 0, "message": message, "finish_reason": reply.finish}],
+                "usage": {
+                    "prompt_tokens": reply.prompt_tokens,
+                    "completion_tokens": reply.completion_tokens,
+                    "total_tokens": reply.prompt_tokens + reply.completion_tokens,
+                },
+            }
+        )
+
+    async def _submit_job(self, request: Request, via: str) -> SimulatedJob:
+        endpoint = request.path_params["endpoint"]
+        worker = self._find_worker(endpoint)
+        if worker == "text":
+            raise _JobRefusalError(400, "the simulation knows its OpenAI-compatible path alone")
+        if len(await request.body()) > _MAX_BODY_MB[via] * 1024 * 1024:
+            raise _JobRefusalError(400, f"the body is larger than {_MAX_BODY_MB[via]} MB")
+        try:
+            body = await read_json_object(request)
+        except NotJsonError:
+            raise _JobRefusalError(400, "the body is not a JSON object") from None
+        if not isinstance(body.get("input"), dict):
+            raise _JobRefusalError(400, "input is required and must be an object")
+        if not has_json_type(body.get("policy"), "object|null") or not has_json_type(
+            body.get("webhook"), "string|null"
+        ):
+            raise _JobRefusalError(400, "policy must be an object and webhook a string")
+        digest = self._state.compute_fresh_digest("job", get_request_digest(request))
+        identity = f"{digest[:8]}-{digest[8:12]}-4{digest[13:16]}-8{digest[17:20]}-{digest[20:32]}"
+        given = body["input"]
+        cold = endpoint not in self._queue.warm
+        job = SimulatedJob(
+            id=("sync-" if via == "runsync" else "") + identity + "-u1",
+            endpoint=endpoint,
+            worker=worker,
+            payload=given,
+            submitted_by=via,
+            delay_ms=(_COLD_MS if cold else _WARM_MS) + int(digest[:2], 16),
+            execution_ms=_compute_execution_ms(given),
+            price_factor=get_price_factor(request),
+        )
+        self._queue.jobs[job.id] = job
+        mark_billed(request)
+        return job
+
+    def _find_worker(self, endpoint: str) -> str:
+        """Find the kind of worker that serves an endpoint."""
+        if endpoint in PUBLIC_ENDPOINTS:
+            return PUBLIC_ENDPOINTS[endpoint]
+        found = self._account.items["serverless"].get(endpoint)
+        if found is None:
+            raise _JobRefusalError(404, "endpoint not found")
+        return choose_worker(str(found.get("image", "")))
+
+    def _find_job(self, request: Request) -> SimulatedJob:
+        endpoint, identity = request.path_params["endpoint"], request.path_params["job"]
+        self._find_worker(endpoint)
+        job = self._queue.jobs.get(identity)
+        if job is None or job.endpoint != endpoint:
+            raise _JobRefusalError(404, "job not found")
+        kept = _RESULT_RETENTION_S[job.submitted_by]
+        if job.ended_at is not None and self._state.clock() - job.ended_at > kept:
+            raise _JobRefusalError(404, "job not found")
+        return job
+
+    async def _finish_job(self, job: SimulatedJob, request: Request) -> None:
+        job.status = "IN_PROGRESS"
+        fault = check_input(job.payload, job.worker)
+        if fault:
+            job.error = fault
+            self._end_job(job, "FAILED")
+            return
+        output: object
+        if job.worker in _USD_PER_MEGAPIXEL:
+            output = self._store_picture(job, request)
+        else:
+            output = await run_in_threadpool(run_worker, job.payload, job.worker, self._state.seed)
+        if job.status == "IN_PROGRESS":  # a cancel may have come while the worker drew
+            job.output = output
+            self._end_job(job, "COMPLETED")
+
+    def _store_picture(self, job: SimulatedJob, request: Request) -> JsonObject:
+        """Store a picture; return a public endpoint's output: its URL, and its cost."""
+        width, height = _parse_size(job.payload)
+        name = self._state.compute_digest("picture", job.id)[:20]
+        steps, seed = (
+            job.payload.get("num_inference_steps", 25),
+            _choose_seed(job.payload, self._state.seed),
+        )
+        self._gallery.pictures[name] = LinkedPicture(
+            job.payload["prompt"], width, height, steps, seed, self._state.clock()
+        )
+        price = _USD_PER_MEGAPIXEL[job.worker] * job.price_factor
+        cost = width * height / 1_000_000 * price
+        return {"image_url": build_picture_url(request, name), "cost": round(cost, 6)}
+
+    def _end_job(self, job: SimulatedJob, status: str) -> None:
+        job.status = status
+        job.ended_at = self._state.clock()
+        self._queue.warm.add(job.endpoint)
+
+
+def choose_worker(image: str) -> str:
+    """Choose the kind of worker that a container is, by its image's name."""
+    return next((kind for kind in ("comfyui", "flux") if kind in image.lower()), "sdxl")
+
+
+def build_routes(state: SandboxState) -> list[BaseRoute]:
+    """Build the routes of the vendor's paths."""
+    wire = _RunPodJobsWire(state)
+    at = "/v2/{endpoint}"
+    return [
+        Route(f"{at}/run", _wrap_handler(wire.submit), methods=["POST"]),
+        Route(f"{at}/runsync", _wrap_handler(wire.run_sync), methods=["POST"]),
+        Route(f"{at}/status/{{job}}", _wrap_handler(wire.get_status), methods=["GET", "POST"]),
+        Route(f"{at}/cancel/{{job}}", _wrap_handler(wire.cancel), methods=["POST"]),
+        Route(f"{at}/retry/{{job}}", _wrap_handler(wire.retry), methods=["POST"]),
+        Route(f"{at}/stream/{{job}}", _wrap_handler(wire.get_stream), methods=["GET", "POST"]),
+        Route(f"{at}/purge-queue", _wrap_handler(wire.purge_queue), methods=["POST"]),
+        Route(f"{at}/health", _wrap_handler(wire.get_health), methods=["GET"]),
+        Route(f"{at}/openai/v1/models", _wrap_handler(wire.list_models), methods=["GET"]),
+        Route(
+            f"{at}/openai/v1/chat/completions", _wrap_handler(wire.complete_chat), methods=["POST"]
+        ),
+    ]
+
+
+def _wrap_handler(
+    handler: Callable[[Request], Awaitable[Response]],
+) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        # This API also takes the key without the word Bearer (the vendor's operation reference).
+        given = request.headers.get("authorization", "")
+        if re.sub(r"^bearer\s+", "", given, flags=re.I) != SANDBOX_KEYS["RUNPOD_API_KEY"]:
+            return make_response({"error": "the API key is missing or not valid"}, 401)
+        try:
+            return await handler(request)
+        except _JobRefusalError as refusal:
+            return make_response({"error": str(refusal)}, refusal.status)
+
+    return endpoint
+
+
+def _describe_job(job: SimulatedJob) -> JsonObject:
+    shown: JsonObject = {"id": job.id, "status": job.status}
+    if job.status != "IN_QUEUE":
+        shown |= {"delayTime": job.delay_ms, "workerId": f"worker{job.endpoint[:6]}"}
+    if job.status in ("COMPLETED", "FAILED"):
+        shown["executionTime"] = job.execution_ms
+    if job.status == "COMPLETED":
+        shown["output"] = job.output
+    if job.error:
+        shown["error"] = job.error
+    return shown
+
+
+def _parse_size(given: JsonObject) -> tuple[int, int]:
+    width, height = given.get("width", 1024), given.get("height", 1024)
+    return (
+        (width, height)
+        if has_json_type(width, "integer") and has_json_type(height, "integer")
+        else (0, 0)
+    )
+
+
+def _compute_execution_ms(given: JsonObject) -> int:
+    width, height = _parse_size(given)
+    steps = given.get("num_inference_steps", 25)
+    return 400 + int(
+        width * height / 1_048_576 * (steps if has_json_type(steps, "integer") else 25) * 90
+    )
+
+
+def check_input(given: JsonObject, worker: str) -> str:
+    """Check a worker's input; return why it is refused, or an empty text."""
+    if worker == "comfyui":
+        return "" if isinstance(given.get("workflow"), dict) else "Missing 'workflow' parameter"
+    if not isinstance(given.get("prompt"), str) or not given["prompt"].strip():
+        return "prompt is a required input."
+    for name, kinds in _NUMBER_FIELDS.items():
+        if name in given and not has_json_type(given[name], kinds):
+            return f"{name} should be {kinds.replace('|', ' or ')}."
+    step = 64 if worker in _USD_PER_MEGAPIXEL else 8
+    if any(not 256 <= side <= 1536 or side % step for side in _parse_size(given)):
+        return f"width and height must be 256 to 1536 in steps of {step}."
+    most = _MAX_STEPS.get(worker, 150)
+    if not 1 <= given.get("num_inference_steps", 1) <= most:
+        return f"num_inference_steps must be between 1 and {most}."
+    return "" if 1 <= given.get("num_images", 1) <= 2 else "num_images must be 1 or 2."
+
+
+def run_worker(given: JsonObject, worker: str, sandbox_seed: int) -> object:
+    """Draw the pictures, and return them in the format of this kind of worker."""
+    if worker == "comfyui":
+        picture = base64.b64encode(
+            draw_picture(_extract_workflow_prompt(given), seed=sandbox_seed)
+        ).decode()
+        return {"images": [{"filename": "sandbox_00001_.png", "type": "base64", "data": picture}]}
+    width, height = _parse_size(given)
+    seed = _choose_seed(given, sandbox_seed)
+    steps = given.get("num_inference_steps", 25)
+    pictures = []
+    for place in range(given.get("num_images", 1)):
+        drawn = draw_picture(
+            given["prompt"], width=width, height=height, steps=steps, seed=seed + place
+        )
+        pictures.append("data:image/png;base64," + base64.b64encode(drawn).decode())
+    return {"images": pictures, "image_url": pictures[0], "seed": seed}
+
+
+def _choose_seed(given: JsonObject, sandbox_seed: int) -> int:
+    seed = given.get("seed")
+    return sandbox_seed if seed is None or seed < 0 else int(seed)
+
+
+def _extract_workflow_prompt(given: JsonObject) -> str:
+    texts: list[str] = []
+    for node in given["workflow"].values():
+        inputs = node.get("inputs", {}) if isinstance(node, dict) else {}
+        texts += (
+            [v for v in inputs.values() if isinstance(v, str)] if isinstance(inputs, dict) else []
+        )
+    return max(texts, key=len, default="an abstract landscape")

@@ -1,0 +1,1 @@
+"""HTTP in and out: bodies, envelopes, events, pages, uploads and `Prefer: wait`."""

@@ -1,0 +1,44 @@
+"""Envelopes: one resource, or one page of a list (decisions, "Envelope")."""
+
+from collections.abc import Mapping, Sequence
+
+from pydantic import BaseModel
+from pydantic_core import to_json
+from starlette.responses import Response
+
+from toolkit.engine.concurrency.pacing import Pacer
+from toolkit.server.http.query import PageQuery, make_cursor
+
+TOP_LEVEL_FIELDS = ("id", "status")
+
+
+def render_resource(
+    record: BaseModel, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
+    """Render the envelope of one resource: id and status beside it, its error where it failed."""
+    beside = {
+        name: getattr(record, name)
+        for name in TOP_LEVEL_FIELDS
+        if name in type(record).model_fields
+    }
+    error = getattr(record, "error", None)
+    after = b"" if error is None else b',"error":%s' % to_json(error)
+    before = to_json(beside)[1:-1] + b"," if beside else b""
+    # Serialized directly, not by way of plain values: for a large workflow those take longest.
+    data = record.model_dump_json(by_alias=True).encode()
+    body = b'{%s"data":%s%s}' % (before, data, after)
+    return Response(body, status, headers, media_type="application/json")
+
+
+async def render_page(records: Sequence[BaseModel], query: PageQuery | None = None) -> Response:
+    """Render the envelope of a page; a full one has a cursor to the next."""
+    more = query is not None and len(records) == query.limit
+    items: list[bytes] = []
+    async with Pacer() as pacer:
+        for record in records:
+            items.append(record.model_dump_json(by_alias=True).encode())
+            await pacer.pause()
+    last = getattr(records[-1], "id", None) if more else None
+    after = to_json({"count": len(items), "next_cursor": last and make_cursor(last)})
+    body = b'{"data":{"items":[%s],%s}' % (b",".join(items), after[1:])
+    return Response(body, 200, media_type="application/json")

@@ -1,0 +1,94 @@
+"""Events of a resource, as a list by long polling, or as a stream of server-sent events.
+
+Both have the same events with the same numbers, without gaps or repeats (decisions, "Events").
+"""
+
+import re
+import time
+from collections.abc import AsyncIterator
+
+from fastapi import Request
+from starlette.responses import Response, StreamingResponse
+
+from toolkit.contract.errors import Detail, ErrorCode, RequestError
+from toolkit.contract.events import Event
+from toolkit.contract.ids import Prefix
+from toolkit.engine import Engine
+from toolkit.engine.access.api_keys import Principal
+from toolkit.server.http.envelope import render_page
+from toolkit.server.http.query import MAX_POLL_S, check_id_kind, parse_events_query
+
+STREAM_MEDIA_TYPE = "text/event-stream"
+# Characters that end no line of a stream, but do so for readers that follow Unicode.
+_LINE_ENDS = {code: f"\\u{code:04x}" for code in (0x85, 0x2028, 0x2029)}
+KEY_CHECK_S = 2.0  # a revoked key gets nothing for longer than this
+KEEPALIVE_S = 15.0  # proxies close streams that are silent for long
+
+
+async def serve_events(
+    request: Request, engine: Engine, caller: Principal, resource_id: str, prefix: Prefix
+) -> Response:
+    """Answer with the events of one resource, in the form that was asked for.
+
+    Raises:
+        RequestError: `NOT_FOUND`, `INVALID_REQUEST`.
+    """
+    account_id = caller.account_id
+    after, wait_s = parse_events_query(request, MAX_POLL_S)
+    last_seen = _read_last_event_id(request)
+    check_id_kind(resource_id, prefix)
+    if STREAM_MEDIA_TYPE not in request.headers.get("accept", ""):
+        found = await engine.events.list(account_id, resource_id, after=after, wait_s=wait_s)
+        return await render_page(found)
+    after = max(after, last_seen)
+    await engine.events.list(account_id, resource_id, after=after, wait_s=0)  # refused before sent
+    return StreamingResponse(
+        _stream_events(engine, caller, resource_id, after),
+        media_type=STREAM_MEDIA_TYPE,
+        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+    )
+
+
+async def _stream_events(
+    engine: Engine, caller: Principal, resource_id: str, after: int
+) -> AsyncIterator[str]:
+    """Yield server-sent events, up to the terminal one that nothing comes after.
+
+    It ends early if the key that asked for it is revoked, even by another process.
+    """
+    account_id, silent_since = caller.account_id, time.monotonic()
+    while await engine.accounts.is_valid(caller):
+        events = await engine.events.list(account_id, resource_id, after=after, wait_s=KEY_CHECK_S)
+        for event in events:
+            yield _format_event(event)
+            after = event.n
+        if events and events[-1].terminal:
+            return
+        if await engine.events.is_exhausted(account_id, resource_id, after):
+            return
+        if events:
+            silent_since = time.monotonic()
+        elif time.monotonic() - silent_since >= KEEPALIVE_S:
+            silent_since = time.monotonic()
+            yield ": nothing new\n\n"
+
+
+def _format_event(event: Event) -> str:
+    data = event.model_dump_json().translate(_LINE_ENDS)
+    return f"id: {event.n}\nevent: {event.type}\ndata: {data}\n\n"
+
+
+def _read_last_event_id(request: Request) -> int:
+    """Read the number of the event after which a broken stream continues.
+
+    Raises:
+        RequestError: `INVALID_REQUEST`.
+    """
+    given = request.headers.get("last-event-id", "0")
+    if not re.fullmatch(r"\d{1,15}", given, re.A):
+        raise RequestError(
+            ErrorCode.INVALID_REQUEST,
+            "Send Last-Event-ID as a stream gave it.",
+            details=[Detail("Last-Event-ID", "is no number of an event")],
+        )
+    return int(given)

@@ -1,0 +1,1 @@
+"""ASGI middleware: limits, lifecycle, idempotency, telemetry, transfers and CORS."""

@@ -1,0 +1,1 @@
+"""The OpenAPI document: operations, examples and the document itself."""

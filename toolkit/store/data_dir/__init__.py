@@ -1,0 +1,1 @@
+"""A data directory's identity: its location, its world, and the processes that own leases."""

@@ -1,0 +1,1 @@
+"""Maintenance of a data directory: backup, pruning, checks and the newest ids."""

@@ -1,0 +1,94 @@
+"""A backup of a data directory, made while others use it; the backup is itself a data directory."""
+
+import hashlib
+import shutil
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.store.blobs import fsync_paths, get_blob_path
+from toolkit.store.data_dir.location import build_inline_condition, find_database
+from toolkit.store.sqlite.connections import open_read_only, translate_errors
+
+PARTIAL_SUFFIX = ".partial"
+
+
+@dataclass(frozen=True, slots=True)
+class BackupResult:
+    """The result of a backup.
+
+    Attributes:
+        path: the new directory.
+        artifacts: how many files of artifacts' bytes; small ones stand in the database.
+        size_bytes: the size of all files.
+        lost: the SHA-256 of bytes that a record refers to and the store did not have.
+    """
+
+    path: Path
+    artifacts: int
+    size_bytes: int
+    lost: tuple[str, ...] = ()
+
+
+def create_backup(data_dir: Path, target: Path) -> BackupResult:
+    """Copy a data directory as it is at one moment; other processes may go on using it.
+
+    Bytes are stored before any record refers to them, so with the records copied first no record
+    lacks its bytes. Artifacts stored elsewhere (`artifact_url`) are not copied.
+
+    Args:
+        data_dir: the directory to copy.
+        target: the new directory; it appears once it is complete, and not before.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when `data_dir` is none, `target` exists or is in it, or
+            the disk is full.
+    """
+    database = find_database(data_dir)
+    if target.exists():
+        raise ServiceError(ErrorCode.UNAVAILABLE, f"{target} exists; name a new directory.")
+    if target.resolve().is_relative_to(data_dir.resolve()):
+        raise ServiceError(
+            ErrorCode.UNAVAILABLE, f"{target} is in what it would be a copy of; name another place."
+        )
+    partial = target.with_name(target.name + PARTIAL_SUFFIX)
+    shutil.rmtree(partial, ignore_errors=True)
+    with translate_errors():
+        (partial / "artifacts").mkdir(mode=0o700, parents=True)
+        _copy_records(database, partial / "state.db")
+        digests = _list_file_digests(partial / "state.db")
+        lost = [each for each in digests if not _copy_bytes(data_dir, partial, each)]
+        fsync_paths(*partial.rglob("*"), partial)  # everything, before the copy gets its final name
+        partial.replace(target)
+    size = sum(path.stat().st_size for path in target.rglob("*") if path.is_file())
+    return BackupResult(target, len(digests) - len(lost), size, tuple(lost))
+
+
+def _copy_records(database: Path, copy: Path) -> None:
+    """Copy all records as of one moment, in a read transaction that blocks no writer."""
+    with closing(open_read_only(database)) as connection:
+        connection.execute("VACUUM INTO ?", (str(copy),))
+
+
+def _list_file_digests(database: Path) -> list[str]:
+    """List the digests that records refer to and that are files of their own."""
+    with closing(sqlite3.connect(database)) as connection:
+        in_files = f"NOT deleted AND NOT ({build_inline_condition(connection)})"
+        rows = connection.execute(f"SELECT DISTINCT sha256 FROM artifacts WHERE {in_files}")  # noqa: S608
+        return [str(row[0]) for row in rows]
+
+
+def _copy_bytes(data_dir: Path, copy: Path, sha256: str) -> bool:
+    """Copy one artifact's bytes; return whether they were present and intact."""
+    place = Path("artifacts") / get_blob_path(sha256)
+    try:
+        data = (data_dir / place).read_bytes()
+    except FileNotFoundError:
+        return False
+    if hashlib.sha256(data).hexdigest() != sha256:
+        return False
+    (copy / place).parent.mkdir(exist_ok=True)
+    (copy / place).write_bytes(data)
+    return True

@@ -1,0 +1,1 @@
+"""SQLite itself: connections with the store's settings, and checkpoints of the log."""

@@ -1,0 +1,1 @@
+"""The writing side of the store: submissions, their SQL, and the one writer."""

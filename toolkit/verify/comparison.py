@@ -1,0 +1,198 @@
+"""Comparison of a vendor's answers with those of the sandbox: members, types, endings."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import httpx
+
+from toolkit.cassettes.yaml_file import RecordedExchange
+from toolkit.plugins import (
+    Access,
+    CloneRequest,
+    ImageRequest,
+    Operation,
+    RunInProcess,
+    RunInThread,
+    SpeechRequest,
+    TextRequest,
+    Vendor,
+)
+
+MemberPath: TypeAlias = tuple[str, ...]  # of members; `[]` stands for the first item of a list
+
+OPERATIONS: dict[str, Operation[Any]] = {
+    "text": TextRequest(prompt="ok", max_tokens=256),
+    "speech": SpeechRequest(text="ok"),
+    "image": ImageRequest(prompt="ok", width=256, height=256, steps=1),
+    "clone": CloneRequest(name="ok", audio=b"ok", media_type="audio/wav"),
+}
+# The reasons for the end of a text, by the member that has them, as in the vendors' references.
+ENDINGS = {
+    "finish_reason": {"stop", "length", "tool_calls", "content_filter"},
+    "stop_reason": {
+        "end_turn", "max_tokens", "stop_sequence", "tool_use", "pause_turn", "refusal",
+        "model_context_window_exceeded",
+    },
+    "finishReason": {"STOP", "MAX_TOKENS", "SAFETY", "RECITATION", "PROHIBITED_CONTENT"},
+    "stopReason": {
+        "end_turn", "max_tokens", "stop_sequence", "tool_use", "guardrail_intervened",
+        "content_filtered", "malformed_model_output", "malformed_tool_use",
+        "model_context_window_exceeded",
+    },
+}  # fmt: skip
+
+
+@dataclass(slots=True)
+class Comparison:
+    """The differences between a vendor's answers and what is expected, each a line.
+
+    Attributes:
+        missing: members that the vendor's flow reads, and that are not there.
+        changed: members of another type than expected.
+        unknown_endings: ways to end that the flow does not know.
+        added: members that nobody expects; they do no harm.
+    """
+
+    missing: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    unknown_endings: list[str] = field(default_factory=list)
+    added: list[str] = field(default_factory=list)
+
+    @property
+    def differs(self) -> bool:
+        """True if anything differs that the toolkit relies on."""
+        return bool(self.missing or self.changed or self.unknown_endings)
+
+
+def compare(
+    vendor: Vendor,
+    kind: str,
+    live: Sequence[RecordedExchange],
+    expected: Sequence[RecordedExchange],
+) -> Comparison:
+    """Compare the answers to one call with those of the sandbox.
+
+    Args:
+        vendor: the vendor that was called.
+        kind: the kind of operation.
+        live: its answers, in order.
+        expected: the sandbox's answers; none for a vendor that it does not simulate.
+    """
+    found = Comparison()
+    there, known = _collect_members(live), _collect_members(expected)
+    for path, value in there.items():
+        if path[-1] in ENDINGS and isinstance(value, str) and value not in ENDINGS[path[-1]]:
+            found.unknown_endings.append(f"{_format_path(path)} = {value[:40]!r}")
+    if not known:
+        return found
+    for path in read_members(vendor, kind, expected):
+        if path not in there:
+            found.missing.append(_format_path(path))
+        elif _name_type(there[path]) != _name_type(known[path]):
+            found.changed.append(
+                f"{_format_path(path)} is {_name_type(there[path])}, not {_name_type(known[path])}"
+            )
+    found.missing = _keep_outermost(found.missing)
+    found.added = _keep_outermost([_format_path(path) for path in there if path not in known])
+    return found
+
+
+def read_members(
+    vendor: Vendor, kind: str, exchanges: Sequence[RecordedExchange]
+) -> list[MemberPath]:
+    """Find the members of a vendor's answers that its flow depends on."""
+    whole = [each.to_response() for each in exchanges]
+    usual = _describe_outcome(vendor, kind, whole)
+    read: list[MemberPath] = []
+    for place, exchange in enumerate(exchanges):
+        body = _parse_json(exchange)
+        for path, _ in _walk_members(body):
+            cut = json.dumps(_remove_member(body, path)).encode()
+            answers = [each.to_response() for each in exchanges]
+            answers[place] = httpx.Response(exchange.status, headers=exchange.headers, content=cut)
+            if _describe_outcome(vendor, kind, answers) != usual:
+                read.append(path)
+    return list(dict.fromkeys(read))
+
+
+def _describe_outcome(vendor: Vendor, kind: str, answers: list[httpx.Response]) -> str:
+    """Describe what a vendor's flow makes of answers: its reply or its failure."""
+    operation = OPERATIONS[kind]
+    model = vendor.find_default_model(kind)
+    access = Access(vendor.base_urls, "", model.id if model else "", vendor=vendor.id)
+    flow = vendor.operations[type(operation)](operation, access)
+    left = iter(answers)
+    try:
+        step = next(flow)
+        while True:
+            given: object = None
+            match step:
+                case httpx.Request():
+                    given = next(left, None)
+                    if given is None:
+                        return "asks for more"
+                case RunInProcess() | RunInThread():
+                    given = step.run()
+            step = flow.send(given)
+    except StopIteration as stop:
+        return repr(stop.value)
+    except Exception as error:
+        # A vendor's own failure, or any error that an answer without this member leads to.
+        return repr(error)
+    finally:
+        flow.close()
+
+
+def _collect_members(exchanges: Sequence[RecordedExchange]) -> dict[MemberPath, object]:
+    return {path: value for each in exchanges for path, value in _walk_members(_parse_json(each))}
+
+
+def _parse_json(exchange: RecordedExchange) -> object:
+    try:
+        return json.loads(exchange.body)
+    except ValueError:
+        return None
+
+
+def _walk_members(value: object, path: MemberPath = ()) -> Iterator[tuple[MemberPath, object]]:
+    """Yield every member with its path; of a list, only the first item."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield (*path, name), inner
+            yield from _walk_members(inner, (*path, name))
+    elif isinstance(value, list) and value:
+        yield from _walk_members(value[0], (*path, "[]"))
+
+
+def _remove_member(value: Any, path: MemberPath) -> Any:
+    """Return a copy of a value without one member."""
+    if path[0] == "[]":
+        return [_remove_member(value[0], path[1:]), *value[1:]]
+    if len(path) == 1:
+        return {name: inner for name, inner in value.items() if name != path[0]}
+    return {**value, path[0]: _remove_member(value[path[0]], path[1:])}
+
+
+def _name_type(value: object) -> str:
+    if isinstance(value, bool):
+        return "a boolean"
+    if isinstance(value, int | float):
+        return "a number"
+    names = {str: "a text", list: "a list", dict: "an object", type(None): "null"}
+    return names.get(type(value), "something else")
+
+
+def _format_path(path: MemberPath) -> str:
+    return ".".join(path).replace(".[]", "[]")
+
+
+def _keep_outermost(names: list[str]) -> list[str]:
+    """Return the names, leaving out those inside another one of them."""
+    known = set(names)
+    return [
+        name
+        for name in dict.fromkeys(names)
+        if not any(name.startswith((f"{each}.", f"{each}[")) for each in known)
+    ]
