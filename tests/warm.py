@@ -110,7 +110,8 @@ def main(address: str) -> None:
 
     for module in pkgutil.iter_modules(resources.__path__, f"{resources.__name__}."):
         import_module(module.name)
-    for name in ("client", "engine.account_admin", "store.backup", "store.doctor"):
+    modules = "client", "engine.access.account_admin", "store.maintenance.backup"
+    for name in (*modules, "store.maintenance.doctor"):
         import_module(f"toolkit.{name}")
     signal.signal(signal.SIGCHLD, _bury)  # so that what they cost counts
     with socket.socket(socket.AF_UNIX) as listener:
