@@ -7,7 +7,22 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from toolkit.client import Workflow
+    from toolkit.client import (
+        Agent,
+        Artifact,
+        Compute,
+        Connection,
+        Endpoint,
+        Job,
+        NodeRef,
+        Plan,
+        Run,
+        Storage,
+        Task,
+        Template,
+        Workflow,
+        WorkflowRun,
+    )
     from toolkit.contract.errors import (
         ErrorCode,
         RequestError,
@@ -21,26 +36,52 @@ if TYPE_CHECKING:
 
 # The module of each public name: importing `toolkit` alone imports none of them (PEP 562).
 _EXPORTS = {
+    "Agent": "toolkit.client",
+    "Artifact": "toolkit.client",
     "AsyncClient": "toolkit.local",
     "Client": "toolkit.local",
+    "Compute": "toolkit.client",
+    "Connection": "toolkit.client",
+    "Endpoint": "toolkit.client",
     "ErrorCode": "toolkit.contract.errors",
+    "Job": "toolkit.client",
+    "NodeRef": "toolkit.client",
+    "Plan": "toolkit.client",
     "RequestError": "toolkit.contract.errors",
+    "Run": "toolkit.client",
     "ServiceError": "toolkit.contract.errors",
+    "Storage": "toolkit.client",
+    "Task": "toolkit.client",
+    "Template": "toolkit.client",
     "ToolkitError": "toolkit.contract.errors",
     "WorkError": "toolkit.contract.errors",
     "Workflow": "toolkit.client",
+    "WorkflowRun": "toolkit.client",
     "load_ipython_extension": "toolkit.notebook.magics",  # what `%load_ext toolkit` calls
 }
 
 __all__ = [
+    "Agent",
+    "Artifact",
     "AsyncClient",
     "Client",
+    "Compute",
+    "Connection",
+    "Endpoint",
     "ErrorCode",
+    "Job",
+    "NodeRef",
+    "Plan",
     "RequestError",
+    "Run",
     "ServiceError",
+    "Storage",
+    "Task",
+    "Template",
     "ToolkitError",
     "WorkError",
     "Workflow",
+    "WorkflowRun",
 ]
 
 

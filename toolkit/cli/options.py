@@ -15,7 +15,9 @@ import typer
 
 from toolkit.cli import completion
 from toolkit.cli.output import ClientOutput
+from toolkit.cli.run_options import make_option, make_parameters
 from toolkit.contract.choices import OptimizeFor, Scope, UsageGroup
+from toolkit.contract.run_options import RunOptions, WorkOptions
 
 if TYPE_CHECKING:
     from toolkit.client import Client
@@ -26,8 +28,8 @@ DirectoryPolicy = Literal["any", "default", "none"]
 
 # Options that may be repeated take an enumeration, where typer takes no `Literal`.
 if TYPE_CHECKING:
-    ScopeWord: TypeAlias = str
-    UsageWord: TypeAlias = str
+    ScopeWord: TypeAlias = Scope
+    UsageWord: TypeAlias = UsageGroup
 else:
     ScopeWord = StrEnum("ScopeWord", [(word, word) for word in get_args(Scope)])
     UsageWord = StrEnum("UsageWord", [(word, word) for word in get_args(UsageGroup)])
@@ -48,39 +50,10 @@ InputFile = Annotated[
     Path | None,
     typer.Option("--input", help="A JSON or YAML file with its input; - is stdin."),
 ]
-Provider = Annotated[
-    str | None,
-    typer.Option(help="Pin this vendor, or this prv_ id.", autocompletion=completion.providers),
-]
-Optimize = Annotated[OptimizeFor | None, typer.Option(help="What to favour.")]
-MaxCost = Annotated[float | None, typer.Option(min=0, help="Spend at most this, in US dollars.")]
-OnEndpoint = Annotated[
-    str | None,
-    typer.Option(
-        help="The ep_ id that GPU work runs on.",
-        autocompletion=completion.make_id_completion("endpoints"),
-    ),
-]
-OnCompute = Annotated[
-    str | None,
-    typer.Option(
-        help="The cmp_ id that GPU work runs on.",
-        autocompletion=completion.make_id_completion("compute"),
-    ),
-]
-Deadline = Annotated[
-    float | None, typer.Option(min=0, help="Fail rather than take longer, in seconds.")
-]
-Cache = Annotated[
-    bool | None,
-    typer.Option("--cache/--no-cache", help="Use the result of an equal job again."),
-]
-Fallback = Annotated[
-    bool,
-    typer.Option(
-        "--fallback-on-rejection", help="Try the next vendor with an input that one refused."
-    ),
-]
+Optimize = Annotated[OptimizeFor | None, make_option("optimize_for")]
+MaxCost = Annotated[float | None, make_option("max_cost_usd")]
+OnEndpoint = Annotated[str | None, make_option("endpoint_id")]
+OnCompute = Annotated[str | None, make_option("compute_id")]
 Objective = Annotated[str, typer.Argument(help="What is wanted, in plain words.")]
 NoWait = Annotated[bool, typer.Option("--no-wait", help="Only start it, and print its id.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
@@ -285,16 +258,25 @@ def _make_command(
     instead: Callable[..., bool] | None = None,
 ) -> Callable[..., None]:
     shared = fields(options)
+    own = list(inspect.signature(function).parameters.values())[1:]
+    # One parameter stands for all options of a run.
+    grouped = {
+        each.name: make_parameters(each.annotation)
+        for each in own
+        if each.annotation in (RunOptions, WorkOptions)
+    }
 
     @wraps(function)
     def command(**given: Any) -> None:
         where = options(**{option.name: given.pop(option.name) for option in shared})
+        for name, parameters in grouped.items():
+            given[name] = {each.name: given.pop(each.name) for each in parameters}
         if instead is not None and instead(where, **given):
             return
         with open_client(where, makes) as client:
             function(ClientOutput(client, where.as_json, where), **given)
 
-    own = list(inspect.signature(function).parameters.values())[1:]
+    spelled = [each for one in own for each in grouped.get(one.name, [one])]
     added = [
         inspect.Parameter(
             option.name,
@@ -305,6 +287,7 @@ def _make_command(
         for option in shared
     ]
     # Typer reads a command's options from these.
-    command.__signature__ = inspect.Signature([*own, *added])  # type: ignore[attr-defined]
-    command.__annotations__ = {each.name: each.annotation for each in (*own, *added)}
+    every = sorted([*spelled, *added], key=lambda each: each.kind)
+    command.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in every}
     return command

@@ -6,16 +6,57 @@ if TYPE_CHECKING:
     from toolkit.client._async.client import AsyncClient
     from toolkit.client._builder import NodeRef, Workflow
     from toolkit.client._sync.client import Client
+    from toolkit.client._sync.resources.agents import Agent
+    from toolkit.client._sync.resources.artifacts import Artifact
+    from toolkit.client._sync.resources.compute import Compute
+    from toolkit.client._sync.resources.connections import Connection
+    from toolkit.client._sync.resources.endpoints import Endpoint
+    from toolkit.client._sync.resources.jobs import Job
+    from toolkit.client._sync.resources.plans import Plan
+    from toolkit.client._sync.resources.runs import Run
+    from toolkit.client._sync.resources.storage import Storage
+    from toolkit.client._sync.resources.tasks import Task
+    from toolkit.client._sync.resources.templates import Template
+    from toolkit.client._sync.resources.workflows import WorkflowRun
 
 # The module of each name: importing one does not import the others (PEP 562).
 _EXPORTS = {
+    "Agent": "toolkit.client._sync.resources.agents",
+    "Artifact": "toolkit.client._sync.resources.artifacts",
     "AsyncClient": "toolkit.client._async.client",
     "Client": "toolkit.client._sync.client",
+    "Compute": "toolkit.client._sync.resources.compute",
+    "Connection": "toolkit.client._sync.resources.connections",
+    "Endpoint": "toolkit.client._sync.resources.endpoints",
+    "Job": "toolkit.client._sync.resources.jobs",
     "NodeRef": "toolkit.client._builder",
+    "Plan": "toolkit.client._sync.resources.plans",
+    "Run": "toolkit.client._sync.resources.runs",
+    "Storage": "toolkit.client._sync.resources.storage",
+    "Task": "toolkit.client._sync.resources.tasks",
+    "Template": "toolkit.client._sync.resources.templates",
     "Workflow": "toolkit.client._builder",
+    "WorkflowRun": "toolkit.client._sync.resources.workflows",
 }
 
-__all__ = ["AsyncClient", "Client", "NodeRef", "Workflow"]
+__all__ = [
+    "Agent",
+    "Artifact",
+    "AsyncClient",
+    "Client",
+    "Compute",
+    "Connection",
+    "Endpoint",
+    "Job",
+    "NodeRef",
+    "Plan",
+    "Run",
+    "Storage",
+    "Task",
+    "Template",
+    "Workflow",
+    "WorkflowRun",
+]
 
 
 def __getattr__(name: str) -> object:

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
 from toolkit.client._graph_view import GraphView, make_planned_nodes
+from toolkit.client._options import collect_options, document_options
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
-from toolkit.contract.jobs import Options
+from toolkit.contract.run_options import PLACEMENT_OPTIONS, RunOptions
 from toolkit.contract.workflows import Node, NodeCreate, WorkflowCreate
 
 if TYPE_CHECKING:
@@ -20,25 +21,14 @@ class NodeRef:
     id: str
 
 
-# Those of the contract, but for the placement: a body has a member for each of them.
-PLACEMENT_OPTIONS = ("endpoint_id", "compute_id")
-_OPTION_NAMES = tuple(name for name in Options.model_fields if name not in PLACEMENT_OPTIONS)
-
-
 class Workflow(GraphView):
     """A graph of capabilities to submit.
 
     Args:
         name: its name.
         max_retries: retries of each node after it failed, 0 to 3.
-        endpoint_id: the serverless endpoint that GPU work runs on.
-        compute_id: the compute that GPU work runs on.
-        optimize_for: what the router favours, for every node.
-        max_cost_usd: what all nodes together may cost.
-        deadline_s: fail rather than take longer, in seconds.
-        cache: use the results of equal jobs again, and keep these for the next.
-        provider: the provider for every node: a provider id, or a connection's `prv_` id.
-        fallback_on_rejection: try the next vendor even with an input that one refused.
+        **options: those of a run, for every node: `Workflow("card", optimize_for="cost")`; a limit
+            of money or time is one for all nodes together.
 
     >>> wf = Workflow("card")
     >>> facts = wf.add("facts", "research.gather", topic="Tea")
@@ -50,30 +40,11 @@ class Workflow(GraphView):
 
     planned = True
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        max_retries: int = 0,
-        endpoint_id: str | None = None,
-        compute_id: str | None = None,
-        optimize_for: str | None = None,
-        max_cost_usd: float | None = None,
-        deadline_s: float | None = None,
-        cache: bool | None = None,
-        provider: str | None = None,
-        fallback_on_rejection: bool | None = None,
-    ) -> None:
+    @document_options(RunOptions)
+    def __init__(self, name: str, *, max_retries: int = 0, **options: Unpack[RunOptions]) -> None:
         self.name = name
         self.max_retries = max_retries
-        self.endpoint_id = endpoint_id
-        self.compute_id = compute_id
-        self.optimize_for = optimize_for
-        self.max_cost_usd = max_cost_usd
-        self.deadline_s = deadline_s
-        self.cache = cache
-        self.provider = provider
-        self.fallback_on_rejection = fallback_on_rejection
+        self.options = options
         self.nodes: list[dict[str, Any]] = []
 
     def add(
@@ -83,7 +54,7 @@ class Workflow(GraphView):
         *,
         depends_on: Iterable[NodeRef | str] = (),
         input: Mapping[str, object] | None = None,
-        options: Mapping[str, object] | None = None,
+        options: RunOptions | None = None,
         **fields: object,
     ) -> NodeRef:
         """Add a node.
@@ -124,12 +95,9 @@ class Workflow(GraphView):
     def to_dict(self) -> dict[str, Any]:
         """Return the body of `POST /v1/workflows`."""
         body: dict[str, Any] = {"name": self.name, "max_retries": self.max_retries}
-        for field in PLACEMENT_OPTIONS:
-            if getattr(self, field) is not None:
-                body[field] = getattr(self, field)
-        options = {
-            name: getattr(self, name) for name in _OPTION_NAMES if getattr(self, name) is not None
-        }
+        options = collect_options(self.options)
+        # In a body, the place is no option but a member of its own.
+        body |= {place: options.pop(place) for place in PLACEMENT_OPTIONS if place in options}
         if options:
             body["options"] = options
         return {**body, "nodes": self.nodes}
@@ -141,13 +109,9 @@ class Workflow(GraphView):
         Raises:
             RequestError: `INVALID_WORKFLOW` for a graph that cannot be run in the order given.
         """
-        options = body.get("options") or {}
-        made = cls(
-            body["name"],
-            max_retries=body.get("max_retries", 0),
-            **{place: body.get(place) or options.get(place) for place in PLACEMENT_OPTIONS},
-            **{name: options.get(name) for name in _OPTION_NAMES},
-        )
+        placed = {place: body[place] for place in PLACEMENT_OPTIONS if body.get(place)}
+        options = cast("RunOptions", {**(body.get("options") or {}), **placed})
+        made = cls(body["name"], max_retries=body.get("max_retries", 0), **options)
         for node in body["nodes"]:
             made.add(
                 node["id"],

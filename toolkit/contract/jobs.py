@@ -19,27 +19,49 @@ AttemptStatus = Literal["running", "completed", "failed", "cancelled", "interrup
 class Options(Request):
     """The ways in which a run, job or node may be carried out.
 
-    Attributes:
-        optimize_for: what the router favours; none means the capability's default provider.
-        provider: who has to serve it: a provider id such as `openai`, by any connection to it, or
-            the `prv_` id of one connection. What is pinned never falls back to another provider.
-        endpoint_id: the `ep_` id of a serverless endpoint, for image generation.
-        compute_id: the `cmp_` id of a pod to use instead of an endpoint.
-        max_cost_usd: refuse, or stop, rather than spend more than this.
-        deadline_s: fail rather than take longer, in seconds from when it is taken up; what a
-            vendor is still doing then is cancelled, and counts as spent.
-        cache: use the result of an equal job of yours again, and keep this one's for the next.
-        fallback_on_rejection: try the next connection even with an input that a vendor refused.
+    This is where an option is defined: the client, the command line, magics and forms take theirs
+    from `toolkit.contract.run_options`, which `scripts/fix` writes from it.
     """
 
-    optimize_for: OptimizeFor | None = None
-    provider: str | None = Field(default=None, min_length=1, max_length=64)
-    endpoint_id: str | None = Field(default=None, max_length=64)
-    compute_id: str | None = Field(default=None, max_length=64)
-    max_cost_usd: Usd | None = None
-    fallback_on_rejection: bool = False
-    cache: bool = False
-    deadline_s: float | None = Field(default=None, gt=0, le=7 * 86_400)
+    optimize_for: OptimizeFor | None = Field(
+        default=None,
+        description="what the router favours; none means the capability's default provider",
+    )
+    provider: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=64,
+        description="the provider that has to serve it: a provider id such as `openai`, or the"
+        " `prv_` id of one connection; what is pinned never falls back to another provider",
+    )
+    endpoint_id: str | None = Field(
+        default=None,
+        max_length=64,
+        description="the `ep_` id of the serverless endpoint that GPU work runs on",
+    )
+    compute_id: str | None = Field(
+        default=None,
+        max_length=64,
+        description="the `cmp_` id of the pod that GPU work runs on, instead of an endpoint",
+    )
+    max_cost_usd: Usd | None = Field(
+        default=None, description="spend at most this, in US dollars: refuse, or stop, instead"
+    )
+    fallback_on_rejection: bool = Field(
+        default=False, description="try the next connection with an input that a vendor refused"
+    )
+    cache: bool = Field(
+        default=False,
+        description="use the result of an equal job of yours again, and keep this one's for the"
+        " next; the client's own choice by default",
+    )
+    deadline_s: float | None = Field(
+        default=None,
+        gt=0,
+        le=7 * 86_400,
+        description="fail rather than take longer, in seconds from when it is taken up; what a"
+        " vendor is still doing then is cancelled, and counts as spent",
+    )
 
 
 class JobCreate(Request):

@@ -1,10 +1,9 @@
 """Runs: one capability, executed once (specification, "Runs")."""
 
-from typing import Literal
-
 from pydantic import Field
 
 from toolkit.contract.base import JsonObject, Request, Usd
+from toolkit.contract.choices import RunTarget
 from toolkit.contract.jobs import Job, Options, Routing
 
 
@@ -45,7 +44,7 @@ class Run(Job):
         task_id: the task that an agent's run is.
     """
 
-    target: Literal["capability", "agent"] = "capability"
+    target: RunTarget = "capability"
     job_id: str | None = None
     task_id: str | None = None
 

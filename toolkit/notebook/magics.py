@@ -8,8 +8,8 @@ needs it makes it: of the server that the environment or a profile names (the ta
 import os
 import re
 import shlex
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, cast, get_args, get_type_hints
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
@@ -19,6 +19,7 @@ from toolkit.client import Client as AnyClient
 from toolkit.client import Workflow
 from toolkit.contract.connections import looks_like_key
 from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.contract.run_options import RUN_OPTIONS, RunOptions
 from toolkit.contract.usage import DEFAULT_GROUPS, USAGE_GROUPS
 from toolkit.input_parsing import check_workflow_ids, parse_document, parse_fields
 from toolkit.notebook.templating import fill_text, fill_values
@@ -33,24 +34,31 @@ CLIENT_VARIABLE = "toolkit_client"
 KEY_VARIABLE = "TOOLKIT_API_KEY"
 COMPLETIONS = {"%%run": "capabilities", "%capabilities": "capabilities", "%connect": "vendors"}
 
-_provider = argument("--provider", help="pin this vendor, or this prv_ id")
-_optimize = argument(
-    "--optimize-for",
-    choices=("cost", "latency", "quality", "balanced"),
-    help="what the router favours",
-)
-_max_cost = argument("--max-cost-usd", type=float, help="spend at most this, in US dollars")
-_deadline = argument("--deadline-s", type=float, help="fail rather than take longer, in seconds")
-_cache = argument(
-    "--cache", action="store_true", default=None, help="use the result of an equal job again"
-)
-_fallback = argument(
-    "--fallback-on-rejection",
-    action="store_true",
-    help="try the next vendor with an input that one refused",
-)
-_endpoint = argument("--endpoint-id", help="the ep_ id that GPU work runs on")
-_compute = argument("--compute-id", help="the cmp_ id that GPU work runs on")
+
+def _make_argument(name: str) -> Callable[[Any], Any]:
+    """Make the argument of one of a run's options."""
+    kinds = get_args(get_type_hints(RunOptions)[name])
+    choices = [word for kind in kinds for word in get_args(kind)]
+    flag = f"--{name.replace('_', '-')}"
+    words = RUN_OPTIONS[name]
+    if bool in kinds:
+        return argument(flag, action="store_true", default=None, help=words)
+    return argument(
+        flag, type=float if float in kinds else str, choices=choices or None, help=words
+    )
+
+
+def _take_run_options(function: Any) -> Any:
+    """Have a magic take every option of a run."""
+    for name in reversed(RUN_OPTIONS):
+        function = _make_argument(name)(function)
+    return function
+
+
+_optimize = _make_argument("optimize_for")
+_max_cost = _make_argument("max_cost_usd")
+_endpoint = _make_argument("endpoint_id")
+_compute = _make_argument("compute_id")
 _no_wait = argument("--no-wait", action="store_true", help="only start it")
 _quiet = argument("-q", "--quiet", action="store_true", help="show no progress")
 _to = argument("--to", metavar="NAME", help="also put the result into this variable")
@@ -103,14 +111,7 @@ class ToolkitMagics(Magics):
     @magic_arguments()
     @argument("capability", help="such as llm.generate or llm.generate@1")
     @argument("fields", nargs="*", help="more of its input: name=text, or name:=JSON")
-    @_provider
-    @_optimize
-    @_max_cost
-    @_endpoint
-    @_compute
-    @_deadline
-    @_cache
-    @_fallback
+    @_take_run_options
     @_no_wait
     @_quiet
     @_to
@@ -130,18 +131,8 @@ class ToolkitMagics(Magics):
             if main in values:
                 raise UsageError(f"{main} is given twice: on the line, and as the cell.")
             values[main] = text
-        made = client.runs.create(
-            given.capability,
-            values,
-            provider=given.provider,
-            optimize_for=given.optimize_for,
-            max_cost_usd=given.max_cost_usd,
-            endpoint_id=given.endpoint_id,
-            compute_id=given.compute_id,
-            deadline_s=given.deadline_s,
-            cache=given.cache,
-            fallback_on_rejection=given.fallback_on_rejection,
-        )
+        options = cast("RunOptions", {name: getattr(given, name) for name in RUN_OPTIONS})
+        made = client.runs.create(given.capability, values, **options)
         return self._wait_for(made, given)
 
     @no_var_expand

@@ -3,6 +3,7 @@
 from toolkit.cli import options
 from toolkit.cli.options import read_command
 from toolkit.cli.output import ClientOutput
+from toolkit.contract.run_options import RunOptions
 from toolkit.input_parsing import parse_fields
 
 CANDIDATE_COLUMNS = ("provider", "model", "score", "estimated_cost_usd", "latency_p50_ms", "reason")
@@ -14,21 +15,14 @@ def route(
     name: options.Name,
     fields: options.Fields = None,
     given: options.InputFile = None,
-    optimize_for: options.Optimize = None,
-    provider: options.Provider = None,
-    endpoint_id: options.OnEndpoint = None,
-    compute_id: options.OnCompute = None,
-    max_cost_usd: options.MaxCost = None,
+    *,
+    run_options: RunOptions,
 ) -> None:
     """Show who would serve a run, and why; nothing is spent."""
     chosen = shell.client.route(
         name,
         parse_fields(fields or [], given),
-        optimize_for=optimize_for,
-        provider=provider,
-        endpoint_id=endpoint_id,
-        compute_id=compute_id,
-        max_cost_usd=max_cost_usd,
+        **run_options,
     )
     shell.print_record(chosen, "candidates", CANDIDATE_COLUMNS)
 

@@ -9,6 +9,7 @@ from toolkit.cli.options import service_command
 from toolkit.cli.output import ClientOutput
 from toolkit.cli.resource_commands import add_execution_commands, make_group
 from toolkit.cli.work import print_started, wait_for_work
+from toolkit.contract.run_options import WorkOptions
 from toolkit.input_parsing import parse_fields
 
 Kind = Annotated[
@@ -35,26 +36,17 @@ def create(
     ],
     fields: options.Fields = None,
     given: options.InputFile = None,
-    optimize_for: options.Optimize = None,
-    provider: options.Provider = None,
-    max_cost_usd: options.MaxCost = None,
-    deadline_s: options.Deadline = None,
-    cache: options.Cache = None,
-    fallback_on_rejection: options.Fallback = False,
     no_wait: options.NoWait = False,
     quiet: options.Quiet = False,
+    *,
+    run_options: WorkOptions,
 ) -> None:
     """Have a job done on a compute of one's own."""
     work = shell.client.jobs.create(
         type,
         compute_id,
         parse_fields(fields or [], given),
-        optimize_for=optimize_for,
-        provider=provider,
-        max_cost_usd=max_cost_usd,
-        deadline_s=deadline_s,
-        cache=cache,
-        fallback_on_rejection=fallback_on_rejection,
+        **run_options,
     )
     if no_wait:
         print_started(shell, work)

@@ -10,6 +10,7 @@ from toolkit.cli.options import service_command
 from toolkit.cli.output import ClientOutput
 from toolkit.cli.resource_commands import add_execution_commands, make_group
 from toolkit.cli.work import print_started, wait_for_work
+from toolkit.contract.run_options import RunOptions
 from toolkit.input_parsing import parse_fields
 
 app = make_group("Single capabilities, each executed once.")
@@ -23,29 +24,16 @@ def run(
     fields: options.Fields = None,
     given: options.InputFile = None,
     save: Annotated[Path | None, typer.Option(help="Write the artifact to this file.")] = None,
-    optimize_for: options.Optimize = None,
-    provider: options.Provider = None,
-    endpoint_id: options.OnEndpoint = None,
-    compute_id: options.OnCompute = None,
-    max_cost_usd: options.MaxCost = None,
-    deadline_s: options.Deadline = None,
-    cache: options.Cache = None,
-    fallback_on_rejection: options.Fallback = False,
     no_wait: options.NoWait = False,
     quiet: options.Quiet = False,
+    *,
+    run_options: RunOptions,
 ) -> None:
     """Run one capability and print its output."""
     work = shell.client.runs.create(
         name,
         parse_fields(fields or [], given),
-        optimize_for=optimize_for,
-        provider=provider,
-        endpoint_id=endpoint_id,
-        compute_id=compute_id,
-        max_cost_usd=max_cost_usd,
-        deadline_s=deadline_s,
-        cache=cache,
-        fallback_on_rejection=fallback_on_rejection,
+        **run_options,
     )
     if no_wait:
         print_started(shell, work)

@@ -5,13 +5,15 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import httpx
 
 from toolkit.client import _wire
+from toolkit.client._options import collect_options, document_options
 from toolkit.client._sync.http import HttpClient
 from toolkit.contract.errors import build_not_found
+from toolkit.contract.run_options import RunOptions
 from toolkit.profiles.resolution import ServerAccess, resolve_access
 
 if TYPE_CHECKING:
@@ -208,24 +210,24 @@ class Client:
 
         return Artifacts(self._http)
 
+    @document_options(RunOptions)
     def route(
         self,
         name: str,
         input: Mapping[str, object],
         *,
         version: str | None = None,
-        optimize_for: str | None = None,
-        provider: str | None = None,
-        endpoint_id: str | None = None,
-        compute_id: str | None = None,
-        max_cost_usd: float | None = None,
-        deadline_s: float | None = None,
-        cache: bool | None = None,
-        fallback_on_rejection: bool | None = None,
+        **options: Unpack[RunOptions],
     ) -> "RouteView":
         """Return the choice a run would get, and why each vendor and model was kept or dropped.
 
         Takes what `runs.create` takes, and spends nothing.
+
+        Args:
+            name: a capability, or `name@version`.
+            input: its input.
+            version: the version, where it is not in the name.
+            **options: those of a run.
 
         Raises:
             RequestError: `INVALID_REQUEST`, `NOT_FOUND`, `PROVIDER_NOT_ALLOWED` and others.
@@ -233,17 +235,7 @@ class Client:
         from toolkit.client._record_view import RouteView
         from toolkit.contract.runs import Route
 
-        options = _wire.drop_none(
-            optimize_for=optimize_for,
-            provider=provider,
-            endpoint_id=endpoint_id,
-            compute_id=compute_id,
-            max_cost_usd=max_cost_usd,
-            deadline_s=deadline_s,
-            cache=cache,
-            fallback_on_rejection=fallback_on_rejection,
-        )
-        body = _wire.make_run_body(name, input, version, options)
+        body = _wire.make_run_body(name, input, version, collect_options(options))
         return RouteView(self._http.request_record(Route, "POST", "/route", json=body))
 
     def events(self, resource_id: str, after: int = 0) -> "Iterator[Event]":

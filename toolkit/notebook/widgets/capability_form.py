@@ -1,15 +1,19 @@
 """`CapabilityForm`: a capability as a form, and the result of running it."""
 
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast, get_args
 
 import ipywidgets
 import traitlets
 
 from toolkit.client import Client
 from toolkit.client._sync.resources.runs import Run
+from toolkit.contract.base import JsonObject
 from toolkit.contract.capabilities import Capability as CapabilityRecord
+from toolkit.contract.choices import OptimizeFor
 from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.contract.jobs import Options
+from toolkit.contract.run_options import RunOptions
 from toolkit.display.text import format_money
 from toolkit.notebook import widget_html
 from toolkit.notebook.background import Work, follow_events
@@ -19,7 +23,8 @@ from toolkit.notebook.widget_base import Panel, make_button, make_labelled, make
 if TYPE_CHECKING:
     import pandas as pd
 
-POLICIES = ("balanced", "cost", "latency", "quality")
+POLICIES = get_args(OptimizeFor)
+CHOSEN_APART = ("provider", "optimize_for")  # options that have a control of their own
 
 
 class CapabilityForm(Panel):
@@ -32,6 +37,7 @@ class CapabilityForm(Panel):
     Attributes:
         form: the fields, as `form.fields["text"].control`.
         provider, optimize_for: how the run may be routed.
+        options: the other options of a run, folded away at first.
         preview, start, stop: the buttons.
         status: the state of the last run; empty before the first.
         run: the last run; none before the first.
@@ -54,6 +60,8 @@ class CapabilityForm(Panel):
         policies = [(NOT_GIVEN, None), *((one, one) for one in POLICIES)]
         self.provider = make_labelled(ipywidgets.Dropdown, "provider", options=allowed)
         self.optimize_for = make_labelled(ipywidgets.Dropdown, "optimize for", options=policies)
+        self.options = SchemaForm(_make_options_schema(), lambda told: self.show_message(told))
+        folded = ipywidgets.Accordion([self.options], titles=("More options",))
         self.preview = make_button(
             "Preview", "Who would serve it and what it would cost", self._start_preview
         )
@@ -68,6 +76,7 @@ class CapabilityForm(Panel):
             ipywidgets.HTML(title + about),
             self.form,
             *routing,
+            folded,
             make_row(self.preview, self.start, self.stop),
             self.result,
         )
@@ -90,12 +99,14 @@ class CapabilityForm(Panel):
     def __repr__(self) -> str:
         return f"<CapabilityForm {self.name}{f': {self.run!r}' if self.run is not None else ''}>"
 
-    def _collect_options(self) -> dict[str, Any]:
-        return {"provider": self.provider.value, "optimize_for": self.optimize_for.value}
+    def _collect_options(self) -> RunOptions:
+        chosen = {"provider": self.provider.value, "optimize_for": self.optimize_for.value}
+        return cast("RunOptions", {**chosen, **self.options.read_values()})
 
     def _read_input(self) -> dict[str, object] | None:
         """Read the input from the form; none, with a message, where it cannot be read."""
         try:
+            self.options.read_values()
             return self.form.read_values()
         except ValueError as error:
             self.show_message(str(error))
@@ -132,11 +143,20 @@ class CapabilityForm(Panel):
     def _try_request(self, work: Work) -> None:
         """Send a request; what the service finds wrong is shown beside the field."""
         self.form.mark_faults({})
+        self.options.mark_faults({})
         try:
             work()
         except RequestError as error:
             faults = {d.path.removeprefix("input.").split(".")[0]: d.message for d in error.details}
             self.form.mark_faults(faults)
+            prefix = "options."
+            self.options.mark_faults(
+                {
+                    detail.path.removeprefix(prefix): detail.message
+                    for detail in error.details
+                    if detail.path.startswith(prefix)
+                }
+            )
             elsewhere = error.code is not ErrorCode.INVALID_REQUEST
             self.show_message(
                 str(error) if elsewhere or not faults else "Mend what is marked first."
@@ -183,6 +203,15 @@ class CapabilityForm(Panel):
         run = self.run
         if run is not None:
             self._background.start_action(lambda: self._show_run(run.cancel()))
+
+
+def _make_options_schema() -> JsonObject:
+    """Make the schema of the options that the form shows together."""
+    schema = Options.model_json_schema()
+    properties = {
+        name: member for name, member in schema["properties"].items() if name not in CHOSEN_APART
+    }
+    return {**schema, "properties": properties}
 
 
 def _list_providers(record: CapabilityRecord) -> list[str]:

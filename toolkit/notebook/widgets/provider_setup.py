@@ -10,6 +10,7 @@ import traitlets
 
 from toolkit.client import Client
 from toolkit.client._sync.resources.connections import Connection
+from toolkit.contract.choices import ConnectionType
 from toolkit.contract.connections import is_variable_name, looks_like_key
 from toolkit.contract.health import Provider
 from toolkit.notebook import widget_html
@@ -183,12 +184,13 @@ class ProviderSetup(Panel):
         self.connect.disabled = not name
 
     def _start_connect(self) -> None:
-        vendor, kind, name = (str(c.value) for c in (self.provider, self.kind, self.name))
+        vendor, name = str(self.provider.value), str(self.name.value)
+        kind: ConnectionType = self.kind.value
         if _is_key(name):
             return
         self._background.start_action(lambda: self._create_connection(vendor, kind, name))
 
-    def _create_connection(self, vendor: str, kind: str, name: str) -> None:
+    def _create_connection(self, vendor: str, kind: ConnectionType, name: str) -> None:
         warning = self._client.connections.create(vendor, kind, name).warning
         self._tests.pop(vendor, None)
         self._read_vendors()

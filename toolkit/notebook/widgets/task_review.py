@@ -10,6 +10,7 @@ import traitlets
 from toolkit.client._sync.resources.artifacts import Artifacts
 from toolkit.client._sync.resources.tasks import Task, Tasks
 from toolkit.client._sync.resources.workflows import Workflows
+from toolkit.contract.choices import Decision
 from toolkit.contract.tasks import FINAL_TASK_STATUSES, Review
 from toolkit.contract.workflows import Workflow
 from toolkit.display.text import format_missing, format_spending
@@ -172,7 +173,7 @@ class TaskReview(Panel):
     def _retry(self) -> None:
         self._background.start_action(lambda: self._judge("retry"))
 
-    def _judge(self, decision: str) -> None:
+    def _judge(self, decision: Decision) -> None:
         text = str(self.constraints.value).strip()
         try:
             constraints = json.loads(text) if text and decision == "retry" else None

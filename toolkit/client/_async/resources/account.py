@@ -7,6 +7,7 @@ from toolkit.client._async.http import AsyncHttpClient
 from toolkit.client._collections import Collection
 from toolkit.client._record_view import RecordView
 from toolkit.contract.account import AccountCreated, ApiKey, CallerAccount, KeyCreated
+from toolkit.contract.choices import Scope
 
 
 class AsyncAccounts:
@@ -41,7 +42,7 @@ class AsyncAccounts:
         self,
         *,
         name: str | None = None,
-        scopes: Sequence[str] | None = None,
+        scopes: Sequence[Scope] | None = None,
         max_cost_usd_per_day: float | None = None,
     ) -> KeyCreated:
         """Create another key; it is shown this once.

@@ -7,6 +7,7 @@ from toolkit.client._async.handle import AsyncHandle
 from toolkit.client._async.resource import AsyncResource
 from toolkit.client._async.resources.runs import AsyncRun
 from toolkit.contract import agents, runs
+from toolkit.contract.choices import OptimizeFor
 
 
 class AsyncAgent(AsyncHandle[agents.Agent]):
@@ -64,7 +65,7 @@ class AsyncAgents(AsyncResource[AsyncAgent]):
         version: str | None = None,
         capabilities: Sequence[str] | None = None,
         max_cost_usd: float | None = None,
-        optimize_for: str | None = None,
+        optimize_for: OptimizeFor | None = None,
         endpoint_id: str | None = None,
         compute_id: str | None = None,
     ) -> AsyncAgent:

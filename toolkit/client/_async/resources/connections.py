@@ -9,6 +9,7 @@ from toolkit.client._async.resource import AsyncResource
 from toolkit.client._collections import Collection
 from toolkit.client._record_view import ConnectionTestView, DiscoveredVariable, RecordView
 from toolkit.contract import connections
+from toolkit.contract.choices import ConnectionType
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.health import Provider
 
@@ -52,7 +53,7 @@ class AsyncConnections(AsyncResource[AsyncConnection]):
     async def create(
         self,
         provider: str,
-        connection_type: str,
+        connection_type: ConnectionType,
         secret_ref: str,
         *,
         share: Literal["all"] | Sequence[str] | None = None,

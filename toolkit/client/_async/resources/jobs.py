@@ -1,11 +1,13 @@
 """`client.jobs`: what is done for a run, a node, or on a compute of one's own."""
 
 from collections.abc import Mapping
+from typing import Unpack
 
-from toolkit.client import _wire
 from toolkit.client._async.execution import AsyncExecution
 from toolkit.client._async.resource import AsyncWorkResource
+from toolkit.client._options import collect_options, document_options
 from toolkit.contract import jobs
+from toolkit.contract.run_options import WorkOptions
 
 
 class AsyncJob(AsyncExecution[jobs.Job]):
@@ -29,18 +31,13 @@ class AsyncJobs(AsyncWorkResource[AsyncJob]):
 
     handle = AsyncJob
 
+    @document_options(WorkOptions)
     async def create(
         self,
         type: str,
         compute_id: str,
         input: Mapping[str, object],
-        *,
-        optimize_for: str | None = None,
-        provider: str | None = None,
-        max_cost_usd: float | None = None,
-        deadline_s: float | None = None,
-        cache: bool | None = None,
-        fallback_on_rejection: bool = False,
+        **options: Unpack[WorkOptions],
     ) -> AsyncJob:
         """Have a job done on a compute of one's own; it is under way when this returns.
 
@@ -48,25 +45,11 @@ class AsyncJobs(AsyncWorkResource[AsyncJob]):
             type: what to do, such as `image` (`job.type` of a capability).
             compute_id: the compute to do it on.
             input: the capability's input.
-            optimize_for: `cost`, `latency`, `quality` or `balanced`.
-            provider: the compute's own, or the `prv_` id of a connection to it; by default the
-                connection that created it.
-            max_cost_usd: refuse, or stop, rather than spend more.
-            deadline_s: fail rather than take longer, in seconds.
-            cache: use the result of an equal job again, and keep this one's; the client's own
-                choice by default.
-            fallback_on_rejection: try the next connection even with an input that was refused.
+            **options: those of a run.
 
         Raises:
             RequestError: `INVALID_REQUEST`, `NOT_FOUND` and others.
         """
-        options = _wire.drop_none(
-            optimize_for=optimize_for,
-            provider=provider,
-            max_cost_usd=max_cost_usd,
-            deadline_s=deadline_s,
-            cache=self._http.choose_cache("capability") if cache is None else cache,
-            fallback_on_rejection=fallback_on_rejection or None,
-        )
-        body = {"type": type, "compute_id": compute_id, "input": dict(input), "options": options}
+        chosen = collect_options(options, self._http.choose_cache("capability"))
+        body = {"type": type, "compute_id": compute_id, "input": dict(input), "options": chosen}
         return await self._create(body)

@@ -6,6 +6,7 @@ from toolkit.client._async.resource import AsyncResource
 from toolkit.client._graph_view import GraphView, make_planned_nodes
 from toolkit.client._objective import HasObjective
 from toolkit.contract import plans, workflows
+from toolkit.contract.choices import OptimizeFor
 
 
 class AsyncPlan(GraphView, AsyncHandle[plans.Plan], HasObjective[plans.Plan]):
@@ -59,7 +60,7 @@ class AsyncPlans(AsyncResource[AsyncPlan]):
         objective: str,
         *,
         max_cost_usd: float | None = None,
-        optimize_for: str | None = None,
+        optimize_for: OptimizeFor | None = None,
     ) -> AsyncPlan:
         """Plan an objective without doing it."""
         constraints = _wire.drop_none(max_cost_usd=max_cost_usd, optimize_for=optimize_for)

@@ -11,6 +11,7 @@ from toolkit.client._objective import HasObjective
 from toolkit.client._record_view import ReviewView
 from toolkit.contract import tasks, workflows
 from toolkit.contract.base import ErrorInfo
+from toolkit.contract.choices import Decision, OptimizeFor
 from toolkit.contract.events import Event
 from toolkit.display.progress import EventProgress
 
@@ -126,7 +127,7 @@ class AsyncTasks(AsyncWorkResource[AsyncTask]):
         objective: str,
         *,
         max_cost_usd: float | None = None,
-        optimize_for: str | None = None,
+        optimize_for: OptimizeFor | None = None,
         endpoint_id: str | None = None,
         compute_id: str | None = None,
     ) -> AsyncTask:
@@ -143,7 +144,7 @@ class AsyncTasks(AsyncWorkResource[AsyncTask]):
     async def review(
         self,
         id: str,
-        decision: str,
+        decision: Decision,
         *,
         issues: Sequence[str] = (),
         score: float | None = None,

@@ -6,6 +6,7 @@ from datetime import date
 from toolkit.client._async.http import AsyncHttpClient
 from toolkit.client._collections import UsageLines
 from toolkit.client._record_view import UsageView
+from toolkit.contract.choices import UsageGroup
 from toolkit.contract.usage import UsageLine
 
 
@@ -17,7 +18,7 @@ class AsyncUsage:
 
     async def list(
         self,
-        group_by: Sequence[str] = ("day", "capability", "provider"),
+        group_by: Sequence[UsageGroup] = ("day", "capability", "provider"),
         *,
         first: date | str | None = None,
         last: date | str | None = None,

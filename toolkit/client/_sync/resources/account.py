@@ -8,6 +8,7 @@ from toolkit.client._collections import Collection
 from toolkit.client._record_view import RecordView
 from toolkit.client._sync.http import HttpClient
 from toolkit.contract.account import AccountCreated, ApiKey, CallerAccount, KeyCreated
+from toolkit.contract.choices import Scope
 
 
 class Accounts:
@@ -38,7 +39,7 @@ class Accounts:
         self,
         *,
         name: str | None = None,
-        scopes: Sequence[str] | None = None,
+        scopes: Sequence[Scope] | None = None,
         max_cost_usd_per_day: float | None = None,
     ) -> KeyCreated:
         """Create another key; it is shown this once.

@@ -8,6 +8,7 @@ from toolkit.client._sync.handle import Handle
 from toolkit.client._sync.resource import Resource
 from toolkit.client._sync.resources.runs import Run
 from toolkit.contract import agents, runs
+from toolkit.contract.choices import OptimizeFor
 
 
 class Agent(Handle[agents.Agent]):
@@ -63,7 +64,7 @@ class Agents(Resource[Agent]):
         version: str | None = None,
         capabilities: Sequence[str] | None = None,
         max_cost_usd: float | None = None,
-        optimize_for: str | None = None,
+        optimize_for: OptimizeFor | None = None,
         endpoint_id: str | None = None,
         compute_id: str | None = None,
     ) -> Agent:

@@ -10,6 +10,7 @@ from toolkit.client._record_view import ConnectionTestView, DiscoveredVariable, 
 from toolkit.client._sync.handle import Handle
 from toolkit.client._sync.resource import Resource
 from toolkit.contract import connections
+from toolkit.contract.choices import ConnectionType
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.health import Provider
 
@@ -53,7 +54,7 @@ class Connections(Resource[Connection]):
     def create(
         self,
         provider: str,
-        connection_type: str,
+        connection_type: ConnectionType,
         secret_ref: str,
         *,
         share: Literal["all"] | Sequence[str] | None = None,

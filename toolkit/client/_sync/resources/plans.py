@@ -7,6 +7,7 @@ from toolkit.client._objective import HasObjective
 from toolkit.client._sync.handle import Handle
 from toolkit.client._sync.resource import Resource
 from toolkit.contract import plans, workflows
+from toolkit.contract.choices import OptimizeFor
 
 
 class Plan(GraphView, Handle[plans.Plan], HasObjective[plans.Plan]):
@@ -60,7 +61,7 @@ class Plans(Resource[Plan]):
         objective: str,
         *,
         max_cost_usd: float | None = None,
-        optimize_for: str | None = None,
+        optimize_for: OptimizeFor | None = None,
     ) -> Plan:
         """Plan an objective without doing it."""
         constraints = _wire.drop_none(max_cost_usd=max_cost_usd, optimize_for=optimize_for)

@@ -12,6 +12,7 @@ from toolkit.client._sync.resource import WorkResource
 from toolkit.client._sync.resources.workflows import WorkflowRun
 from toolkit.contract import tasks, workflows
 from toolkit.contract.base import ErrorInfo
+from toolkit.contract.choices import Decision, OptimizeFor
 from toolkit.contract.events import Event
 from toolkit.display.progress import EventProgress
 
@@ -127,7 +128,7 @@ class Tasks(WorkResource[Task]):
         objective: str,
         *,
         max_cost_usd: float | None = None,
-        optimize_for: str | None = None,
+        optimize_for: OptimizeFor | None = None,
         endpoint_id: str | None = None,
         compute_id: str | None = None,
     ) -> Task:
@@ -144,7 +145,7 @@ class Tasks(WorkResource[Task]):
     def review(
         self,
         id: str,
-        decision: str,
+        decision: Decision,
         *,
         issues: Sequence[str] = (),
         score: float | None = None,

@@ -7,6 +7,7 @@ from datetime import date
 from toolkit.client._collections import UsageLines
 from toolkit.client._record_view import UsageView
 from toolkit.client._sync.http import HttpClient
+from toolkit.contract.choices import UsageGroup
 from toolkit.contract.usage import UsageLine
 
 
@@ -18,7 +19,7 @@ class Usage:
 
     def list(
         self,
-        group_by: Sequence[str] = ("day", "capability", "provider"),
+        group_by: Sequence[UsageGroup] = ("day", "capability", "provider"),
         *,
         first: date | str | None = None,
         last: date | str | None = None,

@@ -1,0 +1,105 @@
+"""Write the options of a run as keyword arguments, from the contract's model of them.
+
+`python scripts/run_options.py` writes `toolkit/contract/run_options.py`; with `--check` it fails if
+that is not what it would write.
+"""
+
+import sys
+import textwrap
+from pathlib import Path
+from types import NoneType
+from typing import Annotated, get_args, get_origin
+
+from toolkit.contract import choices
+from toolkit.contract.jobs import Options
+
+TARGET = Path(__file__).parent.parent / "toolkit/contract/run_options.py"
+# Elsewhere than here these are no options: a job names its pod, a workflow has members of its own.
+PLACEMENT = ("endpoint_id", "compute_id")
+HEAD = '''"""The options of a run as keyword arguments, for whoever asks without pydantic.
+
+Written by `scripts/run_options.py` from `Options`, which is where an option is defined.
+"""
+
+from typing import Final, TypedDict
+
+from toolkit.contract.choices import OptimizeFor
+
+
+class WorkOptions(TypedDict, total=False):
+    """The options of any work; none is as if it was left out."""
+
+'''
+PLACED = '''
+
+class RunOptions(WorkOptions, total=False):
+    """The options of a run: those of any work, and the place where GPU work runs."""
+
+'''
+LISTS = '''
+
+PLACEMENT_OPTIONS: Final = ({placement})
+RUN_OPTIONS: Final[dict[str, str]] = {{
+{descriptions}
+}}
+"""The description of each option, by name."""
+WORK_OPTIONS: Final[dict[str, str]] = {{
+    name: words for name, words in RUN_OPTIONS.items() if name not in PLACEMENT_OPTIONS
+}}
+"""Those of any work."""
+'''
+
+
+def name_type(annotation: object) -> str:
+    """Name the type that a caller may give: a plain one, or one of the contract's choices."""
+    while get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
+    for name, choice in vars(choices).items():
+        if choice == annotation:
+            return name
+    if isinstance(annotation, type):
+        return annotation.__name__
+    (kind,) = (kind for kind in get_args(annotation) if kind is not NoneType)
+    return name_type(kind)
+
+
+def write_options() -> str:
+    """Write the module."""
+    names = {name: name not in PLACEMENT for name in Options.model_fields}
+
+    def declare(of_any_work: bool) -> str:
+        return "".join(
+            f"    {name}: {name_type(Options.model_fields[name].annotation)} | None\n"
+            for name, of_any in names.items()
+            if of_any == of_any_work
+        )
+
+    described = []
+    for name in sorted(names, key=names.__getitem__, reverse=True):
+        words = str(Options.model_fields[name].description).replace("\n", " ")
+        lines = textwrap.wrap(words, 84, drop_whitespace=False)
+        if len(lines) == 1 and len(name) + len(words) < 84:
+            described.append(f'    "{name}": "{words}",')
+        else:
+            quoted = "\n".join(f'        "{line}"' for line in lines)
+            described.append(f'    "{name}": (\n{quoted}\n    ),')
+    lists = LISTS.format(
+        placement=", ".join(f'"{name}"' for name in PLACEMENT), descriptions="\n".join(described)
+    )
+    return HEAD + declare(True) + PLACED + declare(False) + lists
+
+
+def main() -> int:
+    """Write or check the module; exit code 1 if it is not as it should be."""
+    text = write_options()
+    if "--check" not in sys.argv[1:]:
+        TARGET.write_text(text, encoding="utf-8")
+        return 0
+    if TARGET.read_text(encoding="utf-8") == text:
+        return 0
+    print(f"{TARGET.name} is not what {Path(__file__).name} writes: run scripts/fix")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,38 @@
+"""The public API as a type checker sees it."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parent / "typing"
+ROOT = FOLDER.parent.parent
+
+
+@pytest.fixture(scope="module")
+def report() -> str:
+    """What mypy strict says of both files."""
+    files = [str(FOLDER / name) for name in ("accepted.py", "refused.py")]
+    command = [sys.executable, "-m", "mypy", "--strict", "--show-error-codes", *files]
+    checked = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert checked.returncode in (0, 1), checked.stderr
+    return checked.stdout
+
+
+def test_what_a_caller_may_write_is_accepted(report: str) -> None:
+    """Given calls as the guides show them, then there is no error in them."""
+    assert [line for line in report.splitlines() if "accepted.py" in line] == []
+
+
+def test_what_a_caller_must_not_write_is_refused(report: str) -> None:
+    """Given misspelled words and options, then each of these lines is an error, of its kind."""
+    lines = (FOLDER / "refused.py").read_text(encoding="utf-8").splitlines()
+    wanted = {
+        (number, found[1])
+        for number, line in enumerate(lines, 1)
+        if (found := re.search(r"# error: (\S+)$", line))
+    }
+    told = re.findall(r"refused\.py:(\d+): error: .*\[(\S+)\]$", report, re.M)
+    assert {(int(number), code) for number, code in told} == wanted

@@ -1,0 +1,43 @@
+"""What a caller may write: checked by mypy strict, never run."""
+
+from typing import assert_type
+
+from toolkit import (
+    Agent,
+    Artifact,
+    Client,
+    Compute,
+    Connection,
+    Endpoint,
+    Job,
+    Plan,
+    Run,
+    Task,
+    Workflow,
+    WorkflowRun,
+)
+
+
+def ask(client: Client) -> None:
+    """Every handle has a public name."""
+    assert_type(client.runs.create("llm.generate", {"objective": "tea"}), Run)
+    assert_type(client.runs.create("x", {}, optimize_for="cost", cache=True, deadline_s=5), Run)
+    assert_type(client.jobs.create("image", "cmp_1", {}, provider="prv_1").wait(), Job)
+    assert_type(client.tasks.create("tea", max_cost_usd=1.0, optimize_for="quality"), Task)
+    assert_type(client.tasks.review("tsk_1", "pass"), Task)
+    assert_type(client.plans.create("tea"), Plan)
+    assert_type(client.artifacts.get("art_1"), Artifact)
+    assert_type(client.connections.create("openai", "environment", "OPENAI_API_KEY"), Connection)
+    assert_type(client.compute.get("cmp_1"), Compute)
+    assert_type(client.endpoints.get("ep_1"), Endpoint)
+    assert_type(client.agents.get("agt_1"), Agent)
+    client.usage.list(group_by=["day", "key"])
+    client.account.create_key(name="nightly", scopes=["read"])
+
+
+def draw(client: Client) -> None:
+    """A workflow takes the options of a run, and so does each node."""
+    flow = Workflow("card", optimize_for="balanced", endpoint_id="ep_1")
+    facts = flow.add("facts", "research.gather", topic="tea", options={"provider": "openai"})
+    flow.add("card", "composition.layout", depends_on=[facts], input={"title": "Tea"})
+    assert_type(client.workflows.submit(flow).wait(), WorkflowRun)

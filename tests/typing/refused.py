@@ -1,0 +1,24 @@
+"""What a caller must not write: mypy strict has an error in each of these lines, never run."""
+
+from toolkit import Client, Workflow
+
+
+def ask(client: Client) -> None:
+    """Words of a closed set are checked where they are written."""
+    client.runs.create("llm.generate", {}, optimize_for="cheep")  # error: arg-type
+    client.runs.create("llm.generate", {}, optimise_for="cost")  # error: call-arg
+    client.runs.create("card", {}, target="robot")  # error: arg-type
+    client.route("llm.generate", {}, deadline_s="soon")  # error: arg-type
+    client.jobs.create("image", "cmp_1", {}, endpoint_id="ep_1")  # error: call-arg
+    client.tasks.create("tea", optimize_for="cheep")  # error: arg-type
+    client.tasks.review("tsk_1", "maybe")  # error: arg-type
+    client.connections.create("openai", "enviroment", "X")  # error: arg-type
+    client.usage.list(group_by=["month"])  # error: list-item
+    client.account.create_key(name="nightly", scopes=["all"])  # error: list-item
+
+
+def draw() -> None:
+    """So are those of a workflow and its nodes."""
+    flow = Workflow("card", optimize_for="cheep")  # error: arg-type
+    flow.add("text", "llm.generate", options={"optimize_for": "cheep"})  # error: arg-type
+    flow.add("text", "x", options={"providers": "openai"})  # error: arg-type

@@ -1,0 +1,58 @@
+"""Methods that take the options of a run show each of them, as if they were written out."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import TypeVar, get_type_hints
+
+from toolkit.contract.run_options import RUN_OPTIONS, RunOptions, WorkOptions
+
+F = TypeVar("F", bound=Callable[..., object])
+_INDENT = " " * 8
+_MARK = f"{_INDENT}**options: those of a run.\n"
+
+
+def document_options(kind: type[RunOptions] | type[WorkOptions]) -> Callable[[F], F]:
+    """Have a function with `**options` show each option, in its signature and its docstring.
+
+    Notebooks and editors that look at a live object complete and explain by these.
+
+    Args:
+        kind: the options that it takes; the docstring has a line `**options: those of a run.`
+
+    >>> @document_options(RunOptions)
+    ... def ask(name: str, **options: object) -> None: ...
+    >>> list(inspect.signature(ask).parameters)[:3]
+    ['name', 'optimize_for', 'provider']
+    """
+    hints = get_type_hints(kind)
+
+    def decorate(function: F) -> F:
+        signature = inspect.signature(function)
+        own = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
+        shown = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hint)
+            for name, hint in hints.items()
+        ]
+        function.__signature__ = signature.replace(  # type: ignore[attr-defined]
+            parameters=[*own, *shown]
+        )
+        lines = "".join(f"{_INDENT}{name}: {RUN_OPTIONS[name]}.\n" for name in hints)
+        function.__doc__ = (function.__doc__ or "").replace(_MARK, lines)
+        return function
+
+    return decorate
+
+
+def collect_options(
+    options: RunOptions | WorkOptions, cache: bool | None = None
+) -> dict[str, object]:
+    """Collect the options that were given, for a body.
+
+    Args:
+        options: the keyword arguments of a call.
+        cache: the client's own choice, where the caller left it out.
+    """
+    given: Mapping[str, object] = {"cache": cache, **options}
+    if given["cache"] is None:
+        given = {**given, "cache": cache}
+    return {name: value for name, value in given.items() if value is not None}
