@@ -6,10 +6,10 @@ import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from toolkit.sandbox import VENDOR_PATHS
 from toolkit.sandbox.faults import CallEffects, Fault, VendorCall, build_retry_headers
 from toolkit.sandbox.state import SandboxState
 from toolkit.sandbox.vendor_errors import build_vendor_error
+from toolkit.sandbox.vendor_paths import VENDOR_PATHS
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]

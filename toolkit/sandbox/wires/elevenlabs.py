@@ -12,7 +12,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from toolkit.sandbox import SANDBOX_KEYS
 from toolkit.sandbox.audio.recordings import measure_recording
 from toolkit.sandbox.audio.speech import VoiceSettings, synthesize_speech
 from toolkit.sandbox.json_http import (
@@ -22,6 +21,7 @@ from toolkit.sandbox.json_http import (
     make_response,
     read_json_object,
 )
+from toolkit.sandbox.keys import SANDBOX_KEYS
 from toolkit.sandbox.state import SandboxState, get_request_digest, mark_billed
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]

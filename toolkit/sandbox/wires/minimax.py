@@ -12,7 +12,6 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
-from toolkit.sandbox import SANDBOX_KEYS
 from toolkit.sandbox.audio.recordings import Recording, measure_recording
 from toolkit.sandbox.audio.speech import VoiceSettings, synthesize_speech
 from toolkit.sandbox.json_http import (
@@ -23,6 +22,7 @@ from toolkit.sandbox.json_http import (
     make_response,
     read_json_object,
 )
+from toolkit.sandbox.keys import SANDBOX_KEYS
 from toolkit.sandbox.state import EPOCH, SandboxState, get_request_digest, mark_billed
 from toolkit.sandbox.text.chat import (
     SimulatedReply,
