@@ -1,4 +1,4 @@
-"""`WorkflowGraph`: the live graph of a running workflow."""
+"""`LiveGraph`: the graph of a running workflow, as `WorkflowGraph` and the editor show it."""
 
 from html import escape
 from typing import TYPE_CHECKING
@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 import ipywidgets
 import traitlets
 
-from toolkit.client import Client
 from toolkit.client._sync.http import HttpClient
 from toolkit.client._sync.resources.artifacts import Artifacts
 from toolkit.client._sync.resources.jobs import Jobs
@@ -25,29 +24,22 @@ from toolkit.notebook.widget_base import Panel, make_button, make_row
 if TYPE_CHECKING:
     import pandas as pd
 
-    from toolkit.notebook.widgets.workflow_editor import WorkflowEditor
-
 ATTEMPT_COLUMNS = ("n", "provider", "model", "status", "error", "http_status", "cost_usd")
 SELECTION_HINT = (
     "Choose a node (click, or Tab, arrows and Enter) to see its input, output and cost."
 )
 
 
-class WorkflowGraph(Panel):
+class LiveGraph(Panel):
     """A workflow's graph, live: its nodes change as they run, and show details when chosen.
+
+    People know it as `WorkflowGraph`: its texts name that, and its attributes are told there.
 
     Args:
         work: a submitted workflow, or a task, whose workflows are shown one after the other.
 
-    Attributes:
-        status: the state of the workflow, such as `running`.
-        selected: the id of the node whose details are shown; empty for none.
-        view: the graph itself, with `states` by the id of the node.
-        cancel, retry, rerun: the buttons.
-        details: what is known of the chosen node.
-
     Raises:
-        TypeError: for what is neither; an editor is `WorkflowGraph.edit(client)`.
+        TypeError: for what is neither.
     """
 
     status = traitlets.Unicode("")
@@ -78,13 +70,6 @@ class WorkflowGraph(Panel):
         self._background.start_feed(
             self._follow_task if self._task is not None else self._follow_workflow
         )
-
-    @classmethod
-    def edit(cls, client: Client) -> "WorkflowEditor":
-        """Open an editor for a new workflow."""
-        from toolkit.notebook.widgets.workflow_editor import WorkflowEditor
-
-        return WorkflowEditor(client)
 
     @property
     def workflow(self) -> WorkflowRun | None:
