@@ -257,7 +257,7 @@ def build_routes(state: SandboxState) -> list[BaseRoute]:
     """Build the routes of the vendor's paths."""
     wire = _MiniMaxWire(state)
 
-    def guarded(handler: Any) -> Any:
+    def guard_handler(handler: Any) -> Any:
         async def endpoint(request: Request) -> Response:
             try:
                 reply: Response = await handler(request)
@@ -279,7 +279,9 @@ def build_routes(state: SandboxState) -> list[BaseRoute]:
         "/v1/voice_clone": wire.clone_voice,
         "/v1/get_voice": wire.list_voices,
     }
-    return [Route(path, guarded(handler), methods=["POST"]) for path, handler in handlers.items()]
+    return [
+        Route(path, guard_handler(handler), methods=["POST"]) for path, handler in handlers.items()
+    ]
 
 
 def _check_key(request: Request) -> None:
