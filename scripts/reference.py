@@ -8,7 +8,6 @@ import pkgutil
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import fields
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -18,7 +17,7 @@ from typer.main import get_command
 
 from toolkit.cli import app as command_line
 from toolkit.cli.errors import EXIT_CODES
-from toolkit.cli.options import TargetOptions
+from toolkit.cli.options import TARGET_OPTIONS
 from toolkit.client import Client, _sync
 from toolkit.contract.errors import ErrorCode, get_error_class
 from toolkit.server import auth, resources
@@ -276,9 +275,7 @@ def described(name: str, command: Any) -> Iterator[str]:
         for each, inner in below.items():
             yield from described(f"{name} {each}", inner)
         return
-    shared = (
-        {option.name for option in fields(TargetOptions)} if command_is_shared(command) else set()
-    )
+    shared = set(TARGET_OPTIONS) if command_is_shared(command) else set()
     own = [p for p in command.params if p.name not in shared and p.name != "help"]
     arguments = [spelled(p) for p in own if p.param_type_name == "argument"]
     where = "" if shared else " (*here*)"
@@ -290,7 +287,7 @@ def described(name: str, command: Any) -> Iterator[str]:
 
 def command_is_shared(command: Any) -> bool:
     """Whether a command speaks to a service, with the options that all of those have."""
-    return {option.name for option in fields(TargetOptions)} <= {p.name for p in command.params}
+    return set(TARGET_OPTIONS) <= {p.name for p in command.params}
 
 
 def text(help: str | None) -> str:
@@ -309,7 +306,7 @@ def cli() -> Iterator[str]:
     yield "\n## Where, and how it is shown\n"
     example = root.commands["health"]
     for parameter in example.params:
-        if parameter.name in {option.name for option in fields(TargetOptions)}:
+        if parameter.name in TARGET_OPTIONS:
             yield f"- `{spelled(parameter)}`: {parameter.help}"
     yield "\nCommands marked *here* ask nothing of a service, and have options of their own only.\n"
     yield "## Commands of their own\n"

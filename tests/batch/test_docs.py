@@ -7,7 +7,7 @@ import papermill  # noqa: F401 - it loads our engine, which is not to be half ma
 import pytest
 
 from toolkit.batch import papermill_engine
-from toolkit.batch.kernel.protocols import open_kernel_source
+from toolkit.batch.kernel.sources import open_kernel_source
 from toolkit.cli.errors import EXIT_CODES
 
 DOCS = (Path(__file__).parents[2] / "docs" / "batch.md").read_text(encoding="utf-8")

@@ -14,11 +14,11 @@ from tests.batch.conftest import Write
 from toolkit import batch
 from toolkit.batch import papermill_engine
 from toolkit.batch.imports import find_preloads
-from toolkit.batch.kernel import protocols
+from toolkit.batch.kernel import sources
 
 ROOT = Path(__file__).parents[2]
 RECORD = "import os, sys, time\nfrom toolkit.batch import record\n"
-needs_fork = pytest.mark.skipif(not protocols.can_fork(), reason="nothing can be forked here")
+needs_fork = pytest.mark.skipif(not sources.can_fork(), reason="nothing can be forked here")
 
 
 def test_papermill_finds_the_engine_by_its_entry_point() -> None:
@@ -47,7 +47,7 @@ def test_papermill_runs_with_it(
     notebook: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given papermill's own API, when it names the engine, then it is run, saved and raised."""
-    source = protocols.open_kernel_source(
+    source = sources.open_kernel_source(
         fork=True, spares=1, renew_after=papermill_engine.RENEW_AFTER
     )
     monkeypatch.setattr(papermill_engine, "get_shared_source", lambda: source)

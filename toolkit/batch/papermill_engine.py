@@ -30,8 +30,8 @@ from toolkit.batch.kernel.protocols import (
     KernelRequest,
     KernelSource,
     NotWarmError,
-    open_kernel_source,
 )
+from toolkit.batch.kernel.sources import open_kernel_source
 from toolkit.batch.records import IN_BATCH_VARIABLE
 
 ENGINE_NAME = "toolkit-warm"

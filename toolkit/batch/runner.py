@@ -14,7 +14,7 @@ from jupyter_core.utils import ensure_event_loop
 from toolkit.batch import papermill_engine
 from toolkit.batch.grid import Grid, load_rows, read_defaults
 from toolkit.batch.imports import find_preloads
-from toolkit.batch.kernel.protocols import open_kernel_source
+from toolkit.batch.kernel.sources import open_kernel_source
 from toolkit.batch.notebook_job import NotebookJob, NotebookTemplate, load_outcome, run_job
 from toolkit.batch.progress import BatchProgress
 from toolkit.batch.table import RowOutcome, to_frame, write_results

@@ -11,12 +11,11 @@ import threading
 from collections.abc import Callable, Iterable
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import typer
 
-if TYPE_CHECKING:
-    from toolkit.cli.options import TargetOptions
+from toolkit.cli.target import Target, is_local, names_server, open_client
 
 MAX_WAIT_S = 1.5  # for a server
 MAX_COMPLETIONS = 50
@@ -43,19 +42,15 @@ def _make_completion(find: Callable[[typer.Context, str], Suggestions]) -> Compl
     return complete
 
 
-def _read_target(ctx: typer.Context) -> "TargetOptions":
-    """Read the target options that the line has so far."""
-    from toolkit.cli.options import ReadTargetOptions
-
-    named = {each.name: ctx.params.get(each.name) for each in fields(ReadTargetOptions)}
+def _read_target(ctx: typer.Context) -> Target:
+    """Read the target that the line has so far."""
+    named = {each.name: ctx.params.get(each.name) for each in fields(Target)}
     given = {name: value for name, value in named.items() if value is not None}
-    return ReadTargetOptions(**{**given, "max_wait_s": 0.0})
+    return Target(**{**given, "max_wait_s": 0.0})
 
 
 def _fetch(ctx: typer.Context, path: str, **params: str | int) -> Any:
     """Read from the server that the line names; none where it names none or is too slow."""
-    from toolkit.cli.options import is_local, names_server, open_client
-
     where = _read_target(ctx)
     if is_local(where) or not names_server(where):
         return None
@@ -77,8 +72,6 @@ def _fetch(ctx: typer.Context, path: str, **params: str | int) -> Any:
 
 def _find_data_dir(ctx: typer.Context) -> Path | None:
     """Find the data directory that the line names; none where it names a server."""
-    from toolkit.cli.options import is_local, names_server
-
     given = ctx.params.get("data_dir")
     if given is not None:
         return Path(given)

@@ -1,30 +1,23 @@
 """The options that commands share, and the decorators that give them to a command."""
 
 import inspect
-import os
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import fields
 from enum import StrEnum
 from functools import partial, wraps
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_args
 
 import typer
 
 from toolkit.cli import completion
 from toolkit.cli.output import ClientOutput
 from toolkit.cli.run_options import make_option, make_parameters
+from toolkit.cli.target import DirectoryPolicy, Target, open_client
 from toolkit.contract.choices import OptimizeFor, Scope, UsageGroup
 from toolkit.contract.run_options import RunOptions, WorkOptions
 
-if TYPE_CHECKING:
-    from toolkit.client import Client
-
 TARGET_PANEL = "Where, and how it is shown"
-KEY_VARIABLE = "TOOLKIT_API_KEY"
-DirectoryPolicy = Literal["any", "default", "none"]
 
 # Options that may be repeated take an enumeration, where typer takes no `Literal`.
 if TYPE_CHECKING:
@@ -64,48 +57,46 @@ AsJson = Annotated[
 ]
 
 
-@dataclass(frozen=True)
-class TargetOptions:
-    """The engine that a command speaks to, and the format of its output."""
-
-    data_dir: Annotated[
+# The options by the field of `Target` that each fills; their order is that of the help.
+TARGET_OPTIONS: dict[str, Any] = {
+    "data_dir": Annotated[
         Path | None,
         typer.Option(
             help="Use an engine right here, with its data in this folder; .toolkit by default.",
             rich_help_panel=TARGET_PANEL,
         ),
-    ] = None
-    sandbox: Annotated[
+    ],
+    "sandbox": Annotated[
         bool,
         typer.Option(
             "--sandbox",
             help="Simulated vendors: no keys, no bills.",
             rich_help_panel=TARGET_PANEL,
         ),
-    ] = False
-    base_url: Annotated[
+    ],
+    "base_url": Annotated[
         str | None,
         typer.Option(
             help="Use this server; TOOLKIT_BASE_URL by default.", rich_help_panel=TARGET_PANEL
         ),
-    ] = None
-    profile: Annotated[
+    ],
+    "profile": Annotated[
         str | None,
         typer.Option(
             help="Use this profile of `toolkit login`; TOOLKIT_PROFILE by default.",
             autocompletion=completion.profiles,
             rich_help_panel=TARGET_PANEL,
         ),
-    ] = None
-    api_key_env: Annotated[
+    ],
+    "api_key_env": Annotated[
         str,
         typer.Option(
             help="The variable that holds the server's key.",
             autocompletion=completion.variables,
             rich_help_panel=TARGET_PANEL,
         ),
-    ] = KEY_VARIABLE
-    max_wait_s: Annotated[
+    ],
+    "max_wait_s": Annotated[
         float | None,
         typer.Option(
             "--max-wait",
@@ -113,131 +104,48 @@ class TargetOptions:
             help="Wait so many seconds for a server that is away; TOOLKIT_MAX_WAIT_S, or 60.",
             rich_help_panel=TARGET_PANEL,
         ),
-    ] = None
-    cacert: Annotated[
+    ],
+    "cacert": Annotated[
         Path | None,
         typer.Option(
             help="Trust the certificates in this file (PEM), too; or set SSL_CERT_FILE.",
             rich_help_panel=TARGET_PANEL,
         ),
-    ] = None
-    as_json: AsJson = False
-
-
-@dataclass(frozen=True)
-class ReadTargetOptions(TargetOptions):
-    """The same options, for a command that changes nothing."""
-
-    read_only: Annotated[
+    ],
+    "as_json": AsJson,
+}
+# The same options, for a command that changes nothing.
+READ_TARGET_OPTIONS: dict[str, Any] = {
+    **TARGET_OPTIONS,
+    "read_only": Annotated[
         bool,
         typer.Option(
             "--read-only",
             help="Look at the data directory of all accounts, and write nothing.",
             rich_help_panel=TARGET_PANEL,
         ),
-    ] = False
-
-
-@contextmanager
-def open_client(where: TargetOptions, makes: DirectoryPolicy = "any") -> "Iterator[Client]":
-    """Open a client of the engine or the server that the options name.
-
-    An embedded engine resumes no work that was left: listing runs asks for none.
-
-    Args:
-        where: the options.
-        makes: the data directories that are created where there are none: `any`, only the
-            `default` one, or `none`: that engine has an empty temporary folder.
-
-    Raises:
-        BadParameter: they name both, or a variable that is not set.
-        ServiceError: `UNAVAILABLE` when the data directory cannot be used.
-    """
-    read_only = isinstance(where, ReadTargetOptions) and where.read_only
-    local = is_local(where)
-    if local and (where.base_url or where.profile):
-        hint = "--base-url" if where.base_url else "--profile"
-        raise typer.BadParameter("name a server, or an engine right here", param_hint=hint)
-    key = os.environ.get(where.api_key_env)
-    if key is None and where.api_key_env != KEY_VARIABLE:
-        raise typer.BadParameter(f"{where.api_key_env} is not set", param_hint="--api-key-env")
-    with ExitStack() as opened:
-        if not local and names_server(where):
-            from toolkit.client import Client
-
-            # The usual variable is the client's to read: a profile's address has another key.
-            given = None if where.api_key_env == KEY_VARIABLE else key
-            client = Client(
-                where.base_url,
-                given,
-                profile=where.profile,
-                max_wait_s=where.max_wait_s,
-                cacert=where.cacert,
-            )
-            yield opened.enter_context(client)
-            return
-        if key is not None and not local:
-            raise typer.BadParameter(
-                f"{where.api_key_env} is set, and no server: name it, or a folder by --data-dir",
-                param_hint="--base-url, TOOLKIT_BASE_URL",
-            )
-        from toolkit.local import Client as LocalClient
-
-        folder = where.data_dir
-        if makes == "none" or (makes == "default" and folder is not None):
-            folder = _find_data_dir(where, opened, read_only=read_only)
-        local_client = LocalClient.local(
-            folder, sandbox=where.sandbox, take_up=False, read_only=read_only
-        )
-        yield opened.enter_context(local_client)
-
-
-def is_local(where: TargetOptions) -> bool:
-    """Tell whether the options name an embedded engine."""
-    read_only = isinstance(where, ReadTargetOptions) and where.read_only
-    return where.data_dir is not None or where.sandbox or read_only
-
-
-def names_server(where: TargetOptions) -> bool:
-    """Tell whether a server is used, unless the options name an embedded engine."""
-    from toolkit.profiles import resolution
-
-    return resolution.names_server(where.base_url, where.profile)
-
-
-def _find_data_dir(where: TargetOptions, opened: ExitStack, *, read_only: bool) -> Path:
-    """Find the data directory; make a temporary empty one where none was named.
-
-    Raises:
-        ServiceError: `UNAVAILABLE` when the one that was named is none.
-    """
-    from toolkit.settings import Settings
-    from toolkit.store.data_dir.location import find_database
-
-    folder = where.data_dir or Settings().data_dir
-    if where.data_dir is not None or read_only or (folder / "state.db").exists():
-        return find_database(folder).parent
-    return Path(opened.enter_context(TemporaryDirectory(prefix="toolkit-")))
+    ],
+}
 
 
 def service_command(function: Callable[..., None]) -> Callable[..., None]:
     """Make a command that has the target options; the function takes the output first."""
-    return _make_command(function, TargetOptions, "any")
+    return _make_command(function, TARGET_OPTIONS, "any")
 
 
 def existing_command(function: Callable[..., None]) -> Callable[..., None]:
     """Make a command of existing things, as `service_command`; it creates no data directory."""
-    return _make_command(function, TargetOptions, "none")
+    return _make_command(function, TARGET_OPTIONS, "none")
 
 
-def named_command(function: Callable[..., None]) -> Callable[..., None]:
+def default_dir_command(function: Callable[..., None]) -> Callable[..., None]:
     """Make a command as `service_command`, that creates no directory of a mistyped name."""
-    return _make_command(function, TargetOptions, "default")
+    return _make_command(function, TARGET_OPTIONS, "default")
 
 
 def read_command(function: Callable[..., None]) -> Callable[..., None]:
     """Make a command as `existing_command` that only reads, and has `--read-only`, too."""
-    return _make_command(function, ReadTargetOptions, "none")
+    return _make_command(function, READ_TARGET_OPTIONS, "none")
 
 
 def read_command_unless(
@@ -248,16 +156,16 @@ def read_command_unless(
     Args:
         instead: takes the target and the command's own options; returns true if it did all.
     """
-    return partial(_make_command, options=ReadTargetOptions, makes="none", instead=instead)
+    return partial(_make_command, options=READ_TARGET_OPTIONS, makes="none", instead=instead)
 
 
 def _make_command(
     function: Callable[..., None],
-    options: type[TargetOptions],
+    options: Mapping[str, Any],
     makes: DirectoryPolicy,
     instead: Callable[..., bool] | None = None,
 ) -> Callable[..., None]:
-    shared = fields(options)
+    defaults = {field.name: field.default for field in fields(Target)}
     own = list(inspect.signature(function).parameters.values())[1:]
     # One parameter stands for all options of a run.
     grouped = {
@@ -268,7 +176,7 @@ def _make_command(
 
     @wraps(function)
     def command(**given: Any) -> None:
-        where = options(**{option.name: given.pop(option.name) for option in shared})
+        where = Target(**{name: given.pop(name) for name in options})
         for name, parameters in grouped.items():
             given[name] = {each.name: given.pop(each.name) for each in parameters}
         if instead is not None and instead(where, **given):
@@ -279,12 +187,12 @@ def _make_command(
     spelled = [each for one in own for each in grouped.get(one.name, [one])]
     added = [
         inspect.Parameter(
-            option.name,
+            name,
             inspect.Parameter.KEYWORD_ONLY,
-            default=option.default,
-            annotation=option.type,
+            default=defaults[name],
+            annotation=annotation,
         )
-        for option in shared
+        for name, annotation in options.items()
     ]
     # Typer reads a command's options from these.
     every = sorted([*spelled, *added], key=lambda each: each.kind)

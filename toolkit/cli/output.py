@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from toolkit.cli.options import TargetOptions
+    from toolkit.cli.target import Target
     from toolkit.client import Client
     from toolkit.client._record_view import RecordView
 
@@ -102,7 +102,7 @@ class ClientOutput(Output):
 
     client: "Client"
     as_json: bool = False
-    where: "TargetOptions | None" = None
+    where: "Target | None" = None
 
     def read(self, path: str, **params: str | int | None) -> Any:
         """Read a path of the service as plain JSON: what is only shown needs no record.

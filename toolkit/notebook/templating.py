@@ -22,12 +22,12 @@ def fill_text(text: str, variables: Mapping[str, Any]) -> str:
         RequestError: `INVALID_REQUEST` for a name that no variable has.
     """
 
-    def replaced(found: "re.Match[str]") -> str:
+    def replace_match(found: "re.Match[str]") -> str:
         if found[1] is None:
             return found[0][0]
         return str(_look_up_variable(found[1], variables))
 
-    return _BRACES.sub(replaced, text)
+    return _BRACES.sub(replace_match, text)
 
 
 def fill_values(value: Any, variables: Mapping[str, Any]) -> Any:

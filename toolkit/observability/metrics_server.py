@@ -32,7 +32,7 @@ async def serve_metrics(registry: CollectorRegistry, host: str, port: int) -> As
         ServiceError: `UNAVAILABLE` when the address is taken.
     """
 
-    async def shown(_request: Request) -> Response:
+    async def show_metrics(_request: Request) -> Response:
         return Response(generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     try:
@@ -43,7 +43,7 @@ async def serve_metrics(registry: CollectorRegistry, host: str, port: int) -> As
             f"{host}:{port} cannot be listened on for metrics: {error.strerror}.",
         ) from error
     config = uvicorn.Config(
-        Starlette(routes=[Route("/metrics", shown)]),
+        Starlette(routes=[Route("/metrics", show_metrics)]),
         log_config=None,
         access_log=False,
         lifespan="off",

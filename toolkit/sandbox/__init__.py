@@ -3,23 +3,13 @@
 from typing import TYPE_CHECKING
 
 from toolkit.sandbox.faults import Fault, Faults, VendorCall
+from toolkit.sandbox.keys import SANDBOX_KEYS
 from toolkit.sandbox.vendor_paths import VENDOR_PATHS
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
 __all__ = ["SANDBOX_KEYS", "VENDOR_PATHS", "Fault", "Faults", "VendorCall", "create_app"]
-
-SANDBOX_KEYS: dict[str, str] = {
-    "OPENAI_API_KEY": "sandbox-openai",
-    "ANTHROPIC_API_KEY": "sandbox-anthropic",
-    "GEMINI_API_KEY": "sandbox-google",
-    "MINIMAX_API_KEY": "sandbox-minimax",
-    "ELEVENLABS_API_KEY": "sandbox-elevenlabs",
-    "AWS_BEARER_TOKEN_BEDROCK": "sandbox-aws",
-    "RUNPOD_API_KEY": "sandbox-runpod",
-}
-"""The one key that each simulated vendor accepts, by its conventional environment variable."""
 
 
 def create_app(

@@ -9,11 +9,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 
-from toolkit.sandbox import VENDOR_PATHS
 from toolkit.sandbox.faults import Fault, Faults
 from toolkit.sandbox.json_http import NotJsonError, has_json_type, make_response, read_json_object
 from toolkit.sandbox.middleware import VendorMiddleware
 from toolkit.sandbox.state import SandboxState
+from toolkit.sandbox.vendor_paths import VENDOR_PATHS
 from toolkit.sandbox.wires import (
     anthropic,
     aws,

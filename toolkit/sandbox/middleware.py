@@ -6,10 +6,10 @@ import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from toolkit.sandbox import VENDOR_PATHS
 from toolkit.sandbox.faults import CallEffects, Fault, VendorCall, build_retry_headers
 from toolkit.sandbox.state import SandboxState
 from toolkit.sandbox.vendor_errors import build_vendor_error
+from toolkit.sandbox.vendor_paths import VENDOR_PATHS
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -45,10 +45,10 @@ class VendorMiddleware:
         delay_ms = self._state.latency_ms + weather.delay_ms
         if delay_ms > 0:
             await asyncio.sleep(delay_ms / 1000)
-        marked = self._wrap_send(send, vendor, call)
+        wrapped_send = self._wrap_send(send, vendor, call)
         fault = weather.fault
         if fault is None:
-            await self._app(scope, _replay_body(body, receive), marked)
+            await self._app(scope, _replay_body(body, receive), wrapped_send)
         elif fault.mangle == "drop":
             await _drop_connection(scope, send)
         elif fault.mangle == "hang":
@@ -56,9 +56,9 @@ class VendorMiddleware:
         elif fault.mangle is not None:
             whole = _BufferedAnswer()
             await self._app(scope, _replay_body(body, receive), whole)
-            await _send_mangled(fault, whole, call, marked)
+            await _send_mangled(fault, whole, call, wrapped_send)
         else:
-            await self._send_fault(fault, weather, call, marked)
+            await self._send_fault(fault, weather, call, wrapped_send)
 
     def _log_call(self, vendor: str, scope: MutableMapping[str, Any], body: bytes) -> VendorCall:
         path = str(scope["path"])[len(VENDOR_PATHS[vendor]) :] or "/"
@@ -102,7 +102,7 @@ class VendorMiddleware:
     def _wrap_send(self, send: Send, vendor: str, call: VendorCall) -> Send:
         request_id = self._state.compute_fresh_digest("request", call.digest)[:32]
 
-        async def marked(message: Message) -> None:
+        async def send_with_id(message: Message) -> None:
             if message["type"] == "http.response.start":
                 call.status = int(message["status"])
                 call.took_ms = round((self._state.faults.get_elapsed_s() - call.at_s) * 1000, 2)
@@ -117,7 +117,7 @@ class VendorMiddleware:
                 ]
             await send(message)
 
-        return marked
+        return send_with_id
 
 
 def _find_vendor(scope: MutableMapping[str, Any]) -> str | None:

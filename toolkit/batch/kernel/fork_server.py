@@ -254,13 +254,13 @@ class ForkedKernelSource:
             ("-f", str(path), *options), wanted.cwd, wanted.env
         )
 
-        def listening() -> ConnectionInfo:
+        def wait_for_connection() -> ConnectionInfo:
             kernel.wait_until_listening()
             if kernel.poll() is not None:
                 raise NotWarmError
             return connection
 
-        return SpareKernel(kernel, listening)
+        return SpareKernel(kernel, wait_for_connection)
 
     def _get_server(self, interpreter: tuple[str, ...], wanted: KernelRequest) -> ForkServer:
         env = frozenset(

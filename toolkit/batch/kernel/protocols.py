@@ -1,7 +1,5 @@
-"""The interface of warm kernels and their sources, and the choice of the source for a machine."""
+"""The interface of warm kernels and their sources."""
 
-import os
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import IO, Any, Protocol
@@ -89,25 +87,3 @@ class KernelSource(Protocol):
 
     def close(self) -> None:
         """Kill what is left, running kernels too."""
-
-
-def can_fork() -> bool:
-    """Tell whether processes can be forked here; on macOS its own frameworks do not survive it."""
-    return hasattr(os, "fork") and sys.platform != "darwin"
-
-
-def open_kernel_source(*, fork: bool, spares: int, renew_after: int) -> KernelSource:
-    """Open the fastest source this machine has.
-
-    Args:
-        fork: whether it may fork; without, each kernel is a process started ahead of need.
-        spares: how many kernels to keep ready where they are not forked.
-        renew_after: after how many forks the process they are forked from is replaced.
-    """
-    if fork and can_fork():
-        from toolkit.batch.kernel.fork_server import ForkedKernelSource
-
-        return ForkedKernelSource(spares=spares, renew_after=renew_after)
-    from toolkit.batch.kernel.processes import ProcessKernelSource
-
-    return ProcessKernelSource(spares)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from toolkit.cli.commands.admin import AsJson, DataDir, complete_accounts
-from toolkit.cli.options import ReadTargetOptions
 from toolkit.cli.output import Printer
+from toolkit.cli.target import Target
 
 if TYPE_CHECKING:
     from toolkit.contract.account import Account
@@ -51,7 +51,7 @@ def list_keys(
     )
 
 
-def show_account(where: ReadTargetOptions, account: str | None) -> bool:
+def show_account(where: Target, account: str | None) -> bool:
     """Show the account that is named, from its data directory; false where none is.
 
     Raises:
@@ -177,10 +177,10 @@ def read_accounts(data_dir: Path, ask: "Callable[[AccountAdmin], Awaitable[T]]")
 
     settings = Settings(data_dir=data_dir)
 
-    async def opened() -> Store:
+    async def open_store() -> Store:
         return ReadOnlyStore(settings.data_dir, settings.artifact_url)
 
-    return _run_on_store(opened, ask, settings)
+    return _run_on_store(open_store, ask, settings)
 
 
 def change_accounts(data_dir: Path, make: "Callable[[AccountAdmin], Awaitable[T]]") -> T:

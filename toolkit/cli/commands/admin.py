@@ -168,7 +168,7 @@ def create_account(
     except ValueError:
         raise typer.BadParameter("give an address such as name@example.org") from None
 
-    async def made() -> AccountCreated:
+    async def create_record() -> AccountCreated:
         settings = Settings(data_dir=data_dir)
         # Not an engine: that would resume work left in the directory, with this shell's variables.
         store = await Store.open(
@@ -184,7 +184,7 @@ def create_account(
         finally:
             await store.close()
 
-    account = asyncio.run(made())
+    account = asyncio.run(create_record())
     if as_json:
         _print_json(account.model_dump(mode="json"))
     else:
@@ -228,7 +228,7 @@ def limit_account(
         raise typer.BadParameter("give either --max-cost-usd-per-day or --unlimited")
     find_database(data_dir)
 
-    async def limited() -> Account:
+    async def set_limit() -> Account:
         settings = Settings(data_dir=data_dir)
         store = await Store.open(settings.data_dir, durability=settings.durability)
         try:
@@ -236,7 +236,7 @@ def limit_account(
         finally:
             await store.close()
 
-    found = asyncio.run(limited())
+    found = asyncio.run(set_limit())
     if as_json:
         _print_json(found.model_dump(mode="json"))
     elif found.max_cost_usd_per_day is None:

@@ -4,8 +4,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from toolkit.cli.options import TargetOptions
 from toolkit.cli.output import ClientOutput
+from toolkit.cli.target import Target
 
 SOURCE_OPTIONS = {"address": "--base-url", "key": "--api-key-env", "profile": "--profile"}
 
@@ -49,9 +49,7 @@ def _format_source(what: str, source: str | None, profile: str | None) -> str | 
     return f"profile {profile}" if source == "profile" else source
 
 
-def _find_data_dir(
-    where: TargetOptions | None, used: Path | None
-) -> tuple[Path | None, str | None]:
+def _find_data_dir(where: Target | None, used: Path | None) -> tuple[Path | None, str | None]:
     """Return the folder of the embedded engine and its source; none for a temporary one."""
     from toolkit.settings import Settings
 

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from toolkit.cli import options
-from toolkit.cli.options import existing_command, named_command, read_command
+from toolkit.cli.options import default_dir_command, existing_command, read_command
 from toolkit.cli.output import PAGE_SIZE, ClientOutput
 from toolkit.cli.resource_commands import Id, make_group
 
@@ -31,7 +31,7 @@ def show(shell: ClientOutput, id: Id) -> None:
 
 
 @app.command()
-@named_command
+@default_dir_command
 def create(
     shell: ClientOutput,
     name: Annotated[str | None, typer.Option(help="What it is for.")] = None,

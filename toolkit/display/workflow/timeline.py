@@ -65,15 +65,15 @@ def build_bars(workflow: Workflow) -> list[TimelineBar]:
 def _find_critical_path(nodes: dict[str, Node]) -> set[str]:
     """Find the nodes that led to the end: the last to end, the one it waited for, and so on."""
 
-    def ended(node: Node) -> float:
+    def get_end(node: Node) -> float:
         ran = node.completed_at if node.started_at is not None else None
         return 0.0 if ran is None else ran.timestamp()
 
     found: set[str] = set()
-    last = max(nodes.values(), key=ended, default=None)
-    while last is not None and ended(last):
+    last = max(nodes.values(), key=get_end, default=None)
+    while last is not None and get_end(last):
         found.add(last.id)
-        last = max((nodes[up] for up in last.depends_on), key=ended, default=None)
+        last = max((nodes[up] for up in last.depends_on), key=get_end, default=None)
     return found
 
 

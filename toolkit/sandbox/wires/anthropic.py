@@ -8,7 +8,6 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
-from toolkit.sandbox import SANDBOX_KEYS
 from toolkit.sandbox.json_http import (
     JsonObject,
     NotJsonError,
@@ -18,6 +17,7 @@ from toolkit.sandbox.json_http import (
     make_response,
     read_json_object,
 )
+from toolkit.sandbox.keys import SANDBOX_KEYS
 from toolkit.sandbox.state import SandboxState, get_request_digest, mark_billed
 from toolkit.sandbox.text.chat import (
     ChatTurn,
@@ -72,7 +72,7 @@ class AnthropicRefusalError(Exception):
 def build_routes(state: SandboxState) -> list[BaseRoute]:
     """Build the routes of the vendor's paths."""
 
-    def guarded(handler: Handler) -> Handler:
+    def guard_handler(handler: Handler) -> Handler:
         async def endpoint(request: Request) -> Response:
             request_id = (
                 f"req_{state.compute_fresh_digest('anthropic', get_request_digest(request))[:24]}"
@@ -88,9 +88,9 @@ def build_routes(state: SandboxState) -> list[BaseRoute]:
         return endpoint
 
     return [
-        Route("/v1/models", guarded(_list_models), methods=["GET"]),
-        Route("/v1/models/{model}", guarded(_get_model), methods=["GET"]),
-        Route("/v1/messages", guarded(_create_message), methods=["POST"]),
+        Route("/v1/models", guard_handler(_list_models), methods=["GET"]),
+        Route("/v1/models/{model}", guard_handler(_get_model), methods=["GET"]),
+        Route("/v1/messages", guard_handler(_create_message), methods=["POST"]),
     ]
 
 

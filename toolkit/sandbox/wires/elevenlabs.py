@@ -12,7 +12,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from toolkit.sandbox import SANDBOX_KEYS
 from toolkit.sandbox.audio.recordings import measure_recording
 from toolkit.sandbox.audio.speech import VoiceSettings, synthesize_speech
 from toolkit.sandbox.json_http import (
@@ -22,6 +21,7 @@ from toolkit.sandbox.json_http import (
     make_response,
     read_json_object,
 )
+from toolkit.sandbox.keys import SANDBOX_KEYS
 from toolkit.sandbox.state import SandboxState, get_request_digest, mark_billed
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
@@ -203,7 +203,7 @@ def build_routes(state: SandboxState) -> list[BaseRoute]:
     """Build the routes of the vendor's paths."""
     wire = _ElevenLabsWire(state)
 
-    def guarded(handler: Handler) -> Handler:
+    def guard_handler(handler: Handler) -> Handler:
         async def endpoint(request: Request) -> Response:
             try:
                 _check_key(request)
@@ -214,11 +214,11 @@ def build_routes(state: SandboxState) -> list[BaseRoute]:
         return endpoint
 
     return [
-        Route("/v1/text-to-speech/{voice}", guarded(wire.create_speech), methods=["POST"]),
-        Route("/v1/voices/add", guarded(wire.add_voice), methods=["POST"]),
-        Route("/v1/voices", guarded(wire.list_voices), methods=["GET"]),
-        Route("/v1/voices/{voice}", guarded(wire.delete_voice), methods=["DELETE"]),
-        Route("/v1/models", guarded(wire.list_models), methods=["GET"]),
+        Route("/v1/text-to-speech/{voice}", guard_handler(wire.create_speech), methods=["POST"]),
+        Route("/v1/voices/add", guard_handler(wire.add_voice), methods=["POST"]),
+        Route("/v1/voices", guard_handler(wire.list_voices), methods=["GET"]),
+        Route("/v1/voices/{voice}", guard_handler(wire.delete_voice), methods=["DELETE"]),
+        Route("/v1/models", guard_handler(wire.list_models), methods=["GET"]),
     ]
 
 

@@ -9,7 +9,6 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
-from toolkit.sandbox import SANDBOX_KEYS
 from toolkit.sandbox.json_http import (
     JsonObject,
     NotJsonError,
@@ -17,6 +16,7 @@ from toolkit.sandbox.json_http import (
     make_response,
     read_json_object,
 )
+from toolkit.sandbox.keys import SANDBOX_KEYS
 from toolkit.sandbox.state import SandboxState, get_request_digest, mark_billed
 from toolkit.sandbox.text.chat import (
     ChatTurn,
@@ -221,14 +221,14 @@ def _lower_types(schema: JsonObject | None) -> JsonObject | None:
     if schema is None:
         return None
 
-    def lowered(value: object, key: str = "") -> object:
+    def lower_value(value: object, key: str = "") -> object:
         if isinstance(value, dict):
-            return {name: lowered(held, name) for name, held in value.items()}
+            return {name: lower_value(held, name) for name, held in value.items()}
         if isinstance(value, list):
-            return [lowered(held) for held in value]
+            return [lower_value(held) for held in value]
         return value.lower() if key == "type" and isinstance(value, str) else value
 
-    made = lowered(schema)
+    made = lower_value(schema)
     return made if isinstance(made, dict) else None
 
 

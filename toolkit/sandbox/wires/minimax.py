@@ -12,7 +12,6 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
-from toolkit.sandbox import SANDBOX_KEYS
 from toolkit.sandbox.audio.recordings import Recording, measure_recording
 from toolkit.sandbox.audio.speech import VoiceSettings, synthesize_speech
 from toolkit.sandbox.json_http import (
@@ -23,6 +22,7 @@ from toolkit.sandbox.json_http import (
     make_response,
     read_json_object,
 )
+from toolkit.sandbox.keys import SANDBOX_KEYS
 from toolkit.sandbox.state import EPOCH, SandboxState, get_request_digest, mark_billed
 from toolkit.sandbox.text.chat import (
     SimulatedReply,
@@ -257,7 +257,7 @@ def build_routes(state: SandboxState) -> list[BaseRoute]:
     """Build the routes of the vendor's paths."""
     wire = _MiniMaxWire(state)
 
-    def guarded(handler: Any) -> Any:
+    def guard_handler(handler: Any) -> Any:
         async def endpoint(request: Request) -> Response:
             try:
                 reply: Response = await handler(request)
@@ -279,7 +279,9 @@ def build_routes(state: SandboxState) -> list[BaseRoute]:
         "/v1/voice_clone": wire.clone_voice,
         "/v1/get_voice": wire.list_voices,
     }
-    return [Route(path, guarded(handler), methods=["POST"]) for path, handler in handlers.items()]
+    return [
+        Route(path, guard_handler(handler), methods=["POST"]) for path, handler in handlers.items()
+    ]
 
 
 def _check_key(request: Request) -> None:

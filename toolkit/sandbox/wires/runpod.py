@@ -8,7 +8,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from toolkit.sandbox import SANDBOX_KEYS, VENDOR_PATHS
 from toolkit.sandbox.json_http import (
     JsonObject,
     NotJsonError,
@@ -18,7 +17,9 @@ from toolkit.sandbox.json_http import (
     make_response,
     read_json_object,
 )
+from toolkit.sandbox.keys import SANDBOX_KEYS
 from toolkit.sandbox.state import SandboxState, get_request_digest, mark_billed
+from toolkit.sandbox.vendor_paths import VENDOR_PATHS
 from toolkit.sandbox.wires.runpod_gpus import DATA_CENTERS, GPUS, POOLS, build_catalog
 from toolkit.sandbox.wires.runpod_shapes import (
     ALLOWED_ACTIONS,

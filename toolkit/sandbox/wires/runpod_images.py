@@ -7,9 +7,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from toolkit.sandbox import VENDOR_PATHS
 from toolkit.sandbox.pictures.drawing import draw_picture
 from toolkit.sandbox.state import SandboxState
+from toolkit.sandbox.vendor_paths import VENDOR_PATHS
 
 PICTURE_RETENTION_S = 7 * 24 * 3600.0
 

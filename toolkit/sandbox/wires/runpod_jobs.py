@@ -10,7 +10,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from toolkit.sandbox import SANDBOX_KEYS
 from toolkit.sandbox.json_http import (
     JsonObject,
     NotJsonError,
@@ -18,6 +17,7 @@ from toolkit.sandbox.json_http import (
     make_response,
     read_json_object,
 )
+from toolkit.sandbox.keys import SANDBOX_KEYS
 from toolkit.sandbox.pictures.drawing import draw_picture
 from toolkit.sandbox.state import (
     EPOCH,

@@ -23,14 +23,14 @@ class RequestIdMiddleware:
         request_id = new_id(Prefix.REQUEST)
         scope.setdefault("state", {})["request_id"] = request_id
 
-        async def named(message: Message) -> None:
+        async def send_with_id(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 headers["X-Request-Id"] = request_id
                 headers["X-Content-Type-Options"] = "nosniff"
             await send(message)
 
-        await self._app(scope, receive, named)
+        await self._app(scope, receive, send_with_id)
 
 
 class DrainingMiddleware:

@@ -100,7 +100,7 @@ class TelemetryMiddleware:
             return
         exchange = self._begin_exchange(scope)
 
-        async def counted(message: Message) -> None:
+        async def count_and_send(message: Message) -> None:
             if message["type"] == "http.response.start":
                 exchange.status = message["status"]
                 kind = Headers(raw=message["headers"]).get("content-type", "")
@@ -113,7 +113,7 @@ class TelemetryMiddleware:
 
         with self._observer.request(exchange):
             try:
-                await self._app(scope, receive, counted)
+                await self._app(scope, receive, count_and_send)
             finally:
                 # An exception is answered further out, as our own fault.
                 exchange.status = exchange.status or _FAILED_STATUS

@@ -1,0 +1,28 @@
+"""The choice of the source of warm kernels for a machine."""
+
+import os
+import sys
+
+from toolkit.batch.kernel.protocols import KernelSource
+
+
+def can_fork() -> bool:
+    """Tell whether processes can be forked here; on macOS its own frameworks do not survive it."""
+    return hasattr(os, "fork") and sys.platform != "darwin"
+
+
+def open_kernel_source(*, fork: bool, spares: int, renew_after: int) -> KernelSource:
+    """Open the fastest source this machine has.
+
+    Args:
+        fork: whether it may fork; without, each kernel is a process started ahead of need.
+        spares: how many kernels to keep ready where they are not forked.
+        renew_after: after how many forks the process they are forked from is replaced.
+    """
+    if fork and can_fork():
+        from toolkit.batch.kernel.fork_server import ForkedKernelSource
+
+        return ForkedKernelSource(spares=spares, renew_after=renew_after)
+    from toolkit.batch.kernel.processes import ProcessKernelSource
+
+    return ProcessKernelSource(spares)

@@ -1,0 +1,124 @@
+"""The engine or the server that a command speaks to, and the client of it."""
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from toolkit.client import Client
+
+KEY_VARIABLE = "TOOLKIT_API_KEY"
+DirectoryPolicy = Literal["any", "default", "none"]
+
+
+@dataclass(frozen=True)
+class Target:
+    """The engine or the server that a command speaks to, and the format of its output.
+
+    Attributes:
+        data_dir: the folder of an embedded engine.
+        sandbox: true for an embedded engine with simulated vendors.
+        base_url: the address of a server.
+        profile: the name of a profile, which has an address and a key.
+        api_key_env: the variable that holds the server's key.
+        max_wait_s: how long to wait for a server that is away.
+        cacert: certificates to trust, beside the usual ones.
+        as_json: true if the output is JSON.
+        read_only: true if nothing is written to the data directory, and all accounts are shown.
+    """
+
+    data_dir: Path | None = None
+    sandbox: bool = False
+    base_url: str | None = None
+    profile: str | None = None
+    api_key_env: str = KEY_VARIABLE
+    max_wait_s: float | None = None
+    cacert: Path | None = None
+    as_json: bool = False
+    read_only: bool = False
+
+
+@contextmanager
+def open_client(where: Target, makes: DirectoryPolicy = "any") -> "Iterator[Client]":
+    """Open a client of the engine or the server of a target.
+
+    An embedded engine resumes no work that was left: listing runs asks for none.
+
+    Args:
+        where: the target.
+        makes: the data directories that are created where there are none: `any`, only the
+            `default` one, or `none`: that engine has an empty temporary folder.
+
+    Raises:
+        BadParameter: they name both, or a variable that is not set.
+        ServiceError: `UNAVAILABLE` when the data directory cannot be used.
+    """
+    local = is_local(where)
+    if local and (where.base_url or where.profile):
+        hint = "--base-url" if where.base_url else "--profile"
+        raise typer.BadParameter("name a server, or an engine right here", param_hint=hint)
+    key = os.environ.get(where.api_key_env)
+    if key is None and where.api_key_env != KEY_VARIABLE:
+        raise typer.BadParameter(f"{where.api_key_env} is not set", param_hint="--api-key-env")
+    with ExitStack() as opened:
+        if not local and names_server(where):
+            from toolkit.client import Client
+
+            # The usual variable is the client's to read: a profile's address has another key.
+            given = None if where.api_key_env == KEY_VARIABLE else key
+            client = Client(
+                where.base_url,
+                given,
+                profile=where.profile,
+                max_wait_s=where.max_wait_s,
+                cacert=where.cacert,
+            )
+            yield opened.enter_context(client)
+            return
+        if key is not None and not local:
+            raise typer.BadParameter(
+                f"{where.api_key_env} is set, and no server: name it, or a folder by --data-dir",
+                param_hint="--base-url, TOOLKIT_BASE_URL",
+            )
+        from toolkit.local import Client as LocalClient
+
+        folder = where.data_dir
+        if makes == "none" or (makes == "default" and folder is not None):
+            folder = _find_data_dir(where, opened)
+        local_client = LocalClient.local(
+            folder, sandbox=where.sandbox, take_up=False, read_only=where.read_only
+        )
+        yield opened.enter_context(local_client)
+
+
+def is_local(where: Target) -> bool:
+    """Tell whether a target is an embedded engine."""
+    return where.data_dir is not None or where.sandbox or where.read_only
+
+
+def names_server(where: Target) -> bool:
+    """Tell whether a target names a server, where it is no embedded engine."""
+    from toolkit.profiles import resolution
+
+    return resolution.names_server(where.base_url, where.profile)
+
+
+def _find_data_dir(where: Target, opened: ExitStack) -> Path:
+    """Find the data directory; make a temporary empty one where none was named.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when the one that was named is none.
+    """
+    from toolkit.settings import Settings
+    from toolkit.store.data_dir.location import find_database
+
+    folder = where.data_dir or Settings().data_dir
+    if where.data_dir is not None or where.read_only or (folder / "state.db").exists():
+        return find_database(folder).parent
+    return Path(opened.enter_context(TemporaryDirectory(prefix="toolkit-")))
