@@ -85,17 +85,17 @@ def test_the_nearest_wins_by_either_name(tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "toolkit.toml").write_text("max_cooldown_wait_s = 5.0\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TOOLKIT_PATIENCE_S", "4")
-    with pytest.warns(DeprecationWarning):
+    with pytest.warns(DeprecationWarning, match="`patience_s`"):
         assert Settings().max_cooldown_wait_s == 4.0
-    with pytest.warns(DeprecationWarning):
+    with pytest.warns(DeprecationWarning, match="`patience_s`"):
         assert Settings(max_cooldown_wait_s=2).max_cooldown_wait_s == 2.0
     monkeypatch.setenv("TOOLKIT_MAX_COOLDOWN_WAIT_S", "6")
-    with pytest.warns(DeprecationWarning):
+    with pytest.warns(DeprecationWarning, match="`patience_s`"):
         assert Settings().max_cooldown_wait_s == 6.0
 
 
 def test_a_bad_value_under_an_old_name_is_refused() -> None:
     """Given a value that cannot be used by its old name, then the refusal names the new one."""
-    with pytest.warns(DeprecationWarning), pytest.raises(SettingsError) as refused:
+    with pytest.warns(DeprecationWarning, match="code"), pytest.raises(SettingsError) as refused:
         Settings(patience_s=-1)
     assert [detail.path for detail in refused.value.details] == ["max_cooldown_wait_s"]
