@@ -1,4 +1,4 @@
-"""What the rules of `code.yaml` find, and what they leave alone."""
+"""Examples for `code.yaml`: a line below `ruleid` is found, one below `ok` is left alone."""
 
 import importlib
 import pkgutil
