@@ -64,7 +64,7 @@ SHORT: dict[str, Any] = {
     "retry_base_s": 0.005,
     "retry_cap_s": 0.05,
     "breaker_cooldown_s": 0.05,
-    "patience_s": 5.0,
+    "max_cooldown_wait_s": 5.0,
     "timeout_s": 10.0,
 }
 PRUNE = """

@@ -5,11 +5,11 @@ import sysconfig
 from collections import Counter
 from pathlib import Path
 
-MOST_SHOWN = 8
+MAX_SHOWN = 8
 
 
-def sizes(folder: Path) -> Counter[str]:
-    """Bytes below a folder, by its direct members."""
+def measure_sizes(folder: Path) -> Counter[str]:
+    """Sum up the bytes below a folder, by its direct members."""
     found: Counter[str] = Counter()
     for path in folder.rglob("*"):
         if path.is_file() and not path.is_symlink():
@@ -19,10 +19,10 @@ def sizes(folder: Path) -> Counter[str]:
 
 def main() -> None:
     """Print the size of the environment, and of its largest packages."""
-    packages = sizes(Path(sysconfig.get_path("purelib")))
-    whole = sum(sizes(Path(sys.prefix)).values())
+    packages = measure_sizes(Path(sysconfig.get_path("purelib")))
+    whole = sum(measure_sizes(Path(sys.prefix)).values())
     print(f"{sys.prefix}: {whole / 1e6:.0f} MB, packages {packages.total() / 1e6:.0f} MB")
-    for name, size in packages.most_common(MOST_SHOWN):
+    for name, size in packages.most_common(MAX_SHOWN):
         print(f"{size / 1e6:8.1f} MB  {name}")
 
 

@@ -1,4 +1,4 @@
-"""What the rules of `code.yaml` find, and what they leave alone."""
+"""Examples for `code.yaml`: a line below `ruleid` is found, one below `ok` is left alone."""
 
 import importlib
 import pkgutil
@@ -65,7 +65,7 @@ def rendered(text: str) -> None:
     f"{text}"
 
 
-def imported(name: str, areas, module) -> None:
+def imported(name: str, resources, module) -> None:
     # ruleid: no-import-of-data
     importlib.import_module(name)
     # ruleid: no-import-of-data
@@ -79,6 +79,6 @@ def imported(name: str, areas, module) -> None:
     # ok: no-import-of-data
     importlib.import_module(f"{__name__}.{name}")
     # ok: no-import-of-data
-    importlib.import_module(f"{areas.__name__}.{module.name}")
+    importlib.import_module(f"{resources.__name__}.{module.name}")
     # ok: no-import-of-data
     importlib.import_module(_EXPORTS[name])

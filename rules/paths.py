@@ -1,4 +1,4 @@
-"""What the rule of `paths.yaml` finds, and what it leaves alone."""
+"""Examples for `paths.yaml`: a line below `ruleid` is found, one below `ok` is left alone."""
 
 import os
 from pathlib import Path

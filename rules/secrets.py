@@ -1,4 +1,4 @@
-"""What the rule of `secrets.yaml` finds, and what it leaves alone."""
+"""Examples for `secrets.yaml`: a line below `ruleid` is found, one below `ok` is left alone."""
 
 import hashlib
 import hmac

@@ -1,4 +1,4 @@
-"""What the rule of `shell.yaml` finds, and what it leaves alone."""
+"""Examples for `shell.yaml`: a line below `ruleid` is found, one below `ok` is left alone."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""What the rule of `sql.yaml` finds, and what it leaves alone."""
+"""Examples for `sql.yaml`: a line below `ruleid` is found, one below `ok` is left alone."""
 
 from sqlalchemy import text
 

@@ -78,7 +78,7 @@ def settings(vendor: ThreadingHTTPServer, tmp_path: Path) -> Settings:
     url = f"http://127.0.0.1:{vendor.server_port}"
     reached = VendorSettings(base_urls={"api": url, "jobs": url})
     vendors = dict.fromkeys(VARIABLES, reached)
-    return Settings(data_dir=tmp_path / "data", vendors=vendors, retries=0, patience_s=0)
+    return Settings(data_dir=tmp_path / "data", vendors=vendors, retries=0, max_cooldown_wait_s=0)
 
 
 @pytest.fixture(autouse=True)

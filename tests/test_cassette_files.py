@@ -41,7 +41,7 @@ def tape(tmp_path: Path) -> Path:
 
 def opened(tape: Path, name: str, mode: Any = "replay") -> Client:
     """A client of the real vendors, with nothing set up."""
-    settings = Settings(data_dir=tape.parent / name, retries=0, patience_s=0)
+    settings = Settings(data_dir=tape.parent / name, retries=0, max_cooldown_wait_s=0)
     return Client.local(settings=settings, cassette=tape, mode=mode)
 
 

@@ -3,6 +3,7 @@
 import ipaddress
 import re
 import tomllib
+import warnings
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -10,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_settings import (
     BaseSettings,
+    EnvSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     TomlConfigSettingsSource,
@@ -20,6 +22,8 @@ from toolkit.contract.errors import Detail, ErrorCode, RequestError
 Tier = Literal["economy", "standard", "premium"]
 TIERS: dict[Tier, int] = {"economy": 1, "standard": 2, "premium": 3}
 SANDBOX_URL = "http://sandbox.invalid"  # never leaves the process (RFC 6761 keeps the name free)
+# Old names of settings, which are still read: to be removed in the version after 0.1.0.
+RENAMED_SETTINGS = {"patience_s": "max_cooldown_wait_s"}
 _ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:\d{1,5})?|https?://\[[0-9a-f:]+\](:\d{1,5})?")
 
 
@@ -111,6 +115,48 @@ class VendorSettings(BaseModel):
 
 class SettingsError(RequestError, ValueError):
     """An error that names each setting that cannot be used."""
+
+
+def _rename_settings(values: dict[str, Any], source: str) -> dict[str, Any]:
+    """Return settings under their present names; warn of each that has its old one.
+
+    Args:
+        values: those of one source; where both names are there, the present one counts.
+        source: a word for the source, such as `code`.
+    """
+    renamed = dict(values)
+    for old, new in RENAMED_SETTINGS.items():
+        if old in renamed:
+            value = renamed.pop(old)
+            renamed.setdefault(new, value)
+            warnings.warn(
+                f"The setting `{old}`, from {source}, is now called `{new}`;"
+                " the next version does not read its old name.",
+                DeprecationWarning,
+                stacklevel=3,  # the caller of `Settings(…)`, where the name stands in code
+            )
+    return renamed
+
+
+class _VariablesSource(EnvSettingsSource):
+    """The `TOOLKIT_…` variables, also those with the old name of a setting."""
+
+    def __call__(self) -> dict[str, Any]:
+        """Return the settings that variables name."""
+        values = super().__call__()
+        for old in RENAMED_SETTINGS:
+            text = self.env_vars.get(f"{self.env_prefix}{old}".lower())  # keys are in lower case
+            if text is not None:
+                values[old] = text
+        return _rename_settings(values, f"a {self.env_prefix} variable")
+
+
+class _FileSource(TomlConfigSettingsSource):
+    """The members of `toolkit.toml`, also those with the old name of a setting."""
+
+    def __call__(self) -> dict[str, Any]:
+        """Return the settings that the file names."""
+        return _rename_settings(super().__call__(), "toolkit.toml")
 
 
 class Settings(BaseSettings):
@@ -240,14 +286,14 @@ class Settings(BaseSettings):
     )
     breaker_failures: int = Field(default=5, ge=1, description="in a row, that open a breaker")
     breaker_cooldown_s: float = Field(default=5.0, gt=0)
-    patience_s: float = Field(
+    max_cooldown_wait_s: float = Field(
         default=60.0, ge=0, description="a job waits this long for connections that cool down"
     )
     max_concurrent_calls: int = Field(default=16, ge=1, description="of one connection")
 
     def __init__(self, **given: Any) -> None:
         try:
-            super().__init__(**given)
+            super().__init__(**_rename_settings(given, "code"))
         except ValidationError as error:
             raise SettingsError(
                 ErrorCode.INVALID_REQUEST,
@@ -264,12 +310,12 @@ class Settings(BaseSettings):
         cls,
         settings_cls: type[BaseSettings],
         init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic names it
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic names it
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic names it
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Return the sources of settings, the first of which wins."""
-        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
+        return init_settings, _VariablesSource(settings_cls), _FileSource(settings_cls)
 
     def names_engine(self) -> bool:
         """Tell whether an embedded engine is configured: its folder was set, or the sandbox."""

@@ -78,7 +78,7 @@ class Bench:
 @pytest.fixture
 def settings(settings: Settings) -> Settings:
     """Breakers and patience that a test can wait for."""
-    update = {"breaker_cooldown_s": 0.2, "patience_s": 5.0, "max_concurrent_calls": 4}
+    update = {"breaker_cooldown_s": 0.2, "max_cooldown_wait_s": 5.0, "max_concurrent_calls": 4}
     return settings.model_copy(update=update)
 
 

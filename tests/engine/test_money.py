@@ -48,7 +48,7 @@ class Money(RuleBasedStateMachine):
                 sandbox=True,
                 retry_base_s=0.001,
                 breaker_cooldown_s=0.01,
-                patience_s=0.2,
+                max_cooldown_wait_s=0.2,
                 max_concurrent_calls=3,
             ),
             faults=self.faults,

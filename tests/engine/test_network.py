@@ -122,7 +122,7 @@ async def run_at(url: str, folder: Path, total_s: float = 10, **settings: object
     timeouts = Timeouts(total_s=total_s)
     vendors = {"openai": VendorSettings(base_urls={"api": url}, timeouts=timeouts)}
     engine = await Engine.open(
-        Settings(data_dir=folder, vendors=vendors, retries=0, patience_s=0, **settings),
+        Settings(data_dir=folder, vendors=vendors, retries=0, max_cooldown_wait_s=0, **settings),
         resolver=MappingResolver({"OPENAI_API_KEY": "sk-network-test"}),
     )
     try:

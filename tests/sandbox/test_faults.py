@@ -163,7 +163,7 @@ def test_an_outage_of_a_vendor_with_several_wires_is_felt(tmp_path: Path) -> Non
 
     faults = Faults()
     faults.outage("runpod")
-    settings = Settings(data_dir=tmp_path, retries=0, patience_s=0)
+    settings = Settings(data_dir=tmp_path, retries=0, max_cooldown_wait_s=0)
     with Client.local(settings=settings, faults=faults) as client:
         done = client.runs.create("image.generate", PRICED).wait(check=False, timeout_s=PATIENCE_S)
     assert (done.status, done.error.code) == ("failed", "PROVIDER_UNAVAILABLE")

@@ -18,7 +18,7 @@ from toolkit_haiku.lines import first_lines
 
 
 class HaikuInput(Request):
-    """What it takes."""
+    """The input of a haiku."""
 
     topic: str = Field(
         min_length=1,
@@ -30,20 +30,20 @@ class HaikuInput(Request):
 
 
 class HaikuOutput(Record):
-    """What it answers."""
+    """The output of a haiku."""
 
     lines: list[str]
 
 
-def request(given: HaikuInput) -> TextRequest:
-    """What a vendor is asked for; the same for the estimate and for the call."""
+def make_request(given: HaikuInput) -> TextRequest:
+    """Make the request to a vendor; the same for the estimate and for the call."""
     prompt = f"Write a haiku about {given.topic}: three lines, nothing else."
     return TextRequest(prompt=f"{prompt}\n\n{given.context}".strip(), max_tokens=60)
 
 
 def write(call: Call[HaikuInput]) -> Flow[Result]:
     """Ask for a haiku and keep its first three lines."""
-    reply = yield from request_operation(request(call.input))
+    reply = yield from request_operation(make_request(call.input))
     # A stranger wrote it, at any length: it is read where that can be ended.
     lines = yield from run_in_process(first_lines, reply.text, 3)
     return Result({"lines": lines}, Blob("\n".join(lines).encode(), "text/plain"))
@@ -60,6 +60,6 @@ CAPABILITY = Capability(
     default_provider="verse_club",
     accepts={"context": InputBinding(("text/*", "application/json"), "text")},
     produces="text/plain",
-    estimate=request,
+    estimate=make_request,
     keywords=("haiku",),
 )

@@ -1,4 +1,4 @@
-"""What is done in a worker process: it imports this module, so it imports little itself."""
+"""Functions for a worker process, which imports this module: so it imports little itself."""
 
 
 def first_lines(text: str, count: int) -> list[str]:

@@ -26,7 +26,7 @@ CODES = {
 
 
 def text(operation: TextRequest, access: Access) -> Flow[TextReply]:
-    """Ask for a text; every failure is said in one of the toolkit's codes, and quotes no key."""
+    """Ask for a text; every failure has one of the toolkit's codes, and quotes no key."""
     response = yield from send(
         httpx.Request(
             "POST",
@@ -38,12 +38,12 @@ def text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     if response.status_code != 200:
         code = CODES.get(response.status_code, ErrorCode.PROVIDER_REJECTED)
         raise ProviderError(code, f"The Verse Club answered {response.status_code}.")
-    said = response.json()
+    body = response.json()
     return TextReply(
-        text=said["text"],
+        text=body["text"],
         model=access.model,
-        vendor_request_id=said["id"],
-        cost=Cost({"output_tokens": float(said["words"])}),
+        vendor_request_id=body["id"],
+        cost=Cost({"output_tokens": float(body["words"])}),
     )
 
 

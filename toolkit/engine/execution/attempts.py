@@ -60,7 +60,7 @@ class AttemptLoop:
                 called soon enough.
             WorkError: `CREDENTIALS_MISSING`, `BUDGET_EXCEEDED`.
         """
-        search = _RoutingState(time.monotonic() + self._core.settings.patience_s)
+        search = _RoutingState(time.monotonic() + self._core.settings.max_cooldown_wait_s)
         while True:
             chosen = await self._choose_candidate(work, operation, search)
             connection = chosen.connection

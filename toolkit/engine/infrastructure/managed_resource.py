@@ -208,8 +208,8 @@ class ManagedResource(ResourceType[K, S]):
                 lists[connection.id] = listed.items
             reference = self._get_reference(row)
             state = next((one for one in lists[connection.id] if reference in one.name), None)
-            patience_s = 2 * (self._core.get_timeouts(vendor.id).total_s or 0.0)
-            if state is None and _compute_age_s(row) < patience_s:
+            grace_s = 2 * (self._core.get_timeouts(vendor.id).total_s or 0.0)
+            if state is None and _compute_age_s(row) < grace_s:
                 return False
         if row["status"] == "deleting":
             there = vendor_id or (state and state.vendor_id)

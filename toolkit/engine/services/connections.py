@@ -71,20 +71,20 @@ class Connections:
             changes += await shares.make_share_changes(account_id, connection.id, request.share)
             connection.shared_with = request.share
         await commit_accepted(self._core, changes, connection)
-        patience_s = self._core.settings.connection_test_s
-        if tested and patience_s and not self._core.is_reproducible:
-            connection.warning = await self._find_error(connection, patience_s)
+        timeout_s = self._core.settings.connection_test_s
+        if tested and timeout_s and not self._core.is_reproducible:
+            connection.warning = await self._find_error(connection, timeout_s)
         return connection
 
-    async def _find_error(self, connection: Connection, patience_s: float) -> ErrorInfo | None:
+    async def _find_error(self, connection: Connection, timeout_s: float) -> ErrorInfo | None:
         """Return the error of a connection that was just made, if one is found in time."""
         try:
-            async with asyncio.timeout(patience_s):
+            async with asyncio.timeout(timeout_s):
                 return (await self._run_test(connection)).error
         except TimeoutError:
             return ErrorInfo(
                 code=ErrorCode.PROVIDER_TIMEOUT.name,
-                message=f"{connection.provider} did not answer within {patience_s:g} s:"
+                message=f"{connection.provider} did not answer within {timeout_s:g} s:"
                 " test the connection again later.",
             )
 

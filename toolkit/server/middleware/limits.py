@@ -69,9 +69,9 @@ class _TimedBody:
         late: whether it missed its deadline.
     """
 
-    def __init__(self, receive: Receive, patience_s: float) -> None:
+    def __init__(self, receive: Receive, timeout_s: float) -> None:
         self._receive = receive
-        self._until = asyncio.get_running_loop().time() + patience_s
+        self._until = asyncio.get_running_loop().time() + timeout_s
         self._complete = False
         self.late = False
 
