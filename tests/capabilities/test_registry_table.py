@@ -64,7 +64,7 @@ def example_of(field: dict[str, Any]) -> object:
 
 
 def test_registry_order() -> None:
-    """Given the built-in modules, then the specification's table leads, and others have an order."""
+    """Given the built-in modules, then the table comes first, and others by their names."""
     assert BUILT_IN[: len(TABLE)] == TABLE
     assert BUILT_IN[len(TABLE) :] == sorted(BUILT_IN[len(TABLE) :])
 
