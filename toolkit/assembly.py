@@ -29,7 +29,7 @@ from toolkit.store import Row
 from toolkit.store.maintenance.doctor import DataDirIssue
 
 if TYPE_CHECKING:
-    from toolkit.sandbox import Faults
+    from toolkit.sandbox import CompatibleVendor, Faults
 
 
 async def open_engine(
@@ -73,10 +73,14 @@ async def open_engine(
     if settings.sandbox:
         from toolkit import sandbox
 
-        settings = _apply_sandbox(settings, registry, sandbox.VENDOR_PATHS)
-        resolver = MappingResolver(sandbox.SANDBOX_KEYS)
+        compatible = list_compatible_vendors(registry)
+        mounted = sandbox.VENDOR_PATHS | {one.id: one.path for one in compatible}
+        settings = _apply_sandbox(settings, registry, mounted)
+        keys = {registry.vendors[one.id].variable: one.key for one in compatible}
+        resolver = MappingResolver(keys | sandbox.SANDBOX_KEYS)
         if tape is None or tape.mode != "replay":
-            transport = _SandboxTransport(httpx.ASGITransport(sandbox.create_app(faults=faults)))
+            cloud = sandbox.create_app(faults=faults, compatible=compatible)
+            transport = _SandboxTransport(httpx.ASGITransport(cloud))
     else:
         owned = allow_env is None
         resolver = ChainResolver(
@@ -97,6 +101,32 @@ async def open_engine(
         take_up=take_up,
         read_only=read_only,
     )
+
+
+def list_compatible_vendors(registry: Registry) -> "list[CompatibleVendor]":
+    """List the vendors that the sandbox serves only because it is told of them: by their wire."""
+    from toolkit import sandbox
+
+    return [
+        sandbox.CompatibleVendor(
+            id=vendor.id,
+            wire=vendor.wire,
+            # By the variable: vendors that share one share the key.
+            key=sandbox.SANDBOX_KEYS.get(vendor.variable, f"sandbox-{vendor.variable.lower()}"),
+            models=tuple(model.id for model in vendor.models),
+            base_path=httpx.URL(vendor.base_urls["api"]).path.rstrip("/"),
+        )
+        for vendor in registry.vendors.values()
+        if vendor.wire in sandbox.COMPATIBLE_WIRES and vendor.id not in sandbox.VENDOR_PATHS
+    ]
+
+
+def list_simulated_ids(registry: Registry) -> set[str]:
+    """List the ids of the vendors that the sandbox has a wire and a key for."""
+    from toolkit import sandbox
+
+    told = {vendor.id for vendor in list_compatible_vendors(registry)}
+    return told | (registry.vendors.keys() & sandbox.VENDOR_PATHS.keys())
 
 
 async def check_drift(settings: Settings, kept: Mapping[str, Sequence[Row]]) -> list[DataDirIssue]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import httpx
 
 from toolkit import client as clients
-from toolkit.assembly import open_engine
+from toolkit.assembly import list_simulated_ids, open_engine
 from toolkit.cassettes import CassetteMode
 from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.errors import ErrorCode, ServiceError
@@ -305,6 +305,7 @@ def _start_engine(
     if data_dir is not None:
         update["data_dir"] = Path(data_dir)
     settings = settings.model_copy(update=update)
+    registry = registry or Registry.load()
     thread = EngineThread(settings, registry, faults, cassette, mode, opened_for)
     if thread.engine.is_held and opened_for == OpenOptions():
         log.warning(
@@ -313,19 +314,20 @@ def _start_engine(
             settings.data_dir,
         )
     try:
-        return thread, thread.call(_sign_in(thread.engine))
+        return thread, thread.call(_sign_in(thread.engine, registry))
     except BaseException:
         thread.close(0)
         raise
 
 
-async def _sign_in(engine: Engine) -> str:
+async def _sign_in(engine: Engine, registry: Registry) -> str:
     if engine.is_read_only:
         return engine.accounts.make_read_only_key()
     account, key = await engine.accounts.open_local_account()
     if engine.settings.sandbox:
+        simulated = list_simulated_ids(registry)
         for provider in await engine.providers.list(account.id):
-            if not provider.connected:
+            if provider.id in simulated and not provider.connected:
                 pointer = ConnectionCreate(
                     provider=provider.id,
                     connection_type="environment",

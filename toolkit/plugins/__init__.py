@@ -9,6 +9,7 @@ flow is tested without any of them.
 
 from toolkit.plugins.bounds import Bound, CharacterBound, ExactBound, PixelBound, TokenBound
 from toolkit.plugins.capability import Blob, Call, Capability, InputBinding, Result, Upstream
+from toolkit.plugins.compatible import TextModel, openai_compatible
 from toolkit.plugins.flow import (
     PUBLIC_ONLY,
     RECORDED_MODEL,
@@ -71,12 +72,14 @@ __all__ = [
     "SpeechRequest",
     "Step",
     "Submitted",
+    "TextModel",
     "TextReply",
     "TextRequest",
     "TokenBound",
     "Upstream",
     "Vendor",
     "WorkerTime",
+    "openai_compatible",
     "pause",
     "request_operation",
     "run_in_process",

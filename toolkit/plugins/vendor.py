@@ -152,6 +152,8 @@ class Vendor:
         probe: asks the vendor for something free, to find out whether it takes the key; answers
             the names of its models, where that is what it asked for.
         name_at: the id by which a model is called at an address, where the address decides that.
+        wire: the id of the vendor whose wire it speaks, where that is another's: it gets that
+            vendor's flows as it is loaded, and the sandbox serves it where it knows the wire.
     """
 
     id: str
@@ -169,6 +171,7 @@ class Vendor:
     probe: ProbeFlow | None = None
     telemetry_name: str | None = None
     name_at: Callable[[str, str], str] | None = None
+    wire: str = ""
 
     def serves(
         self, model: Model, *, pinned: bool = False, endpoint: bool = False, pod: bool = False

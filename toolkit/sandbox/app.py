@@ -1,5 +1,6 @@
 """The ASGI app: one mount for each vendor's wire, and the controls that tests use."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, fields
 
 from starlette.applications import Starlette
@@ -13,7 +14,7 @@ from toolkit.sandbox.faults import Fault, Faults
 from toolkit.sandbox.json_http import NotJsonError, has_json_type, make_response, read_json_object
 from toolkit.sandbox.middleware import VendorMiddleware
 from toolkit.sandbox.state import SandboxState
-from toolkit.sandbox.vendor_paths import VENDOR_PATHS
+from toolkit.sandbox.vendor_paths import VENDOR_PATHS, CompatibleVendor
 from toolkit.sandbox.wires import (
     anthropic,
     aws,
@@ -42,6 +43,9 @@ _ROUTE_BUILDERS = {
     "encyclopedia": encyclopedia.build_routes,
 }
 
+# Builds the routes of a wire for a vendor that the cloud was opened with.
+_COMPATIBLE_BUILDERS = {"openai": openai.build_compatible_routes}
+
 _FAULT_KINDS = {
     "vendor": "string",
     "path_contains": "string",
@@ -63,12 +67,18 @@ _FAULT_KINDS = {
 }
 
 
-def build_app(seed: int, latency_ms: float, faults: Faults | None) -> Starlette:
+def build_app(
+    seed: int,
+    latency_ms: float,
+    faults: Faults | None,
+    compatible: Sequence[CompatibleVendor] = (),
+) -> Starlette:
     """Build the app, with nothing remembered yet."""
-    state = SandboxState(seed, latency_ms, faults)
+    state = SandboxState(seed, latency_ms, faults, compatible)
     mounts: list[BaseRoute] = [
         Mount(VENDOR_PATHS[wire], routes=make(state)) for wire, make in _ROUTE_BUILDERS.items()
     ]
+    mounts += [Mount(one.path, routes=_COMPATIBLE_BUILDERS[one.wire](one)) for one in compatible]
     app = Starlette(
         routes=[Mount("/_sandbox", routes=_build_control_routes(state)), *mounts],
         middleware=[Middleware(VendorMiddleware, state=state)],

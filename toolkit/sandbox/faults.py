@@ -4,7 +4,7 @@ import math
 import threading
 import time
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from random import Random
@@ -76,7 +76,6 @@ class Fault:
     price_factor: float | None = None
 
     def __post_init__(self) -> None:
-        find_wires(self.vendor)
         if self.mangle not in (None, "truncate", "garbage", "drip", "hang", "drop"):
             raise ValueError(f"mangle cannot be {self.mangle!r}")
         if not 0 <= self.share <= 1:
@@ -127,26 +126,40 @@ class Faults:
     Args:
         seed: decides which calls a `share` meets.
         clock: seconds that never step back.
+        vendors: those that have faults before the cloud is opened with them, beside the vendors
+            that every cloud has.
     """
 
-    def __init__(self, seed: int = 0, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        seed: int = 0,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        vendors: Iterable[str] = (),
+    ) -> None:
         self.calls: list[VendorCall] = []
         self._clock = clock
         self._opened_at_s = clock()
         self._seed = seed
+        self._compatible: tuple[str, ...] = tuple(vendors)
         self._script: list[tuple[Fault, Random]] = []
         self._buckets: dict[int, _TokenBucket] = {}
         self._added_count = 0
         self._lock = threading.Lock()  # a notebook's thread writes, the cloud's thread reads
 
     @classmethod
-    def load(cls, path: str | Path, seed: int = 0) -> "Faults":
+    def load(cls, path: str | Path, seed: int = 0, *, vendors: Iterable[str] = ()) -> "Faults":
         """Load a script from a TOML file of `[[fault]]` tables, with the fields of `Fault`.
+
+        Args:
+            path: the file.
+            seed: decides which calls a `share` meets.
+            vendors: those that it may name beside the vendors that every cloud has.
 
         Raises:
             ValueError: the file is no such script; the message says where.
         """
-        faults = cls(seed)
+        faults = cls(seed, vendors=vendors)
         try:
             tables = tomllib.loads(Path(path).read_text(encoding="utf-8"))["fault"]
         except (tomllib.TOMLDecodeError, KeyError) as error:
@@ -163,11 +176,23 @@ class Faults:
         return faults
 
     def add(self, fault: Fault) -> Fault:
-        """Add a fault after the others; a call is answered by the first that answers it."""
+        """Add a fault after the others; a call is answered by the first that answers it.
+
+        Raises:
+            ValueError: for an unknown vendor.
+        """
+        self._find_wires(fault.vendor)
         with self._lock:
             self._added_count += 1
             self._script.append((fault, Random(f"{self._seed}/{self._added_count}")))  # noqa: S311
         return fault
+
+    def add_vendors(self, vendors: Iterable[str]) -> None:
+        """Take faults for these vendors, too: those that the cloud is opened with."""
+        self._compatible = tuple(dict.fromkeys((*self._compatible, *vendors)))
+
+    def _find_wires(self, name: str) -> frozenset[str]:
+        return find_wires(name, self._compatible)
 
     def fail(self, vendor: str, *, status: int, **more: Any) -> None:
         """Answer with a status, in the vendor's own format; `Fault` has what else can be set."""
@@ -203,12 +228,12 @@ class Faults:
         Raises:
             ValueError: for an unknown vendor.
         """
-        wires = find_wires("*" if vendor is None else vendor)
+        wires = self._find_wires("*" if vendor is None else vendor)
         with self._lock:
             self._script = [
                 one
                 for one in self._script
-                if vendor is not None and not find_wires(one[0].vendor) <= wires
+                if vendor is not None and not self._find_wires(one[0].vendor) <= wires
             ]
             self._buckets.clear()
 
@@ -264,7 +289,7 @@ class Faults:
     def _applies_to(self, fault: Fault, vendor: str, path: str) -> bool:
         now_s = self.get_elapsed_s()
         in_time = fault.from_s <= now_s and (fault.until_s is None or now_s < fault.until_s)
-        return in_time and vendor in find_wires(fault.vendor) and fault.path_contains in path
+        return in_time and vendor in self._find_wires(fault.vendor) and fault.path_contains in path
 
     def _take_token(self, fault: Fault) -> float | None:
         """Take a token, or return the seconds until there is one."""

@@ -9,7 +9,6 @@ from typing import Any
 from toolkit.sandbox.faults import CallEffects, Fault, VendorCall, build_retry_headers
 from toolkit.sandbox.state import SandboxState
 from toolkit.sandbox.vendor_errors import build_vendor_error
-from toolkit.sandbox.vendor_paths import VENDOR_PATHS
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -32,7 +31,7 @@ class VendorMiddleware:
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request, or pass on one that is for no vendor."""
-        vendor = _find_vendor(scope)
+        vendor = self._find_vendor(scope)
         if vendor is None:
             await self._app(scope, receive, send)
             return
@@ -60,8 +59,17 @@ class VendorMiddleware:
         else:
             await self._send_fault(fault, weather, call, wrapped_send)
 
+    def _find_vendor(self, scope: MutableMapping[str, Any]) -> str | None:
+        if scope["type"] != "http":
+            return None
+        path = str(scope["path"])
+        for vendor, prefix in self._state.vendor_paths.items():
+            if path == prefix or path.startswith(prefix + "/"):
+                return vendor
+        return None
+
     def _log_call(self, vendor: str, scope: MutableMapping[str, Any], body: bytes) -> VendorCall:
-        path = str(scope["path"])[len(VENDOR_PATHS[vendor]) :] or "/"
+        path = str(scope["path"])[len(self._state.vendor_paths[vendor]) :] or "/"
         query = bytes(scope.get("query_string", b"")).decode("latin-1")
         method = str(scope["method"])
         digest = self._state.compute_digest(
@@ -118,16 +126,6 @@ class VendorMiddleware:
             await send(message)
 
         return send_with_id
-
-
-def _find_vendor(scope: MutableMapping[str, Any]) -> str | None:
-    if scope["type"] != "http":
-        return None
-    path = str(scope["path"])
-    for vendor, prefix in VENDOR_PATHS.items():
-        if path == prefix or path.startswith(prefix + "/"):
-            return vendor
-    return None
 
 
 def _normalize_body(scope: MutableMapping[str, Any], body: bytes) -> bytes:

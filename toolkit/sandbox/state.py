@@ -3,12 +3,13 @@
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from starlette.requests import Request
 
 from toolkit.sandbox.faults import Faults, VendorCall
+from toolkit.sandbox.vendor_paths import VENDOR_PATHS, CompatibleVendor
 
 T = TypeVar("T")
 
@@ -18,10 +19,18 @@ EPOCH = 1_795_132_800  # 2026-11-20: time stamps derive from it, so that bytes r
 class SandboxState:
     """The state of one app, shared by its routes, and open to tests as `app.state.sandbox`."""
 
-    def __init__(self, seed: int, latency_ms: float, faults: Faults | None = None) -> None:
+    def __init__(
+        self,
+        seed: int,
+        latency_ms: float,
+        faults: Faults | None = None,
+        compatible: Sequence[CompatibleVendor] = (),
+    ) -> None:
         self.seed = seed
         self.latency_ms = latency_ms
         self.faults = Faults(seed) if faults is None else faults
+        self.faults.add_vendors(vendor.id for vendor in compatible)
+        self.vendor_paths = VENDOR_PATHS | {vendor.id: vendor.path for vendor in compatible}
         self.clock: Callable[[], float] = time.monotonic
         self._digest_counts: Counter[str] = Counter()
         self._records: dict[type, object] = {}

@@ -2,6 +2,8 @@
 
 import logging
 import pkgutil
+from collections.abc import Mapping
+from dataclasses import replace
 from importlib import import_module
 from importlib.metadata import entry_points
 
@@ -23,14 +25,31 @@ def load_vendors() -> dict[str, Vendor]:
     for name in names:
         vendor = import_module(f"{__name__}.{name}").VENDOR
         found[vendor.id] = vendor
+    found = {id: _add_wire_flows(vendor, found) for id, vendor in found.items()}
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
         try:
             loaded = point.load()
         except Exception as error:  # whatever a stranger's module raises
             log.warning("entry point %s failed to load: %s", point.name, type(error).__name__)
             continue
-        if isinstance(loaded, Vendor) and loaded.id not in found:
-            found[loaded.id] = loaded
-        else:
+        if not isinstance(loaded, Vendor) or loaded.id in found:
             log.warning("entry point %s is no vendor, or its id is taken", point.name)
+        elif loaded.wire and loaded.wire not in found:
+            log.warning("entry point %s speaks the wire of no vendor there is", point.name)
+        else:
+            found[loaded.id] = _add_wire_flows(loaded, found)
     return found
+
+
+def _add_wire_flows(vendor: Vendor, known: Mapping[str, Vendor]) -> Vendor:
+    """Return a vendor with the flows of the wire that it speaks, for what it has models for."""
+    if not vendor.wire:
+        return vendor
+    spoken = known[vendor.wire]
+    kinds = {model.kind for model in vendor.models}
+    flows = {of: flow for of, flow in spoken.operations.items() if of.kind in kinds}
+    return replace(
+        vendor,
+        operations={**flows, **vendor.operations},
+        probe=vendor.probe or spoken.probe,
+    )

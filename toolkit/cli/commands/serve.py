@@ -156,10 +156,14 @@ def _make_settings(**given: Any) -> "Settings":
 def _load_faults(path: Path | None) -> "Faults | None":
     if path is None:
         return None
+    from toolkit.assembly import list_compatible_vendors
+    from toolkit.engine import Registry
     from toolkit.sandbox import Faults
 
     try:
-        return Faults.load(path)
+        return Faults.load(
+            path, vendors=[one.id for one in list_compatible_vendors(Registry.load())]
+        )
     except (OSError, ValueError) as error:
         raise RequestError(ErrorCode.INVALID_REQUEST, str(error)) from None
 

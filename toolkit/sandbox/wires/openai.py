@@ -1,7 +1,7 @@
 """The `openai` wire: chat completions and models, checked as strictly as the vendor checks."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,7 @@ from toolkit.sandbox.text.chat import (
     iter_pieces,
     parse_turns,
 )
+from toolkit.sandbox.vendor_paths import CompatibleVendor
 
 MODEL_SUFFIX = "-sandbox"
 CONTEXT_TOKENS = 128_000
@@ -100,42 +101,51 @@ class OpenAIRefusalError(Exception):
 def build_routes(state: SandboxState) -> list[BaseRoute]:
     """Build the routes of the vendor's paths."""
     del state  # ids come from the request's digest, which holds the seed
+    return _build_wire_routes("/v1", SANDBOX_KEYS["OPENAI_API_KEY"], MODELS)
 
+
+def build_compatible_routes(vendor: CompatibleVendor) -> list[BaseRoute]:
+    """Build the routes of another vendor that speaks this wire; its models take every field."""
+    return _build_wire_routes(vendor.base_path, vendor.key, dict.fromkeys(vendor.models, False))
+
+
+def _build_wire_routes(base_path: str, key: str, served: Mapping[str, bool]) -> list[BaseRoute]:
     async def models(request: Request) -> Response:
         try:
-            _check_key(request)
+            _check_key(request, key)
         except OpenAIRefusalError as refusal:
             return refusal.to_response()
-        return make_response({"object": "list", "data": [_describe_model(name) for name in MODELS]})
+        return make_response({"object": "list", "data": [_describe_model(name) for name in served]})
 
     async def model(request: Request) -> Response:
         try:
-            _check_key(request)
-            return make_response(_describe_model(_resolve_model(request.path_params["model"])))
+            _check_key(request, key)
+            name = _resolve_model(request.path_params["model"], served)
+            return make_response(_describe_model(name))
         except OpenAIRefusalError as refusal:
             return refusal.to_response()
 
     async def chat(request: Request) -> Response:
         try:
-            _check_key(request)
-            return await _complete_chat(request)
+            _check_key(request, key)
+            return await _complete_chat(request, served)
         except OpenAIRefusalError as refusal:
             return refusal.to_response()
 
     return [
-        Route("/v1/models", models, methods=["GET"]),
-        Route("/v1/models/{model}", model, methods=["GET"]),
-        Route("/v1/chat/completions", chat, methods=["POST"]),
+        Route(f"{base_path}/models", models, methods=["GET"]),
+        Route(f"{base_path}/models/{{model:path}}", model, methods=["GET"]),
+        Route(f"{base_path}/chat/completions", chat, methods=["POST"]),
     ]
 
 
-def _check_key(request: Request) -> None:
+def _check_key(request: Request, accepted: str) -> None:
     key = get_bearer_key(request)
     if key is None:
         raise OpenAIRefusalError(
             401, "No API key was given; send it as `Authorization: Bearer <key>`."
         )
-    if key != SANDBOX_KEYS["OPENAI_API_KEY"]:
+    if key != accepted:
         raise OpenAIRefusalError(401, "The API key given is not correct.", code="invalid_api_key")
 
 
@@ -143,15 +153,15 @@ def _describe_model(name: str) -> JsonObject:
     return {"id": name + MODEL_SUFFIX, "object": "model", "created": EPOCH, "owned_by": "sandbox"}
 
 
-def _resolve_model(name: str) -> str:
+def _resolve_model(name: str, served: Mapping[str, bool]) -> str:
     bare = name.removesuffix(MODEL_SUFFIX)
-    if bare not in MODELS:
+    if bare not in served:
         message = f"The model `{name}` does not exist or you do not have access to it."
         raise OpenAIRefusalError(404, message, code="model_not_found")
     return bare
 
 
-async def _complete_chat(request: Request) -> Response:
+async def _complete_chat(request: Request, served: Mapping[str, bool]) -> Response:
     try:
         body = await read_json_object(request)
     except NotJsonError:
@@ -159,8 +169,8 @@ async def _complete_chat(request: Request) -> Response:
             400, "The body of the request could not be parsed as JSON."
         ) from None
     _check_fields(body)
-    model = _resolve_model(body["model"])
-    _check_generation(model, body)
+    model = _resolve_model(body["model"], served)
+    _check_generation(body, is_new=served[model])
     _check_messages(body["messages"])
     schema, want_json = _parse_response_format(body)
     limit = body.get("max_completion_tokens") or body.get("max_tokens")
@@ -170,7 +180,7 @@ async def _complete_chat(request: Request) -> Response:
         schema=schema,
         want_json=want_json,
         max_tokens=limit,
-        reasoning_tokens={"medium": 64, "high": 192}.get(effort or "", 0) if MODELS[model] else 0,
+        reasoning_tokens={"medium": 64, "high": 192}.get(effort or "", 0) if served[model] else 0,
     )
     if reply.prompt_tokens > CONTEXT_TOKENS:
         message = f"This model's context is {CONTEXT_TOKENS} tokens; the messages are longer."
@@ -217,8 +227,8 @@ def _check_ranges(body: JsonObject) -> None:
             raise OpenAIRefusalError(400, message, name, "integer_below_min_value")
 
 
-def _check_generation(model: str, body: JsonObject) -> None:
-    if not MODELS[model]:
+def _check_generation(body: JsonObject, *, is_new: bool) -> None:
+    if not is_new:
         return
     if body.get("max_tokens") is not None:
         message = (
