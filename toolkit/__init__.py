@@ -7,7 +7,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from toolkit.client import Workflow
+    from toolkit.client import AsyncClient, Client, Workflow
     from toolkit.contract.errors import (
         ErrorCode,
         RequestError,
@@ -15,14 +15,13 @@ if TYPE_CHECKING:
         ToolkitError,
         WorkError,
     )
-    from toolkit.local import AsyncClient, Client
 
     __version__: str
 
 # The module of each public name: importing `toolkit` alone imports none of them (PEP 562).
 _EXPORTS = {
-    "AsyncClient": "toolkit.local",
-    "Client": "toolkit.local",
+    "AsyncClient": "toolkit.client",
+    "Client": "toolkit.client",
     "ErrorCode": "toolkit.contract.errors",
     "RequestError": "toolkit.contract.errors",
     "ServiceError": "toolkit.contract.errors",
