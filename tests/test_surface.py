@@ -199,7 +199,8 @@ def methods(kind: type[Client] | type[AsyncClient]) -> dict[str, inspect.Signatu
     }
     for prefix, owner in [("", kind), *((f"{name}.", type(area)) for name, area in areas.items())]:
         for name, function in inspect.getmembers(owner, inspect.isfunction):
-            if not name.startswith("_") and name not in ("close", "aclose"):
+            # These are about this process: its connections, and its embedded engine.
+            if not name.startswith("_") and name not in ("close", "aclose", "take_up"):
                 found[prefix + name] = inspect.signature(function)
     return found
 

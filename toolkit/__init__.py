@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from toolkit.client import (
         Agent,
         Artifact,
+        AsyncClient,
+        Client,
         Compute,
         Connection,
         Endpoint,
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
         ToolkitError,
         WorkError,
     )
-    from toolkit.local import AsyncClient, Client
 
     __version__: str
 
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
 _EXPORTS = {
     "Agent": "toolkit.client",
     "Artifact": "toolkit.client",
-    "AsyncClient": "toolkit.local",
-    "Client": "toolkit.local",
+    "AsyncClient": "toolkit.client",
+    "Client": "toolkit.client",
     "Compute": "toolkit.client",
     "Connection": "toolkit.client",
     "Endpoint": "toolkit.client",

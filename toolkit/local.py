@@ -1,4 +1,4 @@
-"""The embedded engine: the one module that knows both client and server."""
+"""The embedded engine: its thread, and the in-process way from a client to its operations."""
 
 import asyncio
 import atexit
@@ -6,18 +6,17 @@ import concurrent.futures.thread as executors
 import logging
 import os
 import threading
-import weakref
 from collections.abc import AsyncIterator, Coroutine
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx
 
-from toolkit import client as clients
 from toolkit.assembly import list_simulated_ids, open_engine
 from toolkit.cassettes import CassetteMode
+from toolkit.client import AsyncClient, Client  # for whoever knows them by this module
 from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.engine import Engine, Registry
@@ -29,7 +28,17 @@ if TYPE_CHECKING:
 
     from toolkit.sandbox import Faults
 
-__all__ = ["AsyncClient", "Client", "EngineThread", "open_engine"]
+__all__ = [
+    "LOCAL_URL",
+    "AsyncClient",
+    "AsyncLoopTransport",
+    "Client",
+    "EngineThread",
+    "LoopTransport",
+    "Registry",
+    "open_engine",
+    "start_engine",
+]
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -289,17 +298,23 @@ def _detach_response(response: httpx.Response, request: httpx.Request) -> httpx.
     )
 
 
-def _start_engine(
+def start_engine(
     data_dir: str | Path | None,
+    *,
     sandbox: bool,
     settings: Settings | None,
     registry: Registry | None,
     faults: "Faults | None",
     cassette: str | Path | None,
     mode: CassetteMode,
-    opened_for: OpenOptions,
+    take_up: bool | None,
+    read_only: bool,
 ) -> tuple[EngineThread, str]:
-    """Start an engine thread and sign its owner in; in the sandbox every vendor is connected."""
+    """Start an engine thread and sign its owner in; in the sandbox every vendor is connected.
+
+    Arguments and errors are those of `Client.local`.
+    """
+    opened_for = OpenOptions(take_up, read_only)
     settings = settings or Settings()
     update: dict[str, object] = {"sandbox": sandbox or settings.sandbox or faults is not None}
     if data_dir is not None:
@@ -335,138 +350,3 @@ async def _sign_in(engine: Engine, registry: Registry) -> str:
                 )
                 await engine.connections.create(account.id, pointer, tested=False)
     return key
-
-
-class _EmbeddedClient:
-    """A client with an engine of its own."""
-
-    _description = ""
-    _thread: EngineThread | None = None
-
-    @property
-    def is_held(self) -> bool:
-        """True if the directory is a copy, so that work left in it is not resumed."""
-        return self._thread is not None and self._thread.engine.is_held
-
-    def take_up(self, id: str) -> None:
-        """Resume one run, workflow or task that another process left unfinished.
-
-        Nothing is done where it is being worked on, or where the directory is a copy.
-        """
-        if self._thread is not None:
-            self._thread.call(self._thread.engine.take_up(id))
-
-    def __repr__(self) -> str:
-        return (
-            f"<{type(self).__name__} {self._description}>"
-            if self._description
-            else super().__repr__()
-        )
-
-
-C = TypeVar("C", bound="Client | AsyncClient")
-
-
-def _attach_engine(client: C, thread: EngineThread) -> C:
-    """Attach an engine to the client that owns it."""
-    client._thread = thread
-    for name in thread.engine.capabilities.list_ids():
-        client.capabilities._remember_id(name)  # so that completion knows them before any was read
-    folder = thread.engine.settings.data_dir
-    client._http.access = replace(client.access, data_dir=folder)
-    world = "in the sandbox" if thread.engine.settings.sandbox else "embedded"
-    client._description = f"{world}, data in {folder}"
-    # A cell that is run again drops its client, which closes the engine.
-    weakref.finalize(client, thread.close).atexit = False
-    return client
-
-
-class Client(_EmbeddedClient, clients.Client):
-    """The client for notebooks and scripts; see `Client.local` for the engine in this process."""
-
-    @classmethod
-    def local(
-        cls,
-        data_dir: str | Path | None = None,
-        *,
-        sandbox: bool = False,
-        settings: Settings | None = None,
-        registry: Registry | None = None,
-        faults: "Faults | None" = None,
-        cache: bool | None = None,
-        cassette: str | Path | None = None,
-        mode: CassetteMode = "replay",
-        take_up: bool | None = None,
-        read_only: bool = False,
-    ) -> Self:
-        """Open the embedded engine, with nothing to set up.
-
-        Args:
-            data_dir: the directory of all data; `./.toolkit` by default.
-            sandbox: use the simulated vendor cloud: no keys, no network, no bills.
-            settings: more settings, such as vendors' base URLs.
-            registry: other capabilities and vendors than the built-in and installed ones.
-            faults: what goes wrong in the sandbox (which it implies), and the log of its calls.
-            cache: use the results of equal jobs again, unless a run or workflow says no.
-            cassette: the YAML file that vendors' answers are written to or played from.
-            mode: of the cassette. `replay` answers from the file alone, without network and keys;
-                `record` makes it anew; `auto` replays what is known and records what is new.
-            take_up: whether work that another process left unfinished is resumed. By default, as
-                far as its secrets are there, and not in a copy of a directory; true makes a copy a
-                directory of its own and resumes; false resumes nothing.
-            read_only: only read what is there, of all accounts; nothing is written.
-
-        Raises:
-            ServiceError: `UNAVAILABLE` when the data directory or the cassette cannot be used.
-            ValueError: for a mode that there is not.
-
-        >>> import tempfile
-        >>> with Client.local(tempfile.mkdtemp(), sandbox=True) as client:
-        ...     client.capabilities.get("llm.generate").title
-        'Generate text'
-        """
-        opened_for = OpenOptions(take_up, read_only)
-        thread, key = _start_engine(
-            data_dir, sandbox, settings, registry, faults, cassette, mode, opened_for
-        )
-        client = cls(
-            base_url=LOCAL_URL,
-            api_key=key,
-            transport=LoopTransport(thread),
-            cache=cache,
-            on_close=thread.close,
-        )
-        return _attach_engine(client, thread)
-
-
-class AsyncClient(_EmbeddedClient, clients.AsyncClient):
-    """`Client`, to `await`."""
-
-    @classmethod
-    def local(
-        cls,
-        data_dir: str | Path | None = None,
-        *,
-        sandbox: bool = False,
-        settings: Settings | None = None,
-        registry: Registry | None = None,
-        faults: "Faults | None" = None,
-        cache: bool | None = None,
-        cassette: str | Path | None = None,
-        mode: CassetteMode = "replay",
-        take_up: bool | None = None,
-        read_only: bool = False,
-    ) -> Self:
-        """Open the embedded engine; arguments and errors as in `Client.local`."""
-        opened_for = OpenOptions(take_up, read_only)
-        thread, key = _start_engine(
-            data_dir, sandbox, settings, registry, faults, cassette, mode, opened_for
-        )
-        client = cls(
-            base_url=LOCAL_URL,
-            api_key=key,
-            transport=AsyncLoopTransport(thread),
-            cache=cache,
-            on_close=thread.close,
-        )
-        return _attach_engine(client, thread)

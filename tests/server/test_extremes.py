@@ -10,7 +10,7 @@ from tests.server.conftest import Wire
 from tests.server.routes import ROUTES, UNKNOWN, Route, named
 from tests.server.test_hostile import check, url
 from toolkit import Client
-from toolkit.local import Client as Local
+from toolkit import Client as Local
 
 LONG = "x" * 5_000
 DIGITS = "9" * 5_000

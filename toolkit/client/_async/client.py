@@ -1,6 +1,8 @@
 """The client itself."""
 
+import weakref
 from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -16,6 +18,7 @@ from toolkit.contract.run_options import RunOptions
 from toolkit.profiles.resolution import ServerAccess, resolve_access
 
 if TYPE_CHECKING:
+    from toolkit.cassettes import CassetteMode
     from toolkit.client._async.resource import AsyncWorkResource
     from toolkit.client._async.resources.account import AsyncAccounts
     from toolkit.client._async.resources.agents import AsyncAgents
@@ -38,10 +41,15 @@ if TYPE_CHECKING:
     from toolkit.client._record_view import RouteView
     from toolkit.contract.events import Event
     from toolkit.contract.health import Health
+    from toolkit.local import EngineThread, Registry
+    from toolkit.sandbox import Faults
+    from toolkit.settings import Settings
 
 
 class AsyncClient:
     """A client that speaks `/v1` to whatever serves it.
+
+    `AsyncClient.local` makes one that has an engine of its own, in this process.
 
     Args:
         base_url: the service's address, with or without `/v1`; `TOOLKIT_BASE_URL` by default.
@@ -80,6 +88,100 @@ class AsyncClient:
         access = resolve_access(base_url, api_key, profile)
         self._http = AsyncHttpClient(access, transport, timeout_s, cache, max_wait_s, cacert)
         self._on_close = on_close
+        self._thread: EngineThread | None = None  # of the embedded engine; none for a server's
+        self._description = ""  # of the embedded engine
+
+    @classmethod
+    def local(
+        cls,
+        data_dir: str | Path | None = None,
+        *,
+        sandbox: bool = False,
+        settings: "Settings | None" = None,
+        registry: "Registry | None" = None,
+        faults: "Faults | None" = None,
+        cache: bool | None = None,
+        cassette: str | Path | None = None,
+        mode: "CassetteMode" = "replay",
+        take_up: bool | None = None,
+        read_only: bool = False,
+    ) -> Self:
+        """Open the embedded engine, with nothing to set up.
+
+        Args:
+            data_dir: the directory of all data; `./.toolkit` by default.
+            sandbox: use the simulated vendor cloud: no keys, no network, no bills.
+            settings: more settings, such as vendors' base URLs.
+            registry: other capabilities and vendors than the built-in and installed ones.
+            faults: what goes wrong in the sandbox (which it implies), and the log of its calls.
+            cache: use the results of equal jobs again, unless a run or workflow says no.
+            cassette: the YAML file that vendors' answers are written to or played from.
+            mode: of the cassette. `replay` answers from the file alone, without network and keys;
+                `record` makes it anew; `auto` replays what is known and records what is new.
+            take_up: whether work that another process left unfinished is resumed. By default, as
+                far as its secrets are there, and not in a copy of a directory; true makes a copy a
+                directory of its own and resumes; false resumes nothing.
+            read_only: only read what is there, of all accounts; nothing is written.
+
+        Raises:
+            ServiceError: `UNAVAILABLE` when the data directory or the cassette cannot be used.
+            ValueError: for a mode that there is not.
+
+        >>> import tempfile
+        >>> from toolkit import Client
+        >>> with Client.local(tempfile.mkdtemp(), sandbox=True) as client:
+        ...     client.capabilities.get("llm.generate").title
+        'Generate text'
+        """
+        # The one import that looks upward, and only here: who asks a server loads no engine.
+        from toolkit.local import LOCAL_URL, AsyncLoopTransport, start_engine
+
+        thread, key = start_engine(
+            data_dir,
+            sandbox=sandbox,
+            settings=settings,
+            registry=registry,
+            faults=faults,
+            cassette=cassette,
+            mode=mode,
+            take_up=take_up,
+            read_only=read_only,
+        )
+        client = cls(
+            base_url=LOCAL_URL,
+            api_key=key,
+            transport=AsyncLoopTransport(thread),
+            cache=cache,
+            on_close=thread.close,
+        )
+        client._attach_engine(thread)
+        return client
+
+    def _attach_engine(self, thread: "EngineThread") -> None:
+        """Attach the engine that this client owns."""
+        self._thread = thread
+        for name in thread.engine.capabilities.list_ids():
+            self.capabilities._remember_id(name)  # so that completion knows them before any read
+        folder = thread.engine.settings.data_dir
+        self._http.access = replace(self.access, data_dir=folder)
+        world = "in the sandbox" if thread.engine.settings.sandbox else "embedded"
+        self._description = f"{world}, data in {folder}"
+        # A cell that is run again drops its client, which closes the engine.
+        weakref.finalize(self, thread.close).atexit = False
+
+    @property
+    def is_held(self) -> bool:
+        """True if the directory is a copy, so that work left in it is not resumed."""
+        return self._thread is not None and self._thread.engine.is_held
+
+    def take_up(self, id: str) -> None:
+        """Resume one run, workflow or task that another process left unfinished.
+
+        Nothing is done where it is being worked on, or where the directory is a copy; a server
+        resumes its work by itself.
+        """
+        if self._thread is not None:
+            self._thread.call(self._thread.engine.take_up(id))
 
     # A resource is imported when it is first used: most programs need a few of them.
 
@@ -321,4 +423,4 @@ class AsyncClient:
         await self.aclose()
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self._http.url}>"
+        return f"<{type(self).__name__} {self._description or self._http.url}>"

@@ -1,0 +1,115 @@
+"""How little a client of a server imports: the engine is loaded by `Client.local` alone."""
+
+import ast
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import toolkit
+
+# What an engine, a server, a notebook or a picture needs, and what takes long to import.
+HEAVY = {
+    "IPython", "PIL", "aiohttp", "alembic", "anywidget", "fastapi", "fontTools", "fsspec",
+    "httpx_aiohttp", "ipykernel", "ipywidgets", "jupyter_client", "lameenc", "matplotlib",
+    "nbclient", "nbformat", "networkx", "numpy", "pandas", "papermill", "prometheus_client",
+    "pydantic_settings", "sqlalchemy", "starlette", "structlog", "traitlets", "typer", "uvicorn",
+    "yaml",
+}  # fmt: skip
+FLOORS = {
+    f"toolkit.{name}"
+    for name in (
+        "assembly", "batch", "capabilities", "cassettes", "cli", "engine", "local", "notebook",
+        "observability", "planning", "plugins", "sandbox", "secrets", "server", "settings",
+        "store", "vendors", "verify", "workers",
+    )
+}  # fmt: skip
+SERVED = """
+import functools, httpx
+from toolkit import {kind}
+client = {kind}(base_url="http://service.test", api_key="sk_live_x")
+"""
+RUN = """
+JOB = dict(
+    id="job_x", run_id="run_x", capability="llm.generate", version="1.0.0", status="completed",
+    created_at="2026-11-20T08:00:00.000Z", output=dict(text="Tides."),
+)
+RUN = {**JOB, "id": "run_x", "target": "capability", "name": "llm.generate", "input": {}}
+reply = httpx.MockTransport(lambda request: httpx.Response(200, json=dict(data=RUN)))
+client = Client(base_url="http://service.test", api_key="sk_live_x", transport=reply)
+run = client.runs.create("llm.generate", dict(objective="One line on tides"))
+assert run.wait(progress=False).status == "completed"
+assert repr(run) and run.to_dict()
+"""
+AREAS = """
+for name, value in vars({kind}).items():
+    if isinstance(value, functools.cached_property):
+        getattr(client, name)
+"""
+
+
+def imported(code: str) -> set[str]:
+    """The modules that a program imports, in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}\nimport json, sys\nprint(json.dumps(sorted(sys.modules)))"],
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+@pytest.mark.parametrize("kind", ["Client", "AsyncClient"])
+def test_a_client_of_a_server_loads_no_engine(kind: str) -> None:
+    """Given a server's address, when a client is made, then what only an engine needs is not there.
+
+    A time would depend on the machine; what is imported does not, and takes nearly all of it.
+    """
+    found = imported(SERVED.format(kind=kind))
+    assert found & (HEAVY | FLOORS) == set()
+    assert "pydantic.main" not in found, "Records are made where they are asked for."
+    assert not any(name.startswith("toolkit.client._") and "resources." in name for name in found)
+
+
+@pytest.mark.parametrize("kind", ["Client", "AsyncClient"])
+def test_no_area_of_the_client_loads_an_engine(kind: str) -> None:
+    """Given a client of a server, when each of its areas is used, then no engine is loaded."""
+    found = imported((SERVED + AREAS).format(kind=kind))
+    assert found & (HEAVY | FLOORS) == set()
+
+
+def test_a_run_at_a_server_loads_no_engine() -> None:
+    """Given a server, when a run is made, waited for and shown, then no engine is loaded."""
+    assert imported(SERVED.format(kind="Client") + RUN) & (HEAVY | FLOORS) == set()
+
+
+def test_the_package_alone_loads_nothing() -> None:
+    """Given `import toolkit`, then nothing of ours or of others comes with it."""
+    bare = imported("import importlib, sys, typing")
+    found = imported("import importlib, sys, typing, toolkit") - bare
+    assert found == {"toolkit"}
+
+
+def test_an_embedded_client_loads_the_engine() -> None:
+    """Given `Client.local`, then the engine is loaded, by the names looked for here."""
+    found = imported(
+        "import tempfile\nfrom toolkit import Client\n"
+        "Client.local(tempfile.mkdtemp(), sandbox=True).close()"
+    )
+    assert found >= {"toolkit.engine", "toolkit.local", "toolkit.server", "toolkit.store"}
+    assert found >= {"fastapi", "sqlalchemy", "starlette"}
+
+
+def test_there_is_one_client() -> None:
+    """Given all modules, then `Client` and `AsyncClient` are each the name of one class."""
+    names = Counter(
+        node.name
+        for path in Path(toolkit.__path__[0]).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ClassDef)
+    )
+    assert (names["Client"], names["AsyncClient"]) == (1, 1)
+    for kind in (toolkit.Client, toolkit.AsyncClient):
+        assert "local" in vars(kind)
+        assert kind.__mro__ == (kind, object)
