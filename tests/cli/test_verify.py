@@ -65,6 +65,7 @@ def test_the_sandbox_answers_as_expected() -> None:
     asked = {what for what, result in results.items() if result == "ok"}
     texts = {(vendor, "text") for vendor in ("openai", "anthropic", "google", "minimax", "aws")}
     texts |= {("runpod", "text"), ("runpod", "image")}
+    texts |= {(vendor.id, "text") for vendor in load_vendors().values() if vendor.wire}
     assert texts | {("minimax", "speech"), ("elevenlabs", "speech")} == asked
     assert (done.exit_code, report["sound"]) == (0, True)
     paid = [c["paid_usd"] for c in report["checks"] if c["result"] == "ok"]

@@ -10,9 +10,11 @@ import pytest
 from tests.waiting import PATIENCE_S
 from toolkit import Client, RequestError, Workflow
 from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.plugins import TextRequest
 from toolkit.sandbox import Fault, Faults
 from toolkit.settings import Settings
 from toolkit.store.writing.submissions import MergedChanges
+from toolkit.vendors import load_vendors
 
 
 @pytest.fixture
@@ -46,8 +48,9 @@ def vendor_calls(faults: Faults) -> int:
 
 def failed(stormy: Client, faults: Faults) -> Workflow:
     """A workflow of which `two` failed, and `card` was never begun."""
-    for vendor in ("minimax", "openai", "anthropic", "google", "aws", "runpod"):
-        faults.fail(vendor, status=503, times=None)
+    for vendor in load_vendors().values():
+        if TextRequest in vendor.operations:
+            faults.fail(vendor.id, status=503, times=None)
     flow = Workflow("poster")
     facts = flow.add("facts", "research.gather", topic="Tides")
     two = flow.add("two", "llm.generate", objective="One line on mills", depends_on=[facts])

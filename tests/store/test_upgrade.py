@@ -10,8 +10,10 @@ import pytest
 from typer.testing import CliRunner
 
 from toolkit import Client, Workflow
+from toolkit.assembly import list_simulated_ids
 from toolkit.cli import app
 from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.engine import Registry
 from toolkit.sandbox import Faults
 from toolkit.store.schema import HEAD_REVISION, MIGRATIONS_DIR
 
@@ -57,7 +59,7 @@ def test_a_directory_of_an_earlier_version(folder: Path, request: pytest.Fixture
         assert client.tasks.list()[0].refresh().status == "completed"
         sizes = [len(client.artifacts.get(one.id).content()) for one in client.artifacts.list(200)]
         assert sizes == [one.record.size_bytes for one in client.artifacts.list(200)]
-        assert len(client.connections.list()) == 7
+        assert len(client.connections.list()) == len(list_simulated_ids(Registry.load()))
         first = client.connections.list()[0]
         assert client.connections.share(first.id, "all").record.shared_with == "all"
         assert client.runs.create("llm.generate", {"objective": "Salt"}).wait().output
