@@ -16,7 +16,6 @@ import httpx
 
 from toolkit.assembly import list_simulated_ids, open_engine
 from toolkit.cassettes import CassetteMode
-from toolkit.client import AsyncClient, Client  # for whoever knows them by this module
 from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.engine import Engine, Registry
@@ -30,9 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LOCAL_URL",
-    "AsyncClient",
     "AsyncLoopTransport",
-    "Client",
     "EngineThread",
     "LoopTransport",
     "Registry",

@@ -87,6 +87,15 @@ def test_what_it_imports_is_imported_before() -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["Client", "AsyncClient", "toolkit.Client"])
+def test_an_engine_that_it_opens_is_imported_before(name: str) -> None:
+    """Given a notebook that calls `Client.local`, then its kernels have the engine already."""
+    opened = {"cell_type": "code", "source": f"client = {name}.local('x')", "metadata": {}}
+    served = {"cell_type": "code", "source": f"client = {name}('http://x')", "metadata": {}}
+    assert find_preloads({"cells": [opened]}) == ("toolkit.local",)
+    assert find_preloads({"cells": [served]}) == ()
+
+
 @needs_fork
 def test_forked_kernels_have_their_imports_and_their_figures(
     notebook: Write, tmp_path: Path

@@ -28,7 +28,8 @@ def find_preloads(notebook: Mapping[str, Any]) -> tuple[str, ...]:
     """List `module` and `module:name` for what a notebook imports from installed packages, in
     order.
 
-    Modules of the author's own are left to each run, as what they do when imported may differ.
+    Modules of the author's own are left to each run, as what they do when imported may differ. The
+    embedded engine, which `Client.local` imports when it is called, is named where that is.
     """
     found: dict[str, None] = {}
     for tree in parse_cells(notebook):
@@ -38,7 +39,19 @@ def find_preloads(notebook: Mapping[str, Any]) -> tuple[str, ...]:
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 names = [f":{alias.name}" if alias.name != "*" else "" for alias in node.names]
                 found |= dict.fromkeys(f"{node.module}{name}" for name in names)
+        if _opens_engine(tree):
+            found["toolkit.local"] = None
     return tuple(name for name in found if _is_installed(name.partition(":")[0].partition(".")[0]))
+
+
+def _opens_engine(tree: ast.Module) -> bool:
+    """Tell whether code calls `Client.local` or `AsyncClient.local`."""
+    return any(
+        isinstance(node, ast.Attribute)
+        and node.attr == "local"
+        and ast.unparse(node.value).rpartition(".")[2] in ("AsyncClient", "Client")
+        for node in ast.walk(tree)
+    )
 
 
 def _is_installed(package: str) -> bool:

@@ -66,10 +66,10 @@ def open_client(where: Target, makes: DirectoryPolicy = "any") -> "Iterator[Clie
     key = os.environ.get(where.api_key_env)
     if key is None and where.api_key_env != KEY_VARIABLE:
         raise typer.BadParameter(f"{where.api_key_env} is not set", param_hint="--api-key-env")
+    from toolkit.client import Client
+
     with ExitStack() as opened:
         if not local and names_server(where):
-            from toolkit.client import Client
-
             # The usual variable is the client's to read: a profile's address has another key.
             given = None if where.api_key_env == KEY_VARIABLE else key
             client = Client(
@@ -86,12 +86,10 @@ def open_client(where: Target, makes: DirectoryPolicy = "any") -> "Iterator[Clie
                 f"{where.api_key_env} is set, and no server: name it, or a folder by --data-dir",
                 param_hint="--base-url, TOOLKIT_BASE_URL",
             )
-        from toolkit.local import Client as LocalClient
-
         folder = where.data_dir
         if makes == "none" or (makes == "default" and folder is not None):
             folder = _find_data_dir(where, opened)
-        local_client = LocalClient.local(
+        local_client = Client.local(
             folder, sandbox=where.sandbox, take_up=False, read_only=where.read_only
         )
         yield opened.enter_context(local_client)

@@ -22,10 +22,6 @@ def print_started(shell: ClientOutput, work: Any) -> None:
 
 def take_up(shell: ClientOutput, work_id: str) -> None:
     """Have an embedded engine resume work that a process left; a server does so by itself."""
-    from toolkit.local import Client as LocalClient
-
-    if not isinstance(shell.client, LocalClient):
-        return
     if shell.client.is_held:
         shell.print_note(
             "This data directory is a copy: what was left lying in it is held until"

@@ -261,9 +261,7 @@ def _check_client(found: object, name: str) -> AnyClient:
 
 
 def _open_local_client(data_dir: str | None = None, sandbox: bool = False) -> AnyClient:
-    from toolkit.local import Client
-
-    return Client.local(data_dir, sandbox=sandbox)
+    return AnyClient.local(data_dir, sandbox=sandbox)
 
 
 def _open_server_client(

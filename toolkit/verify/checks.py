@@ -10,10 +10,10 @@ from typing import Any
 
 from toolkit.cassettes import CassetteMode
 from toolkit.cassettes.yaml_file import RecordedExchange, has_content, read_exchanges
+from toolkit.client import Client
 from toolkit.contract.errors import ToolkitError
 from toolkit.display.text import format_money
 from toolkit.engine import Registry
-from toolkit.local import Client
 from toolkit.settings import Settings
 from toolkit.verify.comparison import compare
 
