@@ -36,6 +36,12 @@ class RunOptions(WorkOptions, total=False):
     """The options of a run: those of any work, and the place where GPU work runs."""
 
 '''
+ATTRIBUTES = '''
+
+class RunOptionAttributes:
+    """The options of a run as attributes; none where one was left out."""
+
+'''
 LISTS = '''
 
 PLACEMENT_OPTIONS: Final = ({placement})
@@ -86,7 +92,9 @@ def write_options() -> str:
     lists = LISTS.format(
         placement=", ".join(f'"{name}"' for name in PLACEMENT), descriptions="\n".join(described)
     )
-    return HEAD + declare(True) + PLACED + declare(False) + lists
+    options = declare(True), declare(False)
+    attributes = "".join(options).replace(" | None\n", " | None = None\n")
+    return HEAD + options[0] + PLACED + options[1] + ATTRIBUTES + attributes + lists
 
 
 def main() -> int:

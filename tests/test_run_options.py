@@ -1,6 +1,7 @@
 """An option of a run is defined once: wherever work is asked for, each of them is there."""
 
 import inspect
+from pathlib import Path
 from typing import get_type_hints
 
 import pytest
@@ -63,9 +64,9 @@ def test_the_magic_has_each() -> None:
     assert known >= OPTIONS
 
 
-def test_the_form_has_each() -> None:
+def test_the_form_has_each(tmp_path: Path) -> None:
     """Given the form of a capability, then each option has a control, and none is sent unasked."""
-    with Client.local(sandbox=True) as client:
+    with Client.local(tmp_path, sandbox=True) as client:
         form = CapabilityForm(client, "llm.generate")
         chosen = {"provider", "optimize_for"}
         assert set(form.options.fields) | chosen == OPTIONS

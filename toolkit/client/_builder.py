@@ -5,9 +5,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
 from toolkit.client._graph_view import GraphView, make_planned_nodes
-from toolkit.client._options import collect_options, document_options
+from toolkit.client._options import document_options
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
-from toolkit.contract.run_options import PLACEMENT_OPTIONS, RunOptions
+from toolkit.contract.run_options import (
+    PLACEMENT_OPTIONS,
+    RUN_OPTIONS,
+    RunOptionAttributes,
+    RunOptions,
+)
 from toolkit.contract.workflows import Node, NodeCreate, WorkflowCreate
 
 if TYPE_CHECKING:
@@ -21,7 +26,7 @@ class NodeRef:
     id: str
 
 
-class Workflow(GraphView):
+class Workflow(GraphView, RunOptionAttributes):
     """A graph of capabilities to submit.
 
     Args:
@@ -44,7 +49,8 @@ class Workflow(GraphView):
     def __init__(self, name: str, *, max_retries: int = 0, **options: Unpack[RunOptions]) -> None:
         self.name = name
         self.max_retries = max_retries
-        self.options = options
+        for option, value in options.items():
+            setattr(self, option, value)
         self.nodes: list[dict[str, Any]] = []
 
     def add(
@@ -95,7 +101,8 @@ class Workflow(GraphView):
     def to_dict(self) -> dict[str, Any]:
         """Return the body of `POST /v1/workflows`."""
         body: dict[str, Any] = {"name": self.name, "max_retries": self.max_retries}
-        options = collect_options(self.options)
+        chosen = {option: getattr(self, option) for option in RUN_OPTIONS}
+        options = {option: value for option, value in chosen.items() if value is not None}
         # In a body, the place is no option but a member of its own.
         body |= {place: options.pop(place) for place in PLACEMENT_OPTIONS if place in options}
         if options:

@@ -26,6 +26,19 @@ class RunOptions(WorkOptions, total=False):
     compute_id: str | None
 
 
+class RunOptionAttributes:
+    """The options of a run as attributes; none where one was left out."""
+
+    optimize_for: OptimizeFor | None = None
+    provider: str | None = None
+    max_cost_usd: float | None = None
+    fallback_on_rejection: bool | None = None
+    cache: bool | None = None
+    deadline_s: float | None = None
+    endpoint_id: str | None = None
+    compute_id: str | None = None
+
+
 PLACEMENT_OPTIONS: Final = ("endpoint_id", "compute_id")
 RUN_OPTIONS: Final[dict[str, str]] = {
     "optimize_for": "what the router favours; none means the capability's default provider",
