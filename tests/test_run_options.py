@@ -1,6 +1,7 @@
 """An option of a run is defined once: wherever work is asked for, each of them is there."""
 
 import inspect
+from collections.abc import Callable
 from pathlib import Path
 from typing import get_type_hints
 
@@ -45,6 +46,25 @@ def test_python_shows_each(function: object, wanted: set[str]) -> None:
     assert all(shown[name].default is None for name in wanted)
     words = inspect.getdoc(function) or ""
     assert function is Workflow or all(f"{name}: " in words for name in wanted)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda client, **wrong: Workflow("w", **wrong),
+        lambda client, **wrong: client.route("llm.generate", {}, **wrong),
+        lambda client, **wrong: client.runs.create("llm.generate", {}, **wrong),
+        lambda client, **wrong: client.jobs.create("image", "cmp_1", {}, **wrong),
+    ],
+    ids=["workflow", "route", "run", "job"],
+)
+def test_what_is_no_option_is_refused_at_once(ask: Callable[..., object]) -> None:
+    """Given a misspelled option, then it is a TypeError that says what was meant."""
+    with (
+        Client("http://127.0.0.1:9", "sk_none") as client,
+        pytest.raises(TypeError, match=r"optimise_for.*did you mean `optimize_for`"),
+    ):
+        ask(client, optimise_for="cost")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
 from toolkit.client._graph_view import GraphView, make_planned_nodes
-from toolkit.client._options import document_options
+from toolkit.client._options import check_options, document_options
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.run_options import (
     PLACEMENT_OPTIONS,
@@ -49,6 +49,7 @@ class Workflow(GraphView, RunOptionAttributes):
     def __init__(self, name: str, *, max_retries: int = 0, **options: Unpack[RunOptions]) -> None:
         self.name = name
         self.max_retries = max_retries
+        check_options(options)
         for option, value in options.items():
             setattr(self, option, value)
         self.nodes: list[dict[str, Any]] = []

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from typing import TypeVar, get_type_hints
 
 from toolkit.contract.run_options import RUN_OPTIONS, RunOptions, WorkOptions
@@ -43,6 +44,23 @@ def document_options(kind: type[RunOptions] | type[WorkOptions]) -> Callable[[F]
     return decorate
 
 
+def check_options(options: Mapping[str, object]) -> None:
+    """Refuse what is no option, as Python does an argument that a function does not have.
+
+    Raises:
+        TypeError: there is no such option.
+
+    >>> check_options({"optimise_for": "cost"})
+    Traceback (most recent call last):
+    TypeError: there is no option `optimise_for`; did you mean `optimize_for`?
+    """
+    for name in options:
+        if name not in RUN_OPTIONS:
+            near = get_close_matches(name, RUN_OPTIONS, 1)
+            hint = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(RUN_OPTIONS)}"
+            raise TypeError(f"there is no option `{name}`; {hint}")
+
+
 def collect_options(
     options: RunOptions | WorkOptions, cache: bool | None = None
 ) -> dict[str, object]:
@@ -51,7 +69,11 @@ def collect_options(
     Args:
         options: the keyword arguments of a call.
         cache: the client's own choice, where the caller left it out.
+
+    Raises:
+        TypeError: one of them is none.
     """
+    check_options(options)
     given: Mapping[str, object] = {"cache": cache, **options}
     if given["cache"] is None:
         given = {**given, "cache": cache}
