@@ -67,6 +67,15 @@ def test_what_is_no_option_is_refused_at_once(ask: Callable[..., object]) -> Non
         ask(client, optimise_for="cost")
 
 
+def test_a_job_has_its_place_already() -> None:
+    """Given another place for a job on a compute, then it is no option of that call."""
+    with (
+        Client("http://127.0.0.1:9", "sk_none") as client,
+        pytest.raises(TypeError, match="no option `endpoint_id`"),
+    ):
+        client.jobs.create("image", "cmp_1", {}, endpoint_id="ep_1")  # type: ignore[call-arg]
+
+
 @pytest.mark.parametrize(
     ("path", "wanted"), [("run", OPTIONS), ("route", OPTIONS), ("jobs create", WORK)]
 )

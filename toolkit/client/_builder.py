@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
 from toolkit.client._graph_view import GraphView, make_planned_nodes
 from toolkit.client._options import check_options, document_options
+from toolkit.client._wire import drop_none
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.run_options import (
     PLACEMENT_OPTIONS,
@@ -102,8 +103,7 @@ class Workflow(GraphView, RunOptionAttributes):
     def to_dict(self) -> dict[str, Any]:
         """Return the body of `POST /v1/workflows`."""
         body: dict[str, Any] = {"name": self.name, "max_retries": self.max_retries}
-        chosen = {option: getattr(self, option) for option in RUN_OPTIONS}
-        options = {option: value for option, value in chosen.items() if value is not None}
+        options = drop_none(**{option: getattr(self, option) for option in RUN_OPTIONS})
         # In a body, the place is no option but a member of its own.
         body |= {place: options.pop(place) for place in PLACEMENT_OPTIONS if place in options}
         if options:

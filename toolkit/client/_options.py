@@ -1,10 +1,11 @@
 """Methods that take the options of a run show each of them, as if they were written out."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from difflib import get_close_matches
 from typing import TypeVar, get_type_hints
 
+from toolkit.client._wire import drop_none
 from toolkit.contract.run_options import RUN_OPTIONS, RunOptions, WorkOptions
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -44,8 +45,12 @@ def document_options(kind: type[RunOptions] | type[WorkOptions]) -> Callable[[F]
     return decorate
 
 
-def check_options(options: Mapping[str, object]) -> None:
+def check_options(options: Mapping[str, object], known: Collection[str] = RUN_OPTIONS) -> None:
     """Refuse what is no option, as Python does an argument that a function does not have.
+
+    Args:
+        options: the keyword arguments of a call.
+        known: the names of those that it takes.
 
     Raises:
         TypeError: there is no such option.
@@ -55,26 +60,26 @@ def check_options(options: Mapping[str, object]) -> None:
     TypeError: there is no option `optimise_for`; did you mean `optimize_for`?
     """
     for name in options:
-        if name not in RUN_OPTIONS:
-            near = get_close_matches(name, RUN_OPTIONS, 1)
-            hint = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(RUN_OPTIONS)}"
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            hint = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(known)}"
             raise TypeError(f"there is no option `{name}`; {hint}")
 
 
 def collect_options(
-    options: RunOptions | WorkOptions, cache: bool | None = None
+    options: RunOptions | WorkOptions,
+    cache: bool | None = None,
+    known: Collection[str] = RUN_OPTIONS,
 ) -> dict[str, object]:
     """Collect the options that were given, for a body.
 
     Args:
         options: the keyword arguments of a call.
         cache: the client's own choice, where the caller left it out.
+        known: the names of those that the call takes.
 
     Raises:
         TypeError: one of them is none.
     """
-    check_options(options)
-    given: Mapping[str, object] = {"cache": cache, **options}
-    if given["cache"] is None:
-        given = {**given, "cache": cache}
-    return {name: value for name, value in given.items() if value is not None}
+    check_options(options, known)
+    return drop_none(cache=cache) | drop_none(**options)

@@ -7,7 +7,7 @@ from toolkit.client._async.execution import AsyncExecution
 from toolkit.client._async.resource import AsyncWorkResource
 from toolkit.client._options import collect_options, document_options
 from toolkit.contract import jobs
-from toolkit.contract.run_options import WorkOptions
+from toolkit.contract.run_options import WORK_OPTIONS, WorkOptions
 
 
 class AsyncJob(AsyncExecution[jobs.Job]):
@@ -50,6 +50,6 @@ class AsyncJobs(AsyncWorkResource[AsyncJob]):
         Raises:
             RequestError: `INVALID_REQUEST`, `NOT_FOUND` and others.
         """
-        chosen = collect_options(options, self._http.choose_cache("capability"))
+        chosen = collect_options(options, self._http.choose_cache("capability"), WORK_OPTIONS)
         body = {"type": type, "compute_id": compute_id, "input": dict(input), "options": chosen}
         return await self._create(body)

@@ -8,7 +8,7 @@ from toolkit.client._options import collect_options, document_options
 from toolkit.client._sync.execution import Execution
 from toolkit.client._sync.resource import WorkResource
 from toolkit.contract import jobs
-from toolkit.contract.run_options import WorkOptions
+from toolkit.contract.run_options import WORK_OPTIONS, WorkOptions
 
 
 class Job(Execution[jobs.Job]):
@@ -51,6 +51,6 @@ class Jobs(WorkResource[Job]):
         Raises:
             RequestError: `INVALID_REQUEST`, `NOT_FOUND` and others.
         """
-        chosen = collect_options(options, self._http.choose_cache("capability"))
+        chosen = collect_options(options, self._http.choose_cache("capability"), WORK_OPTIONS)
         body = {"type": type, "compute_id": compute_id, "input": dict(input), "options": chosen}
         return self._create(body)
