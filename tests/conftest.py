@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import uvicorn
 
-from tests.kept_workers import KeptWorker, end_all
+from tests.kept_workers import ReusedWorker, end_spare_workers
 from tests.waiting import PATIENCE_S
 from toolkit import capabilities, vendors
 from toolkit.engine import Registry
@@ -83,9 +83,9 @@ def _installed_once() -> Iterator[None]:
 def _workers_are_kept() -> Iterator[None]:
     """Given an engine that closes, its worker processes are the next one's."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(worker_pool, "WorkerProcess", KeptWorker)
+        patch.setattr(worker_pool, "WorkerProcess", ReusedWorker)
         yield
-    end_all()
+    end_spare_workers()
 
 
 @pytest.fixture

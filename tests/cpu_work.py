@@ -23,7 +23,7 @@ class WorkOutput(Record):
     result: object = None
 
 
-def work(call: Call[WorkInput]) -> Flow[Result]:
+def run_task(call: Call[WorkInput]) -> Flow[Result]:
     """Do it."""
     task: Any = getattr(cpu_tasks, call.input.task, lambda: None)
     return Result({"result": (yield from run_in_process(task, *call.input.args))})
@@ -35,10 +35,10 @@ WORK = Capability(
     description="Does what it is told to",
     input_model=WorkInput,
     output_model=WorkOutput,
-    flow=work,
+    flow=run_task,
 )
 
 
-def registry() -> Registry:
+def load_work_registry() -> Registry:
     """The built-in capabilities and this one."""
     return Registry.load(extra=[WORK])

@@ -14,7 +14,7 @@ FENCE = re.compile(
 
 
 @dataclass(frozen=True)
-class Block:
+class CodeBlock:
     """A block, and why it is not run, where a comment above it says so."""
 
     language: str
@@ -22,9 +22,9 @@ class Block:
     reason: str | None
 
 
-def blocks(page: Path, language: str | None = None) -> Iterator[Block]:
+def find_blocks(page: Path, language: str | None = None) -> Iterator[CodeBlock]:
     """The blocks of a page in order, those that are Sphinx's directives left out."""
     for found in FENCE.finditer(page.read_text(encoding="utf-8")):
-        block = Block(found["language"], found["code"], found["reason"])
+        block = CodeBlock(found["language"], found["code"], found["reason"])
         if not block.language.startswith("{") and language in (None, block.language):
             yield block

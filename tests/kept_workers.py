@@ -9,10 +9,10 @@ from typing import Any
 
 from toolkit.workers.process import WorkerProcess
 
-_spare: list[WorkerProcess] = []
+_spare_workers: list[WorkerProcess] = []
 
 
-class KeptWorker:
+class ReusedWorker:
     """A worker as a pool holds it; one that is idle when it is ended goes back.
 
     Args:
@@ -20,10 +20,10 @@ class KeptWorker:
     """
 
     def __init__(self, memory_bytes: int) -> None:
-        alike = [one for one in _spare if one.is_alive and one.memory_bytes == memory_bytes]
+        alike = [one for one in _spare_workers if one.is_alive and one.memory_bytes == memory_bytes]
         self._worker = alike[-1] if alike else WorkerProcess(memory_bytes)
         if alike:
-            _spare.remove(self._worker)
+            _spare_workers.remove(self._worker)
         self._is_busy = self._is_back = False
 
     @property
@@ -53,7 +53,7 @@ class KeptWorker:
             self._worker.kill()
         else:
             self._is_back = True
-            _spare.append(self._worker)
+            _spare_workers.append(self._worker)
 
     def join(self) -> None:
         """Wait until it is gone, unless it was given back."""
@@ -61,9 +61,9 @@ class KeptWorker:
             self._worker.join()
 
 
-def end_all() -> None:
+def end_spare_workers() -> None:
     """End those that nobody has."""
-    while _spare:
-        worker = _spare.pop()
+    while _spare_workers:
+        worker = _spare_workers.pop()
         worker.kill()
         worker.join()

@@ -22,7 +22,7 @@ class NapOutput(Record):
     seconds: float
 
 
-def nap(call: Call[NapInput]) -> Flow[Result]:
+def take_nap(call: Call[NapInput]) -> Flow[Result]:
     """Do nothing for a while, or fail at it."""
     yield from pause(call.input.seconds)
     if call.input.fails:
@@ -30,22 +30,22 @@ def nap(call: Call[NapInput]) -> Flow[Result]:
     return Result({"seconds": call.input.seconds})
 
 
-NAP = Capability(
+SLOW_CAPABILITY = Capability(
     id="test.nap",
     title="Nap",
     description="Does nothing for a while",
     input_model=NapInput,
     output_model=NapOutput,
-    flow=nap,
+    flow=take_nap,
 )
 
 
-def registry() -> Registry:
+def load_slow_registry() -> Registry:
     """The built-in capabilities and the nap."""
-    return Registry.load(extra=[NAP])
+    return Registry.load(extra=[SLOW_CAPABILITY])
 
 
-def naps(nodes: int, seconds: float) -> Workflow:
+def build_nap_workflow(nodes: int, seconds: float) -> Workflow:
     """Naps in a row."""
     wf = Workflow("naps")
     last: list[str] = []

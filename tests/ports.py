@@ -7,7 +7,7 @@ from pathlib import Path
 
 RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 FIRST, WORKERS = 20_000, 16
-_given: set[int] = set()
+_given_ports: set[int] = set()
 
 
 def free_port() -> int:
@@ -21,8 +21,8 @@ def free_port() -> int:
     own = list(range(FIRST + worker, first_of_system, WORKERS))
     random.SystemRandom().shuffle(own)  # another run on this machine begins elsewhere
     for port in own:
-        if port not in _given and _is_free(port):
-            _given.add(port)
+        if port not in _given_ports and _is_free(port):
+            _given_ports.add(port)
             return port
     raise OSError("No port is free.")
 

@@ -39,13 +39,13 @@ def tape(tmp_path: Path) -> Path:
     return tmp_path / "run.yaml"
 
 
-def opened(tape: Path, name: str, mode: Any = "replay") -> Client:
+def open_tape(tape: Path, name: str, mode: Any = "replay") -> Client:
     """A client of the real vendors, with nothing set up."""
     settings = Settings(data_dir=tape.parent / name, retries=0, max_cooldown_wait_s=0)
     return Client.local(settings=settings, cassette=tape, mode=mode)
 
 
-def answered_by(monkeypatch: pytest.MonkeyPatch, handler: Handler) -> None:
+def answer_by(monkeypatch: pytest.MonkeyPatch, handler: Handler) -> None:
     """Put a handler in the place of the network."""
     monkeypatch.setattr(
         "toolkit.engine.transport.checking_transport.CheckingTransport",
@@ -53,7 +53,7 @@ def answered_by(monkeypatch: pytest.MonkeyPatch, handler: Handler) -> None:
     )
 
 
-def ran(client: Client, vendor: str, **more: object) -> Any:
+def run_capability(client: Client, vendor: str, **more: object) -> Any:
     """Connect a vendor and run what it is for."""
     client.connections.create(vendor, "environment", VARIABLES[vendor][0])
     capability, asked = ASKED[vendor]
@@ -74,7 +74,7 @@ def chat(text: str) -> dict[str, Any]:
     }
 
 
-def quoting(request: httpx.Request) -> httpx.Response:
+def quote_request(request: httpx.Request) -> httpx.Response:
     """A vendor that works, and quotes all it was sent wherever it can."""
     said = f"{list(request.headers.values())} {request.url}"
     keys = [v for pair in VARIABLES.values() for v in (pair[1], json.dumps(pair[1])) if pair[1]]
@@ -104,13 +104,13 @@ def test_no_secret_and_no_calls_own_id_is_recorded(
     tape: Path, monkeypatch: pytest.MonkeyPatch, vendor: str
 ) -> None:
     """Given a vendor that quotes its key, then the file has none, and replays without one."""
-    answered_by(monkeypatch, quoting)
+    answer_by(monkeypatch, quote_request)
     for name, secret in VARIABLES.values():
         monkeypatch.setenv(name, secret)
     mine = VARIABLES[vendor][1]
     monkeypatch.setattr("tests.test_cassette_files.VARIABLES", {vendor: VARIABLES[vendor]})
-    with opened(tape, "a", "record") as client:
-        cost, _ = ran(client, vendor)
+    with open_tape(tape, "a", "record") as client:
+        cost, _ = run_capability(client, vendor)
     text = tape.read_text(encoding="utf-8")
     assert TAIL not in text
     assert mine[:12] not in text
@@ -121,8 +121,8 @@ def test_no_secret_and_no_calls_own_id_is_recorded(
     assert tape.stat().st_mode & 0o777 == 0o600
     assert not list(tape.parent.glob(".run.yaml*"))
     monkeypatch.delenv(VARIABLES[vendor][0])
-    with cut_off(monkeypatch), opened(tape, "b") as client:
-        assert ran(client, vendor)[0] == cost
+    with cut_off(monkeypatch), open_tape(tape, "b") as client:
+        assert run_capability(client, vendor)[0] == cost
 
 
 def test_a_packed_answer_is_recorded_as_what_is_in_it(
@@ -131,13 +131,13 @@ def test_a_packed_answer_is_recorded_as_what_is_in_it(
     """Given an answer in gzip, then its text is in the file, and is what is replayed."""
     packed = gzip.compress(json.dumps(chat("Tea is served.")).encode())
     headers = {"content-encoding": "gzip", "content-type": "application/json"}
-    answered_by(monkeypatch, lambda _: httpx.Response(200, headers=headers, content=packed))
+    answer_by(monkeypatch, lambda _: httpx.Response(200, headers=headers, content=packed))
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1234567890")
-    with opened(tape, "a", "record") as client:
-        first = ran(client, "openai")
+    with open_tape(tape, "a", "record") as client:
+        first = run_capability(client, "openai")
     assert "Tea is served." in tape.read_text(encoding="utf-8")
-    with cut_off(monkeypatch), opened(tape, "b") as client:
-        assert ran(client, "openai") == first
+    with cut_off(monkeypatch), open_tape(tape, "b") as client:
+        assert run_capability(client, "openai") == first
 
 
 def test_the_region_of_a_signing_secret_is_not_needed(
@@ -150,18 +150,18 @@ def test_the_region_of_a_signing_secret_is_not_needed(
         hosts.append(request.url.host)
         return httpx.Response(200, json=chat("Tea."))
 
-    answered_by(monkeypatch, answer)
+    answer_by(monkeypatch, answer)
     name, secret = VARIABLES["aws"]
     monkeypatch.setenv(name, json.dumps({**json.loads(secret), "region": "eu-west-1"}))
-    with opened(tape, "a", "record") as client:
-        first = ran(client, "aws")
+    with open_tape(tape, "a", "record") as client:
+        first = run_capability(client, "aws")
     assert hosts == ["bedrock-runtime.eu-west-1.amazonaws.com"]
-    with cut_off(monkeypatch), opened(tape, "b") as client:
-        assert ran(client, "aws") == first
+    with cut_off(monkeypatch), open_tape(tape, "b") as client:
+        assert run_capability(client, "aws") == first
         job = client.jobs.list()[0].record
         assert job.model == "eu.amazon.nova-2-lite-v1:0"
         with pytest.raises(WorkError, match=r"POST bedrock-runtime\.\*\.amazonaws\.com/model/"):
-            ran(client, "aws", system="Be brief.")
+            run_capability(client, "aws", system="Be brief.")
 
 
 def test_the_same_request_is_answered_in_order_and_then_by_the_last(
@@ -169,12 +169,12 @@ def test_the_same_request_is_answered_in_order_and_then_by_the_last(
 ) -> None:
     """Given two answers to the same request, then the third time is as the second."""
     numbers = itertools.count(1)
-    answered_by(monkeypatch, lambda _: httpx.Response(200, json=chat("x" * next(numbers))))
+    answer_by(monkeypatch, lambda _: httpx.Response(200, json=chat("x" * next(numbers))))
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1234567890")
-    with opened(tape, "a", "record") as client:
-        assert [ran(client, "openai")[1] for _ in range(2)] == [1, 2]
-    with cut_off(monkeypatch), opened(tape, "b") as client:
-        assert [ran(client, "openai")[1] for _ in range(4)] == [1, 2, 2, 2]
+    with open_tape(tape, "a", "record") as client:
+        assert [run_capability(client, "openai")[1] for _ in range(2)] == [1, 2]
+    with cut_off(monkeypatch), open_tape(tape, "b") as client:
+        assert [run_capability(client, "openai")[1] for _ in range(4)] == [1, 2, 2, 2]
 
 
 def test_answers_that_cross_are_kept_in_the_order_of_the_requests(
@@ -189,17 +189,17 @@ def test_answers_that_cross_are_kept_in_the_order_of_the_requests(
         await asyncio.sleep(0.3 - 0.05 * len(asked))
         return httpx.Response(200, json=chat(text))
 
-    answered_by(monkeypatch, slow)
+    answer_by(monkeypatch, slow)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1234567890")
     wf = Workflow("lines")
     for i in range(5):
         wf.add(f"n{i}", "llm.generate", objective=f"Line {i}")
-    with opened(tape, "a", "record") as client:
+    with open_tape(tape, "a", "record") as client:
         client.connections.create("openai", "environment", "OPENAI_API_KEY")
         client.workflows.submit(wf).wait(progress=False)
     bodies = [json.loads(each["request"]["body"]) for each in exchanges(tape)]
     assert [body["messages"][0]["content"] for body in bodies] == asked
-    with cut_off(monkeypatch), opened(tape, "b") as client:
+    with cut_off(monkeypatch), open_tape(tape, "b") as client:
         client.connections.create("openai", "environment", "OPENAI_API_KEY")
         done = client.workflows.submit(wf).wait(progress=False)
         texts = {node.id: client.artifacts.get(node.artifact_id).text() for node in done.nodes}
@@ -210,28 +210,28 @@ def test_auto_without_a_key_replays_and_sends_nothing(
     tape: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given `auto` and no key, then what is known is answered, and what is new is not sent."""
-    answered_by(monkeypatch, lambda _: httpx.Response(200, json=chat("Tea.")))
+    answer_by(monkeypatch, lambda _: httpx.Response(200, json=chat("Tea.")))
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1234567890")
-    with opened(tape, "a", "auto") as client:
-        first = ran(client, "openai")
+    with open_tape(tape, "a", "auto") as client:
+        first = run_capability(client, "openai")
     monkeypatch.delenv("OPENAI_API_KEY")
     sent: list[httpx.Request] = []
-    answered_by(monkeypatch, lambda request: sent.append(request) or httpx.Response(500))
-    with opened(tape, "b", "auto") as client:
-        assert ran(client, "openai") == first
+    answer_by(monkeypatch, lambda request: sent.append(request) or httpx.Response(500))
+    with open_tape(tape, "b", "auto") as client:
+        assert run_capability(client, "openai") == first
         with pytest.raises(WorkError, match="SECRET_UNRESOLVED"):
-            ran(client, "openai", system="Be brief.")
+            run_capability(client, "openai", system="Be brief.")
     assert not sent
 
 
 def test_record_begins_anew(tape: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Given a damaged cassette, when it is recorded again, then it is whole."""
     tape.write_text("version: 1\nexchanges: [", encoding="utf-8")
-    answered_by(monkeypatch, lambda _: httpx.Response(200, json=chat("Tea.")))
+    answer_by(monkeypatch, lambda _: httpx.Response(200, json=chat("Tea.")))
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1234567890")
     for name in ("a", "b"):
-        with opened(tape, name, "record") as client:
-            ran(client, "openai")
+        with open_tape(tape, name, "record") as client:
+            run_capability(client, "openai")
         assert len(exchanges(tape)) == 1
 
 
@@ -252,7 +252,7 @@ def test_what_is_no_sound_cassette_is_refused(tape: Path, text: str, said: str, 
     """Given a file that cannot be used, then one line says why, and it stays as it was."""
     tape.write_text(text, encoding="utf-8")
     with pytest.raises(ServiceError, match=said) as refused:
-        opened(tape, "a", mode)
+        open_tape(tape, "a", mode)
     assert "`run.yaml`" in refused.value.message
     assert str(tape.parent) not in str(refused.value)
     assert tape.read_text(encoding="utf-8") == text
@@ -262,14 +262,14 @@ def test_another_kind_of_file_is_not_overwritten(tape: Path) -> None:
     """Given a file that is no cassette, when it is to be recorded over, then that is refused."""
     tape.write_text("# My notes\n", encoding="utf-8")
     with pytest.raises(ServiceError, match="not overwritten"):
-        opened(tape, "a", "record")
+        open_tape(tape, "a", "record")
     assert tape.read_text(encoding="utf-8") == "# My notes\n"
 
 
 def test_a_mode_that_there_is_not_is_refused(tape: Path) -> None:
     """Given a misspelled mode, then the three that there are are named."""
     with pytest.raises(ValueError, match="replay, record, auto"):
-        opened(tape, "a", "rewind")
+        open_tape(tape, "a", "rewind")
 
 
 ODD = [

@@ -39,7 +39,7 @@ def tape(tmp_path: Path) -> Path:
     return tmp_path / "run.yaml"
 
 
-def opened(tape: Path, name: str, mode: Any = "replay", **more: Any) -> Client:
+def open_tape(tape: Path, name: str, mode: Any = "replay", **more: Any) -> Client:
     """A client in the sandbox, with a data directory of its own beside the cassette."""
     settings = Settings(data_dir=tape.parent / name, sandbox=True, retry_base_s=0.01)
     return Client.local(settings=settings, cassette=tape, mode=mode, **more)
@@ -71,7 +71,7 @@ def recording() -> bytes:
     return file.getvalue()
 
 
-def made(client: Client, capability: str, vendor: str | None, given: dict[str, object]) -> Any:
+def run_capability(client: Client, capability: str, vendor: str | None, given: dict[str, object]) -> Any:
     """Run a capability; what came of it, without what each process makes up anew."""
     if capability == "voice.clone":
         given = {**given, "reference_audio": client.artifacts.upload(recording()).id}
@@ -95,10 +95,10 @@ def exchanges(tape: Path) -> list[Any]:
 
 def test_each_operation_of_each_vendor_replays(tape: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Given a recording of every operation, when it is replayed, then all of it is the same."""
-    with opened(tape, "a", "record") as client:
-        first = [made(client, *asked) for asked in RUNS]
-    with cut_off(monkeypatch), opened(tape, "b") as client:
-        assert [made(client, *asked) for asked in RUNS] == first
+    with open_tape(tape, "a", "record") as client:
+        first = [run_capability(client, *asked) for asked in RUNS]
+    with cut_off(monkeypatch), open_tape(tape, "b") as client:
+        assert [run_capability(client, *asked) for asked in RUNS] == first
     text = tape.read_text(encoding="utf-8")
     assert not [key for key in SANDBOX_KEYS.values() if key in text]
 
@@ -113,9 +113,9 @@ def test_infrastructure_replays(tape: Path, monkeypatch: pytest.MonkeyPatch) -> 
         gone = client.endpoints.delete(endpoint.id)
         return [endpoint.record.status, pod.record.status, gone.record.status]
 
-    with opened(tape, "a", "record") as client:
+    with open_tape(tape, "a", "record") as client:
         first = lived(client)
-    with cut_off(monkeypatch), opened(tape, "b") as client:
+    with cut_off(monkeypatch), open_tape(tape, "b") as client:
         assert lived(client) == first
 
 
@@ -167,7 +167,7 @@ with opened(Path(sys.argv[1]), "b") as client:
 """
 
 
-def tasked(client: Client) -> list[Any]:
+def run_task(client: Client) -> list[Any]:
     """Carry a task out; how it ended, what it made and what it cost."""
     task = client.tasks.create(OBJECTIVE).wait(progress=False)
     made = {n: client.artifacts.get(a).record.sha256 for n, a in task.record.artifact_ids.items()}
@@ -176,8 +176,8 @@ def tasked(client: Client) -> list[Any]:
 
 def test_a_task_replays_in_another_process(tape: Path) -> None:
     """Given a task recorded in one process, then another makes the same for the same."""
-    with opened(tape, "a", "record") as client:
-        first = tasked(client)
+    with open_tape(tape, "a", "record") as client:
+        first = run_task(client)
     command = [sys.executable, "-c", REPLAY, str(tape)]
     root = Path(__file__).parent.parent
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=root)
@@ -189,9 +189,9 @@ def test_a_task_replays_in_another_process(tape: Path) -> None:
 
 def test_a_request_that_is_not_on_it_is_a_miss(tape: Path) -> None:
     """Given another request than the recorded one, then the job fails at once, and says why."""
-    with opened(tape, "a", "record") as client:
-        made(client, "llm.generate", None, {"objective": "Tea"})
-    with opened(tape, "b") as client:
+    with open_tape(tape, "a", "record") as client:
+        run_capability(client, "llm.generate", None, {"objective": "Tea"})
+    with open_tape(tape, "b") as client:
         run = client.runs.create("llm.generate", {"objective": "Coffee"})
         with pytest.raises(WorkError) as missed:
             run.wait(progress=False)
@@ -208,10 +208,10 @@ def test_a_request_that_is_not_on_it_is_a_miss(tape: Path) -> None:
 def test_a_miss_is_not_taken_for_a_missing_synthesis(tape: Path) -> None:
     """Given research recorded without its synthesis, then a replay does not make do."""
     facts = {"topic": "Tides", "synthesize": False}
-    with opened(tape, "a", "record") as client:
-        made(client, "research.gather", None, facts)
-    with opened(tape, "b") as client, pytest.raises(WorkError, match="REPLAY_MISS"):
-        made(client, "research.gather", None, {"topic": "Tides"})
+    with open_tape(tape, "a", "record") as client:
+        run_capability(client, "research.gather", None, facts)
+    with open_tape(tape, "b") as client, pytest.raises(WorkError, match="REPLAY_MISS"):
+        run_capability(client, "research.gather", None, {"topic": "Tides"})
 
 
 RATE_LIMITED = {"base_resp": {"status_code": 1002, "status_msg": "rate limit"}}
@@ -239,12 +239,12 @@ def test_only_what_succeeded_is_recorded(
     faults = Faults()
     faults.add(fault)
     asked = ("llm.generate", fault.vendor, {"objective": "Tea", **given})
-    with opened(tape, "a", "record", faults=faults) as client:
-        first = made(client, *asked)
+    with open_tape(tape, "a", "record", faults=faults) as client:
+        first = run_capability(client, *asked)
     assert len(faults.calls) > 1
     assert len(exchanges(tape)) == 1
-    with cut_off(monkeypatch), opened(tape, "b") as client:
-        assert made(client, *asked) == first
+    with cut_off(monkeypatch), open_tape(tape, "b") as client:
+        assert run_capability(client, *asked) == first
         assert len(client.runs.list()[0].record.attempts) == 1
 
 
@@ -252,11 +252,11 @@ def test_what_failed_to_the_end_leaves_no_cassette(tape: Path) -> None:
     """Given nothing but failures, then there is nothing to replay, and it says so."""
     faults = Faults()
     faults.fail("openai", status=400)
-    with opened(tape, "a", "record", faults=faults) as client, pytest.raises(WorkError):
-        made(client, "llm.generate", "openai", {"objective": "Tea"})
+    with open_tape(tape, "a", "record", faults=faults) as client, pytest.raises(WorkError):
+        run_capability(client, "llm.generate", "openai", {"objective": "Tea"})
     assert not tape.exists()
     with pytest.raises(ServiceError, match=r'no cassette `run.yaml`: make it with mode="record"'):
-        opened(tape, "b")
+        open_tape(tape, "b")
 
 
 def test_a_job_that_failed_is_taken_out_again(tape: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,19 +264,19 @@ def test_a_job_that_failed_is_taken_out_again(tape: Path, monkeypatch: pytest.Mo
     faults = Faults()
     faults.add(Fault("runpod-jobs", "/status/", body={**FAILED, "id": None}, status=200, times=1))
     asked = ("image.generate", "runpod", PICTURE)
-    with opened(tape, "a", "record", faults=faults) as client:
+    with open_tape(tape, "a", "record", faults=faults) as client:
         with pytest.raises(WorkError):
-            made(client, *asked)
+            run_capability(client, *asked)
         assert not exchanges(tape)
-        first = made(client, *asked)
-    with cut_off(monkeypatch), opened(tape, "b") as client:
-        assert made(client, *asked) == first
+        first = run_capability(client, *asked)
+    with cut_off(monkeypatch), open_tape(tape, "b") as client:
+        assert run_capability(client, *asked) == first
 
 
 def test_a_poll_without_an_end_is_a_miss(tape: Path) -> None:
     """Given a recording that stops while a job is under way, then a replay does not wait for it."""
-    with opened(tape, "a", "record") as client:
-        made(client, "image.generate", "runpod", PICTURE)
+    with open_tape(tape, "a", "record") as client:
+        run_capability(client, "image.generate", "runpod", PICTURE)
     held = yaml.safe_load(tape.read_text(encoding="utf-8"))
     while "/status/" not in (last := held["exchanges"].pop())["request"]["url"]:
         pass  # the picture that the last answer led to
@@ -284,8 +284,8 @@ def test_a_poll_without_an_end_is_a_miss(tape: Path) -> None:
     last["response"]["body"] = json.dumps(going)
     held["exchanges"].append(last)
     tape.write_text(yaml.safe_dump(held), encoding="utf-8")
-    with opened(tape, "b") as client, pytest.raises(WorkError, match="REPLAY_MISS"):
-        made(client, "image.generate", "runpod", PICTURE)
+    with open_tape(tape, "b") as client, pytest.raises(WorkError, match="REPLAY_MISS"):
+        run_capability(client, "image.generate", "runpod", PICTURE)
 
 
 def test_auto_replays_what_it_knows_and_records_the_rest(tape: Path) -> None:
@@ -295,8 +295,8 @@ def test_auto_replays_what_it_knows_and_records_the_rest(tape: Path) -> None:
     seen, calls = [], []
     for known in (2, 4, 4):
         faults = Faults()
-        with opened(tape, str(len(seen)), "auto", faults=faults) as client:
-            seen.append([made(client, *each) for each in asked[:known]])
+        with open_tape(tape, str(len(seen)), "auto", faults=faults) as client:
+            seen.append([run_capability(client, *each) for each in asked[:known]])
         calls.append(len(faults.calls))
     assert seen[1] == seen[2]
     assert seen[1][:2] == seen[0]
@@ -320,19 +320,19 @@ def test_a_redirect_replays(tape: Path, monkeypatch: pytest.MonkeyPatch) -> None
     moved = {"location": "?redirect=true"}
     faults.add(Fault("encyclopedia", "page/summary", status=302, headers=moved, times=1))
     asked = ("research.gather", None, {"topic": "Tides", "synthesize": False})
-    with opened(tape, "a", "record", faults=faults) as client:
-        first = made(client, *asked)
+    with open_tape(tape, "a", "record", faults=faults) as client:
+        first = run_capability(client, *asked)
     assert 302 in [each["response"]["status"] for each in exchanges(tape)]
-    with cut_off(monkeypatch), opened(tape, "b") as client:
-        assert made(client, *asked) == first
+    with cut_off(monkeypatch), open_tape(tape, "b") as client:
+        assert run_capability(client, *asked) == first
 
 
 def test_what_calls_took_changes_no_route(tape: Path) -> None:
     """Given a vendor that is slow while it is recorded, then it is chosen as in a replay."""
     faults = Faults()
-    with opened(tape, "a", "record", faults=faults) as client:
+    with open_tape(tape, "a", "record", faults=faults) as client:
         before = client.route("llm.generate", {"objective": "Tea"}, optimize_for="latency")
         faults.latency(before.provider, 100)
-        made(client, "llm.generate", before.provider, {"objective": "Tea"})
+        run_capability(client, "llm.generate", before.provider, {"objective": "Tea"})
         after = client.route("llm.generate", {"objective": "Tea"}, optimize_for="latency")
     assert after.record == before.record

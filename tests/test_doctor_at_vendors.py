@@ -25,7 +25,7 @@ KEY = SANDBOX_KEYS["RUNPOD_API_KEY"]
 GPU = "NVIDIA A40"
 
 
-class Cloud:
+class GPUCloud:
     """A GPU cloud on a real socket, as somebody with the key may also use it directly."""
 
     def __init__(self, url: str) -> None:
@@ -45,7 +45,7 @@ class Cloud:
 
 
 @pytest.fixture
-def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
+def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[GPUCloud]:
     """A cloud, and an environment in which it is RunPod's."""
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
@@ -54,7 +54,7 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
-    cloud = Cloud(f"http://127.0.0.1:{listener.getsockname()[1]}")
+    cloud = GPUCloud(f"http://127.0.0.1:{listener.getsockname()[1]}")
     monkeypatch.setenv("TOOLKIT_VENDORS", json.dumps({"runpod": {"base_urls": {"api": cloud.url}}}))
     monkeypatch.setenv("RUNPOD_API_KEY", KEY)
     yield cloud
@@ -63,7 +63,7 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
 
 
 @pytest.fixture
-def folder(cloud: Cloud, tmp_path: Path) -> Path:
+def folder(cloud: GPUCloud, tmp_path: Path) -> Path:
     """A data directory that has one thing of each kind at the cloud."""
     with Client.local(settings=Settings(data_dir=tmp_path / "data")) as client:
         client.connections.connect("runpod")
@@ -86,7 +86,7 @@ def test_both_sides_agree(folder: Path) -> None:
     assert doctor(folder) == (0, [])
 
 
-def test_what_is_there_and_not_here(folder: Path, cloud: Cloud) -> None:
+def test_what_is_there_and_not_here(folder: Path, cloud: GPUCloud) -> None:
     """Given things that others made, and one given up here, then each has a line."""
     cloud.make("pods", name="by hand", gpu={"id": GPU}, image="x")
     cloud.make("templates", name="somebody's own", image="x")
@@ -105,7 +105,7 @@ def test_what_is_there_and_not_here(folder: Path, cloud: Cloud) -> None:
     assert doctor(folder, "--no-vendors") == (0, [])
 
 
-def test_what_is_here_and_not_there(folder: Path, cloud: Cloud) -> None:
+def test_what_is_here_and_not_there(folder: Path, cloud: GPUCloud) -> None:
     """Given a pod and a volume that were deleted at the vendor, then their records are named."""
     cloud.empty("pods")
     cloud.empty("network-volumes")

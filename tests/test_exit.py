@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.naps import registry
+from tests.naps import load_slow_registry
 from toolkit import Client
 
 SOON_S = 8.0  # of which the grace for vendor calls is one; the rest is for a machine that is busy
@@ -90,7 +90,7 @@ def environment() -> dict[str, str]:
 
 def assert_it_goes_on(data: Path) -> None:
     """Open a folder anew, and see each workflow end, at most one node of it run twice."""
-    with Client.local(data, sandbox=True, registry=registry()) as client:
+    with Client.local(data, sandbox=True, registry=load_slow_registry()) as client:
         workflows = client.workflows.list()
         assert len(workflows)
         for workflow in workflows:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from tests.engine.own_server import OwnServer
+from tests.engine.own_server import ModelServer
 from tests.store.disks import small_disk
 from toolkit import Client, RequestError, Workflow
 from toolkit.cli import app
@@ -30,16 +30,16 @@ def toolkit(*arguments: object, exit_code: int = 0) -> Result:
 
 
 @pytest.fixture
-def own(monkeypatch: pytest.MonkeyPatch) -> Iterator[OwnServer]:
+def own(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
     """A model server, and the key that the operator's server has."""
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    server = OwnServer()
+    server = ModelServer()
     yield server
     server.close()
 
 
 @pytest.fixture
-def live(own: OwnServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+def live(own: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     """Settings of a real engine, as variables and as a value."""
     vendors = {"openai": {"base_urls": {"api": own.url}}}
     monkeypatch.setenv("TOOLKIT_VENDORS", json.dumps(vendors))
@@ -72,7 +72,7 @@ AREAS = {"run": "runs", "workflow": "workflows", "task": "tasks"}
 
 @pytest.mark.parametrize("what", AREAS)
 def test_a_listing_fails_nobodys_work(
-    own: OwnServer,
+    own: ModelServer,
     live: Settings,
     left: Callable[[Settings, str], str],
     monkeypatch: pytest.MonkeyPatch,
@@ -121,7 +121,7 @@ def test_what_waits_for_a_secret_can_be_cancelled(
         assert client.workflows.get(work_id).cancel().status == "cancelled"
 
 
-def copied(folder: Path, how: str) -> Path:
+def copy_data_dir(folder: Path, how: str) -> Path:
     """A copy of a data directory; what `restored` leaves stands where the first was."""
     copy = folder.with_name("copy")
     if how == "backup":
@@ -140,7 +140,7 @@ def test_a_copy_pays_for_nothing(
 ) -> None:
     """Given a copy, when it is looked at or opened, then nothing is taken up until it is told."""
     run_id = left(settings, "run")
-    copy = copied(settings.data_dir, how)
+    copy = copy_data_dir(settings.data_dir, how)
     for command in (["runs"], ["runs", "show", run_id], ["doctor"]):
         toolkit(*command, "--data-dir", copy, *(["--sandbox"] if command != ["doctor"] else []))
     assert "It is a copy" in toolkit("doctor", "--data-dir", copy).stdout

@@ -16,18 +16,18 @@ IMPORTS = {"import_module", "resolve_name", "run_module", "run_path"}
 
 def faults(text: str) -> list[str]:
     """What a module does that none may do, by line."""
-    return [f"{node.lineno}: {what}" for node, what in _found(ast.parse(text))]
+    return [f"{node.lineno}: {what}" for node, what in _find_faults(ast.parse(text))]
 
 
-def _found(tree: ast.Module) -> Iterator[tuple[ast.stmt | ast.expr, str]]:
+def _find_faults(tree: ast.Module) -> Iterator[tuple[ast.stmt | ast.expr, str]]:
     for node in ast.walk(tree):
         match node:
             case ast.Import(names=names):
                 for alias in names:
-                    yield from ((node, why) for why in _imported(alias.name, ""))
+                    yield from ((node, why) for why in _find_imports(alias.name, ""))
             case ast.ImportFrom(module=str(module), names=names):
                 for alias in names:
-                    yield from ((node, why) for why in _imported(module, alias.name))
+                    yield from ((node, why) for why in _find_imports(module, alias.name))
             case ast.Call(func=ast.Name(id=name)) if name in RUNS:
                 yield node, f"{name}() runs data"
             case ast.Call(func=ast.Attribute(attr="Template")):
@@ -42,7 +42,7 @@ def _found(tree: ast.Module) -> Iterator[tuple[ast.stmt | ast.expr, str]]:
                 yield node, f"{how}() of what is no constant"
 
 
-def _imported(module: str, name: str) -> Iterator[str]:
+def _find_imports(module: str, name: str) -> Iterator[str]:
     top = module.partition(".")[0]
     if top in UNPICKLES:
         yield f"{top} runs what it reads"

@@ -16,17 +16,17 @@ class Watch:
     """Measures seconds from when it is made; without /proc, those of the wall."""
 
     def __init__(self) -> None:
-        self._delays = _delays_ns()
+        self._delays = _read_delays_ns()
         self._began = time.monotonic()
 
-    def elapsed_s(self) -> float:
+    def measure_elapsed_s(self) -> float:
         """How long it took, less what each thread spent waiting for a core meanwhile."""
         elapsed = time.monotonic() - self._began
-        held_up = sum(ns - self._delays.get(thread, 0) for thread, ns in _delays_ns().items())
+        held_up = sum(ns - self._delays.get(thread, 0) for thread, ns in _read_delays_ns().items())
         return max(0.0, elapsed - held_up / 1e9)
 
 
-def _delays_ns() -> dict[str, int]:
+def _read_delays_ns() -> dict[str, int]:
     """How long each thread of this process has waited for a core so far."""
     found = {}
     for thread in THREADS.glob("*"):

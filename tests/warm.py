@@ -37,7 +37,7 @@ sys.exit(int(ended or 1))
 
 
 @contextmanager
-def warm_toolkit(folder: Path) -> Iterator[Path]:
+def install_forked_toolkit(folder: Path) -> Iterator[Path]:
     """Put a `toolkit` into a folder, which is what to find it by; all that it began ends after."""
     folder.mkdir()
     address = str(folder / "s")
@@ -56,7 +56,7 @@ def warm_toolkit(folder: Path) -> Iterator[Path]:
         parent.stdout.close()
 
 
-def _carry_out(line: socket.socket) -> None:
+def _run_command(line: socket.socket) -> None:
     """Be the command that a caller asks for."""
     size, files, _, _ = socket.recv_fds(line, 4, 3)
     left = int.from_bytes(size, "big")
@@ -82,7 +82,7 @@ def _carry_out(line: socket.socket) -> None:
 def _answer(line: socket.socket) -> None:
     code = 1
     try:
-        _carry_out(line)
+        _run_command(line)
         code = 0
     except SystemExit as ending:
         code = ending.code if isinstance(ending.code, int) else int(ending.code is not None)
@@ -97,7 +97,7 @@ def _answer(line: socket.socket) -> None:
         os._exit(0)
 
 
-def _bury(*_: object) -> None:
+def _reap_children(*_: object) -> None:
     with suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -113,7 +113,7 @@ def main(address: str) -> None:
     modules = "client", "engine.access.account_admin", "store.maintenance.backup"
     for name in (*modules, "store.maintenance.doctor"):
         import_module(f"toolkit.{name}")
-    signal.signal(signal.SIGCHLD, _bury)  # so that what they cost counts
+    signal.signal(signal.SIGCHLD, _reap_children)  # so that what they cost counts
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(address)
         listener.listen()

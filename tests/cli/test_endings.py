@@ -28,7 +28,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "broken.yaml").write_text("a: [\n", encoding="utf-8")
 
 
-def ended(monkeypatch: pytest.MonkeyPatch, *line: str) -> int:
+def get_exit_code(monkeypatch: pytest.MonkeyPatch, *line: str) -> int:
     """The exit code of a command."""
     monkeypatch.setattr(sys, "argv", ["toolkit", *line])
     with pytest.raises(SystemExit) as ending:
@@ -67,7 +67,7 @@ def test_an_exit_code_tells_why(
 ) -> None:
     """Given a command that cannot be done, then the code says whose turn it is, and stderr why."""
     monkeypatch.setattr("toolkit.client._wire.compute_backoff_s", lambda attempt, error: 0.0)
-    assert ended(monkeypatch, *line) == code
+    assert get_exit_code(monkeypatch, *line) == code
     shown = capsys.readouterr()
     assert shown.out == ""
     assert says in shown.err
@@ -92,10 +92,10 @@ def test_an_error_is_json_where_results_are(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Given `--json`, then the error on stderr is the contract's, and stdout has the record."""
-    assert ended(monkeypatch, "runs", "show", "run_x", "--sandbox", "--json") == 3
+    assert get_exit_code(monkeypatch, "runs", "show", "run_x", "--sandbox", "--json") == 3
     assert json.loads(capsys.readouterr().err)["error"]["code"] == "NOT_FOUND"
     line = ("run", "research.gather", "topic=qqqzzz", "--sandbox", "--json", "-q")
-    assert ended(monkeypatch, *line) == 1
+    assert get_exit_code(monkeypatch, *line) == 1
     shown = capsys.readouterr()
     assert json.loads(shown.err)["error"]["code"] == "PROVIDER_REJECTED"
     assert json.loads(shown.out)["status"] == "failed"
@@ -110,7 +110,7 @@ def test_an_interrupt_says_how_to_go_on(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("toolkit.client._sync.handle.Waitable.wait", interrupted)
-    assert ended(monkeypatch, "run", "composition.layout", "title=Tea", "--sandbox") == 130
+    assert get_exit_code(monkeypatch, "run", "composition.layout", "title=Tea", "--sandbox") == 130
     assert re.search(r"toolkit runs wait run_\w{26}\n", capsys.readouterr().err)
 
 
@@ -125,7 +125,7 @@ def test_a_server_gets_the_key_of_the_variable_named(
     monkeypatch.setenv("TOOLKIT_API_KEY", "sk_live_" + "x" * 43)
     shown = runner.invoke(app, ["account", "show", *where, "--api-key-env", "TEAM_KEY"])
     assert json.loads(shown.stdout)["email"] == "ada@example.org"
-    assert ended(monkeypatch, "account", "show", *where) == 3
+    assert get_exit_code(monkeypatch, "account", "show", *where) == 3
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from tests.conftest import Server
-from tests.contract.conftest import signed_up
+from tests.contract.conftest import sign_up_client
 
 # What an engine, a notebook or a picture needs, and what takes long to import.
 HEAVY = {
@@ -29,7 +29,7 @@ print(json.dumps(sorted(sys.modules)))
 """
 
 
-def imported(*line: str, **environment: str) -> set[str]:
+def list_imports(*line: str, **environment: str) -> set[str]:
     """The modules that a command imports, in a process of its own."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, *line],
@@ -48,8 +48,8 @@ def test_a_command_imports_what_it_needs(server: Server, line: str) -> None:
 
     A time would depend on the machine; what is imported does not, and takes nearly all of it.
     """
-    key = signed_up(server.url)._http._client.headers["authorization"].removeprefix("Bearer ")
-    found = imported(*line.split(), TOOLKIT_BASE_URL=server.url, TOOLKIT_API_KEY=key)
+    key = sign_up_client(server.url)._http._client.headers["authorization"].removeprefix("Bearer ")
+    found = list_imports(*line.split(), TOOLKIT_BASE_URL=server.url, TOOLKIT_API_KEY=key)
     assert found & (HEAVY | FLOORS) == set()
     areas = {name for name in found if name.startswith("toolkit.cli.resources.")}
     assert areas <= {f"toolkit.cli.resources.{line.split()[0]}"}

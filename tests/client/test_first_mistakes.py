@@ -21,7 +21,7 @@ def _bare(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOOLKIT_MAX_WAIT_S", "0")
 
 
-def said(error: ToolkitError) -> str:
+def get_message(error: ToolkitError) -> str:
     """What an error says, in one line and without a key."""
     text = str(error)
     assert len(text.splitlines()) == 1
@@ -37,7 +37,7 @@ def test_no_address(kind: type[Client], address: str | None) -> None:
     with pytest.raises(ServiceError) as refused:
         kind(address)
     for way in ("Client.local()", "base_url", "TOOLKIT_BASE_URL"):
-        assert way in said(refused.value)
+        assert way in get_message(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_what_is_no_address(address: str) -> None:
     with pytest.raises(RequestError) as refused:
         Client(address, KEY)
     assert refused.value.code is ErrorCode.INVALID_REQUEST
-    assert "http://" in said(refused.value)
+    assert "http://" in get_message(refused.value)
 
 
 @pytest.mark.parametrize("key", ["sk_live_c4nary\x00", "sk_live_c4nary…", "sk_live_\nc4nary"])
@@ -57,7 +57,7 @@ def test_what_is_no_key(key: str) -> None:
     with pytest.raises(RequestError) as refused:
         Client("http://127.0.0.1:8000", key)
     assert refused.value.code is ErrorCode.UNAUTHENTICATED
-    assert "copy it again" in said(refused.value)
+    assert "copy it again" in get_message(refused.value)
 
 
 @pytest.mark.parametrize("tail", ["", "/", "/v1", "/v1/"])
@@ -81,7 +81,7 @@ def test_no_key(server: Server) -> None:
     with Client(server.url) as client, pytest.raises(RequestError) as refused:
         client.runs.list()
     for way in ("api_key", "TOOLKIT_API_KEY", "account.create"):
-        assert way in said(refused.value)
+        assert way in get_message(refused.value)
 
 
 def test_a_key_that_nobody_has(server: Server) -> None:
@@ -89,7 +89,7 @@ def test_a_key_that_nobody_has(server: Server) -> None:
     with Client(server.url, KEY) as client, pytest.raises(RequestError) as refused:
         client.runs.list()
     assert refused.value.code is ErrorCode.UNAUTHENTICATED
-    said(refused.value)
+    get_message(refused.value)
 
 
 def test_a_port_where_nobody_listens() -> None:
@@ -100,7 +100,7 @@ def test_a_port_where_nobody_listens() -> None:
         client = Client(f"http://127.0.0.1:{port}", KEY)
         with client, pytest.raises(ServiceError) as refused:
             client.account.create("ada@example.org")
-    assert f"127.0.0.1:{port}" in said(refused.value)
+    assert f"127.0.0.1:{port}" in get_message(refused.value)
 
 
 def test_https_where_http_is_spoken(server: Server) -> None:
@@ -108,7 +108,7 @@ def test_https_where_http_is_spoken(server: Server) -> None:
     client = Client(server.url.replace("http", "https"), KEY)
     with client, pytest.raises(ServiceError) as refused:
         client.account.create("ada@example.org")
-    assert "try http://" in said(refused.value)
+    assert "try http://" in get_message(refused.value)
 
 
 @pytest.fixture
@@ -153,7 +153,7 @@ def test_a_server_of_something_else(
     """Given the address of something else, then the error says what came instead."""
     with Client(answering(answer), KEY) as client, pytest.raises(ServiceError) as refused:
         client.account.create("ada@example.org")
-    assert says in said(refused.value)
+    assert says in get_message(refused.value)
 
 
 def test_a_client_says_where_its_engine_is(tmp_path: Path) -> None:

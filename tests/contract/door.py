@@ -33,7 +33,7 @@ SETTINGS = {"rate_limit_per_s": 1e6, "rate_limit_burst": 10**6, "signups_per_hou
 
 
 @dataclass
-class Door:
+class RawCaller:
     """A caller of the service with a key of its own, or with none."""
 
     http: httpx.Client
@@ -97,28 +97,28 @@ class Door:
         pointer = {"provider": provider, "connection_type": "environment", "secret_ref": variable}
         return str(self.create("/v1/providers/connections", pointer)["id"])
 
-    def sign_up(self, *providers: str) -> "Door":
+    def sign_up(self, *providers: str) -> "RawCaller":
         """A caller with a new account, which has connected these."""
-        stranger = Door(self.http, self.faults, self.data_dir)
+        stranger = RawCaller(self.http, self.faults, self.data_dir)
         made = stranger.create("/v1/account", {"email": f"a{time.time_ns()}@example.org"})
-        door = Door(self.http, self.faults, self.data_dir, made["data"]["api_key"])
+        door = RawCaller(self.http, self.faults, self.data_dir, made["data"]["api_key"])
         for provider in providers:
             door.connect(provider)
         return door
 
 
 @contextmanager
-def opened(how: str, settings: Settings, registry: Registry | None = None) -> Iterator[Door]:
+def open_door(how: str, settings: Settings, registry: Registry | None = None) -> Iterator[RawCaller]:
     """A door without a key to a service that is embedded or served."""
     faults = Faults()
     if how == "embedded":
         client = Client.local(settings=settings, registry=registry, faults=faults)
         transport = client._http._transport
         with httpx.Client(transport=transport, base_url="http://engine.invalid") as http:
-            yield Door(http, faults, str(settings.data_dir))
+            yield RawCaller(http, faults, str(settings.data_dir))
         client.close()
         return
     server = Server(settings, faults, registry)
     with httpx.Client(base_url=server.url, trust_env=False) as http:
-        yield Door(http, faults, str(settings.data_dir))
+        yield RawCaller(http, faults, str(settings.data_dir))
     server.close()

@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.conftest import Server
-from tests.contract.conftest import signed_up
-from tests.engine.dying import die
+from tests.contract.conftest import sign_up_client
+from tests.engine.dying import kill_engine
 from tests.waiting import PATIENCE_S
 from toolkit import Client, RequestError, Workflow
 from toolkit.cli import app
@@ -32,7 +32,7 @@ ASKED = {"objective": "One line on tides", "max_tokens": 64}
 @pytest.fixture
 def owner(server: Server) -> Iterator[Client]:
     """The owner of an account that has connected minimax."""
-    with signed_up(server.url) as client:
+    with sign_up_client(server.url) as client:
         client.connections.create("minimax", "environment", "MINIMAX_API_KEY")
         yield client
 
@@ -52,14 +52,14 @@ def limited(owner: Client, server: Server) -> Iterator[Callable[[float | None], 
 Limited = Callable[[float | None], Client]
 
 
-def cost(owner: Client) -> float:
+def get_expected_cost(owner: Client) -> float:
     """What one such run is expected to cost."""
     expected = owner.route("llm.generate", ASKED).record.estimated_cost_usd
     assert expected is not None
     return float(expected)
 
 
-def bound(owner: Client) -> float:
+def get_bound_usd(owner: Client) -> float:
     """What one such run may come to at most."""
     most = owner.route("llm.generate", ASKED).record.reservation_usd
     assert most is not None
@@ -83,7 +83,7 @@ def test_a_key_is_made_listed_and_used(owner: Client, server: Server) -> None:
 
 def test_a_run_over_the_allowance_is_refused_at_once(owner: Client, limited: Limited) -> None:
     """Given an allowance below a run's cost, then it is 402 before anything is accepted."""
-    poor = limited(cost(owner) * 0.9)
+    poor = limited(get_expected_cost(owner) * 0.9)
     with pytest.raises(RequestError) as refused:
         poor.runs.create("llm.generate", ASKED)
     assert refused.value.code is ErrorCode.BUDGET_EXCEEDED
@@ -94,7 +94,7 @@ def test_a_run_over_the_allowance_is_refused_at_once(owner: Client, limited: Lim
 
 def test_all_work_of_a_key_counts(owner: Client, limited: Limited) -> None:
     """Given runs and workflows with one key, then they end where its allowance ends."""
-    poor = limited(cost(owner) * 3.5)
+    poor = limited(get_expected_cost(owner) * 3.5)
     for _ in range(2):
         poor.runs.create("llm.generate", ASKED).wait()
     flow = Workflow("many")
@@ -105,7 +105,7 @@ def test_all_work_of_a_key_counts(owner: Client, limited: Limited) -> None:
     assert failed
     assert {node.error.code for node in failed} == {"BUDGET_EXCEEDED"}
     spent = sum(run.record.cost_incurred_usd for run in poor.runs.list())
-    assert spent + done.record.cost_incurred_usd <= cost(owner) * 3.5
+    assert spent + done.record.cost_incurred_usd <= get_expected_cost(owner) * 3.5
     rich = limited(None)
     assert rich.runs.create("llm.generate", ASKED).wait().status == "completed"
 
@@ -143,7 +143,7 @@ async def test_several_processes_and_a_crash_keep_to_it(settings: Settings) -> N
 
     await asyncio.gather(*[ask(engines[i % 3], i) for i in range(30)])
     await asyncio.sleep(0.03)
-    await die(engines.pop())
+    await kill_engine(engines.pop())
     async with asyncio.timeout(PATIENCE_S):
         while {row["status"] for row in await engines[0]._core.store.find_rows("jobs")} & {
             "queued",
@@ -212,7 +212,7 @@ def test_a_used_up_allowance_has_no_way_round(
     owner: Client, limited: Limited, begun: dict[str, str]
 ) -> None:
     """Given a used up allowance, then no way to ask for more work is open, and nothing changes."""
-    poor = limited(bound(owner) * 1.5)
+    poor = limited(get_bound_usd(owner) * 1.5)
     use_up(poor)
     before = {run.id for run in owner.runs.list()}
     for name, ask in MORE_WORK.items():
@@ -313,7 +313,7 @@ def test_an_account_has_a_limit_of_its_own(
     """Given a limit that the operator sets, then all keys of the account keep to it together."""
     folder = ("--data-dir", settings.data_dir)
     email = owner.account.get().email
-    usd = bound(owner) * 1.5
+    usd = get_bound_usd(owner) * 1.5
     assert email in say("account", "limit", email, "--max-cost-usd-per-day", f"{usd:.9f}", *folder)
     assert owner.account.get().max_cost_usd_per_day == pytest.approx(usd)
     use_up(owner)

@@ -41,7 +41,7 @@ def until(holds: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def waiting_for_a_slot(client: Client, faults: Faults) -> Run:
+def start_run_awaiting_slot(client: Client, faults: Faults) -> Run:
     """A run that waits until there is room for it."""
     faults.add(Fault("minimax", mangle="hang", times=None))
     for i in range(3):
@@ -51,7 +51,7 @@ def waiting_for_a_slot(client: Client, faults: Faults) -> Run:
     return run
 
 
-def waiting_for_its_turn(client: Client, faults: Faults) -> Run:
+def start_run_awaiting_vendor(client: Client, faults: Faults) -> Run:
     """A run whose vendor is busy with another one's call."""
     faults.add(Fault("minimax", mangle="hang", times=None))
     client.runs.create("llm.generate", {"objective": "First"})
@@ -61,7 +61,7 @@ def waiting_for_its_turn(client: Client, faults: Faults) -> Run:
     return run
 
 
-def in_a_call(client: Client, faults: Faults) -> Run:
+def start_run_in_call(client: Client, faults: Faults) -> Run:
     """A run whose vendor does not answer."""
     faults.add(Fault("minimax", mangle="hang", times=None))
     run = client.runs.create("llm.generate", ASKED)
@@ -69,7 +69,7 @@ def in_a_call(client: Client, faults: Faults) -> Run:
     return run
 
 
-def backing_off(client: Client, faults: Faults) -> Run:
+def start_run_backing_off(client: Client, faults: Faults) -> Run:
     """A run that waits before it asks again."""
     faults.fail("minimax", status=503, times=None)
     run = client.runs.create("llm.generate", ASKED, provider="minimax")
@@ -77,7 +77,7 @@ def backing_off(client: Client, faults: Faults) -> Run:
     return run
 
 
-def at_a_queue(client: Client, faults: Faults) -> Run:
+def start_run_queued_at_vendor(client: Client, faults: Faults) -> Run:
     """A run whose image is queued at the vendor."""
     faults.add(Fault("runpod-jobs", path_contains="/status/", delay_ms=5000, times=None))
     run = client.runs.create("image.generate", PICTURE)
@@ -85,7 +85,7 @@ def at_a_queue(client: Client, faults: Faults) -> Run:
     return run
 
 
-RUNS = (waiting_for_a_slot, waiting_for_its_turn, in_a_call, backing_off, at_a_queue)
+RUNS = (start_run_awaiting_slot, start_run_awaiting_vendor, start_run_in_call, start_run_backing_off, start_run_queued_at_vendor)
 
 
 @pytest.mark.parametrize("state", RUNS, ids=[each.__name__ for each in RUNS])
@@ -95,7 +95,7 @@ def test_a_run(client: Client, faults: Faults, state: Callable[[Client, Faults],
     calls = len(faults.calls)
     watch = Watch()
     run.cancel()
-    assert watch.elapsed_s() < SOON_S
+    assert watch.measure_elapsed_s() < SOON_S
     assert (run.status, run.error.code) == ("cancelled", "CANCELLED")
     first = run.to_dict()
     time.sleep(0.3)
@@ -109,17 +109,17 @@ def test_a_run(client: Client, faults: Faults, state: Callable[[Client, Faults],
 
 def test_what_a_cancelled_call_may_cost_is_kept(client: Client, faults: Faults) -> None:
     """Given a call under way, then it counts as spent; given none, then nothing was."""
-    called = in_a_call(client, faults).cancel()
+    called = start_run_in_call(client, faults).cancel()
     assert [a.status for a in called.attempts] == ["cancelled"]
     assert called.record.cost_incurred_usd == called.attempts[0].cost_usd > 0
     faults.clear()
-    queued = waiting_for_a_slot(client, faults).cancel()
+    queued = start_run_awaiting_slot(client, faults).cancel()
     assert (queued.record.started_at, queued.record.cost_incurred_usd) == (None, 0)
 
 
 def test_a_job_at_the_vendor_is_cancelled_there(client: Client, faults: Faults) -> None:
     """Given an image in the vendor's queue, then the vendor is told to cancel it."""
-    at_a_queue(client, faults).cancel()
+    start_run_queued_at_vendor(client, faults).cancel()
     cancelled = [call for call in faults.calls if "/cancel/" in call.path]
     assert [call.status for call in cancelled] == [200]
 
@@ -127,10 +127,10 @@ def test_a_job_at_the_vendor_is_cancelled_there(client: Client, faults: Faults) 
 def test_a_vendor_that_does_not_answer_a_cancel(client: Client, faults: Faults) -> None:
     """Given a vendor that hangs when told to cancel, then the run is final soon all the same."""
     faults.add(Fault("runpod-jobs", path_contains="/cancel/", mangle="hang", times=None))
-    run = at_a_queue(client, faults)
+    run = start_run_queued_at_vendor(client, faults)
     watch = Watch()
     assert run.cancel().status == "cancelled"
-    assert watch.elapsed_s() < SOON_S
+    assert watch.measure_elapsed_s() < SOON_S
 
 
 def test_a_workflow(client: Client, faults: Faults) -> None:
@@ -145,7 +145,7 @@ def test_a_workflow(client: Client, faults: Faults) -> None:
     until(lambda: any(call.vendor == "minimax" for call in faults.calls))
     watch = Watch()
     run.cancel()
-    assert watch.elapsed_s() < SOON_S
+    assert watch.measure_elapsed_s() < SOON_S
     assert run.status == "cancelled"
     assert [node.status for node in run.nodes] == ["completed", *["cancelled"] * 6]
     calls = len(faults.calls)
@@ -169,7 +169,7 @@ def test_a_task(client: Client, faults: Faults, state: str) -> None:
     until(lambda: client.tasks.get(task.id).status == state)
     watch = Watch()
     task.cancel()
-    assert watch.elapsed_s() < SOON_S
+    assert watch.measure_elapsed_s() < SOON_S
     assert (task.status, task.record.error.code) == ("failed", "CANCELLED")
     if task.workflow_id:
         assert client.workflows.get(task.workflow_id).status == "cancelled"
@@ -187,5 +187,5 @@ def test_by_another_process(settings: Settings, faults: Faults) -> None:
         watch = Watch()
         asks.runs.get(run.id).cancel()
         until(lambda: works.runs.get(run.id).status == "cancelled")
-        assert watch.elapsed_s() < SOON_S
+        assert watch.measure_elapsed_s() < SOON_S
         assert len(faults.calls) == 1

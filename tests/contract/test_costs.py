@@ -6,7 +6,7 @@ from html import unescape
 import pytest
 
 from tests.conftest import Server
-from tests.contract.conftest import POINTERS, signed_up
+from tests.contract.conftest import POINTERS, sign_up_client
 from toolkit import Client, Workflow
 from toolkit.cli.output import ClientOutput
 from toolkit.cli.resources.workflows import NODE_COLUMNS
@@ -31,14 +31,14 @@ def stormy(request: pytest.FixtureRequest, settings: Settings, faults: Faults) -
             yield client
         return
     server = Server(hasty, faults)
-    with signed_up(server.url) as client:
+    with sign_up_client(server.url) as client:
         for provider, variable in POINTERS.items():
             client.connections.create(provider, "environment", variable)
         yield client
     server.close()
 
 
-def retried(client: Client, faults: Faults) -> Workflow:
+def run_retried_workflow(client: Client, faults: Faults) -> Workflow:
     """A workflow that has ended, whose text was paid for twice and delivered once."""
     faults.mangle("openai", "garbage", times=1)
     wf = Workflow("twice", max_retries=1)
@@ -53,7 +53,7 @@ def retried(client: Client, faults: Faults) -> Workflow:
     return done
 
 
-def delivered(client: Client, workflow) -> float:
+def sum_delivered_cost(client: Client, workflow) -> float:
     """What the calls that delivered were billed, by the attempts of its jobs."""
     attempts = [
         attempt
@@ -69,8 +69,8 @@ def test_a_workflow_costs_the_same_through_every_door(
     stormy: Client, faults: Faults, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Given a workflow with a retry, then every view of it shows what its results cost."""
-    done = retried(stormy, faults)
-    paid = pytest.approx(delivered(stormy, done), abs=1e-9)
+    done = run_retried_workflow(stormy, faults)
+    paid = pytest.approx(sum_delivered_cost(stormy, done), abs=1e-9)
     shown = format_usd(done.cost_usd)
     in_all = format_usd(done.record.cost_incurred_usd)
     assert done.cost_usd == paid

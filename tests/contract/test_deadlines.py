@@ -37,7 +37,7 @@ def test_a_run_that_is_not_done_in_time(client: Client) -> None:
         run.wait()
     elapsed_s = time.monotonic() - started
     assert elapsed_s > 0.3
-    assert watch.elapsed_s() < 2
+    assert watch.measure_elapsed_s() < 2
     assert failed.value.code.name == "PROVIDER_TIMEOUT"
     run.refresh()
     assert 300 < run.record.latency_ms < elapsed_s * 1000 + 1
@@ -54,7 +54,7 @@ def test_a_workflow_that_is_not_done_in_time(client: Client) -> None:
     watch = Watch()
     with pytest.raises(WorkError, match="deadline of 3 s"):
         client.workflows.submit(flow).wait()
-    assert watch.elapsed_s() < 5
+    assert watch.measure_elapsed_s() < 5
     done = client.workflows.list()[0].refresh()
     assert done.status == "failed"
     assert [node.status for node in done.nodes] == ["completed", "cancelled", "cancelled"]

@@ -46,7 +46,7 @@ def vendor_calls(faults: Faults) -> int:
     return sum(not call.fault and call.vendor != "encyclopedia" for call in faults.calls)
 
 
-def failed(stormy: Client, faults: Faults) -> Workflow:
+def run_failing_workflow(stormy: Client, faults: Faults) -> Workflow:
     """A workflow of which `two` failed, and `card` was never begun."""
     for vendor in load_vendors().values():
         if TextRequest in vendor.operations:
@@ -60,7 +60,7 @@ def failed(stormy: Client, faults: Faults) -> Workflow:
 
 def test_retry_goes_on_from_the_failed_node(stormy: Client, faults: Faults) -> None:
     """Given a failed workflow, when the vendor is back, then its id and its results stay."""
-    flow = failed(stormy, faults)
+    flow = run_failing_workflow(stormy, faults)
     assert [node.status for node in flow.nodes] == ["completed", "failed", "cancelled"]
     before = {node.id: (node.job_id, node.artifact_id) for node in flow.nodes}
     faults.clear()
@@ -95,7 +95,7 @@ def test_retry_of_what_was_cancelled(stormy: Client, faults: Faults) -> None:
 
 def test_retry_can_fail_again(stormy: Client, faults: Faults) -> None:
     """Given a vendor that is still down, then the workflow fails again and can be retried again."""
-    flow = failed(stormy, faults)
+    flow = run_failing_workflow(stormy, faults)
     assert flow.retry().wait(check=False).status == "failed"
     faults.clear()
     assert flow.retry().wait().status == "completed"
@@ -162,7 +162,7 @@ def test_a_retry_that_cannot_be_written_can_be_asked_for_again(
     stormy: Client, faults: Faults, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given a store that takes nothing just then, then the workflow stays as it was."""
-    flow = failed(stormy, faults)
+    flow = run_failing_workflow(stormy, faults)
     faults.clear()
     store = stormy._http._client._transport._thread.engine._core.store  # type: ignore[attr-defined]
     written = store._writer._run_transaction

@@ -17,34 +17,34 @@ from pathlib import Path
 from typing import Any
 
 from tests.crash.callers import FINAL, Caller, Ledger, Person
-from tests.crash.processes import Cloud, Record
+from tests.crash.processes import CloudProcess, Record
 from toolkit.sandbox.state import SandboxState
 
 
 @dataclass
-class Findings:
+class PromiseIssues:
     """What is wrong, and how much was looked at."""
 
     wrong: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
 
 
-def examined(caller: Caller, cloud: Cloud, ledger: Ledger) -> Findings:
+def check_promises(caller: Caller, cloud: CloudProcess, ledger: Ledger) -> PromiseIssues:
     """Hold what is there against what was promised; everything has ended by now."""
-    found = Findings()
-    calls = [call for call in cloud.quiet() if call["n"] > ledger.first_call]
+    found = PromiseIssues()
+    calls = [call for call in cloud.wait_until_quiet() if call["n"] > ledger.first_call]
     jobs: dict[str, Record] = {}
-    _acknowledged(caller, ledger, found)
+    _check_acknowledged(caller, ledger, found)
     for person in ledger.people:
-        mine = {job["id"]: job for job in caller.all_of("/v1/jobs", person)}
+        mine = {job["id"]: job for job in caller.list_all("/v1/jobs", person)}
         jobs |= mine
-        workflows = caller.all_of("/v1/workflows", person)
-        _workflows(caller, person, workflows, mine, found)
-        _ended(caller, person, found)
-        _artifacts(caller, person, mine.values(), found)
-    _shown(caller, ledger, jobs, found)
-    _attempts(jobs.values(), ledger, found)
-    _calls(calls, jobs.values(), ledger, found)
+        workflows = caller.list_all("/v1/workflows", person)
+        _check_workflows(caller, person, workflows, mine, found)
+        _check_final_states(caller, person, found)
+        _check_artifacts(caller, person, mine.values(), found)
+    _check_shown(caller, ledger, jobs, found)
+    _check_attempts(jobs.values(), ledger, found)
+    _check_calls(calls, jobs.values(), ledger, found)
     found.counts.update(
         kills=len(ledger.kills),
         acknowledged=len(ledger.acknowledged),
@@ -56,7 +56,7 @@ def examined(caller: Caller, cloud: Cloud, ledger: Ledger) -> Findings:
     return found
 
 
-def _acknowledged(caller: Caller, ledger: Ledger, found: Findings) -> None:
+def _check_acknowledged(caller: Caller, ledger: Ledger, found: PromiseIssues) -> None:
     """Everything that was acknowledged is there (promise P1)."""
     for path, person in ledger.acknowledged.items():
         status = caller.get(path.partition("?")[0], person).status_code
@@ -64,21 +64,21 @@ def _acknowledged(caller: Caller, ledger: Ledger, found: Findings) -> None:
             found.wrong.append(f"{path} was acknowledged and is answered with {status}")
 
 
-def _ended(caller: Caller, person: Person, found: Findings) -> None:
+def _check_final_states(caller: Caller, person: Person, found: PromiseIssues) -> None:
     """All is in a final state (promise P5), and nothing has failed: nothing gave cause to."""
     for area in ("workflows", "runs", "tasks"):
-        for item in caller.all_of(f"/v1/{area}", person):
+        for item in caller.list_all(f"/v1/{area}", person):
             # A reviewer may well find a task's result wanting.
             if item["status"] != "completed" and (area, item["status"]) != ("tasks", "failed"):
                 found.wrong.append(f"{item['id']} is {item['status']}: {item.get('error')}")
 
 
-def _workflows(
+def _check_workflows(
     caller: Caller,
     person: Person,
     workflows: Sequence[Record],
     jobs: Mapping[str, Record],
-    found: Findings,
+    found: PromiseIssues,
 ) -> None:
     """Each node is one job, which worked from what its upstream shows, and ended once."""
     of_node: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
@@ -112,7 +112,7 @@ def _workflows(
             found.wrong.append(f"{workflow['id']} tells of these ends: {sorted(ends)}")
 
 
-def _artifacts(caller: Caller, person: Person, jobs: Any, found: Findings) -> None:
+def _check_artifacts(caller: Caller, person: Person, jobs: Any, found: PromiseIssues) -> None:
     """A completed job has an artifact whose bytes are those recorded (promise P4)."""
     for job in jobs:
         if job["status"] != "completed":
@@ -129,7 +129,7 @@ def _artifacts(caller: Caller, person: Person, jobs: Any, found: Findings) -> No
         found.counts["artifacts"] += 1
 
 
-def _shown(caller: Caller, ledger: Ledger, jobs: Mapping[str, Record], found: Findings) -> None:
+def _check_shown(caller: Caller, ledger: Ledger, jobs: Mapping[str, Record], found: PromiseIssues) -> None:
     """What was shown as completed is as it was."""
     for job_id, (facts, _, _) in ledger.completed.items():
         job = jobs.get(job_id)
@@ -138,7 +138,7 @@ def _shown(caller: Caller, ledger: Ledger, jobs: Mapping[str, Record], found: Fi
             found.wrong.append(f"{job_id} was shown as {facts} and is {now}")
 
 
-def _attempts(jobs: Any, ledger: Ledger, found: Findings) -> None:
+def _check_attempts(jobs: Any, ledger: Ledger, found: PromiseIssues) -> None:
     """Attempts are interrupted by kills alone, each by one, and cost what the job says."""
     for job in jobs:
         paid = [attempt for attempt in job["attempts"] if attempt["provider"]]
@@ -159,7 +159,7 @@ def _attempts(jobs: Any, ledger: Ledger, found: Findings) -> None:
             found.counts["interrupted"] += bool(attempt["provider"])
 
 
-def _calls(calls: Sequence[Record], jobs: Any, ledger: Ledger, found: Findings) -> None:
+def _check_calls(calls: Sequence[Record], jobs: Any, ledger: Ledger, found: PromiseIssues) -> None:
     """Each billed call is an attempt of some job; the others were in flight at a kill.
 
     The cloud's ids of requests follow from what was asked and how often, so that each attempt
@@ -193,7 +193,7 @@ def _calls(calls: Sequence[Record], jobs: Any, ledger: Ledger, found: Findings) 
         facts = ledger.completed.get(job["id"])
         for one in ids:
             digest = by_request.get(one.removeprefix("req_"), "")
-            late = [n for n in seen[digest] if facts and n > _calls_before(ledger, facts[2])]
+            late = [n for n in seen[digest] if facts and n > _count_calls_before(ledger, facts[2])]
             if late:
                 found.wrong.append(f"{job['id']} was shown as completed, and then called again")
     extra = 0
@@ -210,12 +210,12 @@ def _calls(calls: Sequence[Record], jobs: Any, ledger: Ledger, found: Findings) 
     found.counts.update(billed=sum(map(len, billed.values())), billed_again=extra)
 
 
-def _calls_before(ledger: Ledger, kill: int) -> int:
+def _count_calls_before(ledger: Ledger, kill: int) -> int:
     """The calls that had reached the cloud when a kill was over; no end to them after the last."""
     return ledger.kills[kill].calls if kill < len(ledger.kills) else sys.maxsize
 
 
-def sound(data_dir: Path) -> bool:
+def is_database_intact(data_dir: Path) -> bool:
     """Whether SQLite finds nothing wrong with the database of a server that has stopped."""
     with closing(sqlite3.connect(data_dir / "state.db")) as connection:
         (answer,) = connection.execute("PRAGMA integrity_check").fetchone()

@@ -31,20 +31,20 @@ def preload() -> None:
     collect_routes()
 
 
-def traceable() -> None:
+def allow_tracing() -> None:
     """Let any process of the same user trace this one; where that is so anyway, nothing happens."""
     pr_set_ptracer, any_process = 0x59616D61, -1
     ctypes.CDLL(None).prctl(pr_set_ptracer, any_process, 0, 0, 0)
 
 
-def born(argv: list[str], env: dict[str, str], log: str) -> int:
+def fork_command(argv: list[str], env: dict[str, str], log: str) -> int:
     """Fork a child that runs the command; its id."""
     child = os.fork()
     if child:
         return child
     code = 1
     try:
-        traceable()
+        allow_tracing()
         os.environ.update(env)
         out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         nothing = os.open(os.devnull, os.O_RDONLY)
@@ -74,7 +74,7 @@ def main() -> None:
     for line in sys.stdin:
         asked: dict[str, Any] = json.loads(line)
         if "argv" in asked:
-            child, status = born(asked["argv"], asked["env"], asked["log"]), None
+            child, status = fork_command(asked["argv"], asked["env"], asked["log"]), None
             print(child, flush=True)
             continue
         if child is not None and status is None:

@@ -5,6 +5,6 @@ import os
 _GIVEN = {name: value for name, value in os.environ.items() if name.startswith("TOOLKIT_CRASH_")}
 
 
-def asked(name: str) -> str | None:
+def get_option(name: str) -> str | None:
     """A `TOOLKIT_CRASH_…` variable as it was when the tests were collected."""
     return _GIVEN.get(name)

@@ -12,7 +12,7 @@ from toolkit.secrets import MappingResolver
 from toolkit.settings import Settings
 
 
-async def opened_on(cloud: ASGIApp, settings: Settings) -> Engine:
+async def open_engine_on(cloud: ASGIApp, settings: Settings) -> Engine:
     """An engine on a cloud that others are on, too."""
     registry = Registry.load()
     return await Engine.open(
@@ -23,7 +23,7 @@ async def opened_on(cloud: ASGIApp, settings: Settings) -> Engine:
     )
 
 
-def names(cloud: Starlette) -> dict[str, list[str]]:
+def list_cloud_names(cloud: Starlette) -> dict[str, list[str]]:
     """What there is at the GPU cloud: the names of each kind that has any."""
     items = cloud.state.sandbox.get_records(RunPodAccount).items
     return {kind: [str(one["name"]) for one in of.values()] for kind, of in items.items() if of}

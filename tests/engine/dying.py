@@ -7,7 +7,7 @@ import sqlite3
 from toolkit.engine import Engine
 
 
-async def die(engine: Engine) -> None:
+async def kill_engine(engine: Engine) -> None:
     """Have an engine stop as `kill -9` stops it: what it has not written stays unwritten."""
     store, roots = engine._core.store, engine._leases
 

@@ -11,7 +11,7 @@ FACTS = json.loads(
 )
 
 
-def answer_of(body: dict[str, Any]) -> dict[str, Any]:
+def get_recorded_answer(body: dict[str, Any]) -> dict[str, Any]:
     """What the server was seen to answer to a body of this kind, `max_tokens` obeyed alone."""
     seen: dict[str, dict[str, Any]] = FACTS["exchanges"]
     wanted = body.get("response_format") or {}
@@ -24,7 +24,7 @@ def answer_of(body: dict[str, Any]) -> dict[str, Any]:
     return seen["text" if "max_tokens" in body else "newer_cap_alone"]
 
 
-class OwnServer:
+class ModelServer:
     """The server on loopback; `asked` are the bodies that it was sent, in their order."""
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class OwnServer:
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
                 asked.append(body)
-                said = answer_of(body)
+                said = get_recorded_answer(body)
                 self._answer(said["status"], said["body"])
 
             def _answer(self, status: int, body: object) -> None:

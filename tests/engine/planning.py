@@ -57,7 +57,7 @@ class Brief(Request):
     max_tokens: int = Field(default=256, ge=1, le=1024)
 
 
-class Written(Record):
+class WrittenText(Record):
     """A text."""
 
     text: str
@@ -71,7 +71,7 @@ class Speech(Request):
     speed: float = Field(default=1.0, ge=0.5, le=2)
 
 
-class Spoken(Record):
+class SpokenAudio(Record):
     """An MP3."""
 
     artifact_id: str
@@ -87,7 +87,7 @@ class Prompt(Request):
     seed: int | None = Field(default=None, ge=0)
 
 
-class Shown(Record):
+class ShownImage(Record):
     """An image."""
 
     artifact_id: str
@@ -106,7 +106,7 @@ class Layout(Request):
     height: int = Field(default=630, ge=200, le=4096)
 
 
-class LaidOut(Record):
+class CardPicture(Record):
     """A card's picture."""
 
     artifact_id: str
@@ -137,7 +137,7 @@ class Passage(Request):
     passage: str = Field(min_length=1, max_length=5000)
 
 
-def capability(
+def declare_capability(
     name: str, given: type[Request], made: type[Record], yields: str, keywords: str, **more: Any
 ) -> Capability:
     """A capability that is declared and never run."""
@@ -151,48 +151,48 @@ def capability(
 TEXT = InputBinding(("text/*", "application/json"), "text")
 IMAGE = InputBinding(("image/*",), "artifact")
 AUDIO = InputBinding(("audio/*",), "artifact")
-FACTS = capability(
+FACTS = declare_capability(
     "research.gather", Topic, Digest, "application/json", "research, facts, about, history of",
     operation=TextRequest, operation_required=False,
     estimate=lambda given: TextRequest(prompt=given.topic) if given.synthesize else None,
 )  # fmt: skip
-LLM = capability(
-    "llm.generate", Brief, Written, "text/plain", "text, summary, teaser, headline, write, explain",
+LLM = declare_capability(
+    "llm.generate", Brief, WrittenText, "text/plain", "text, summary, teaser, headline, write, explain",
     operation=TextRequest, default_provider="minimax", accepts={"context": TEXT},
 )  # fmt: skip
-COPY = capability(
-    "text.generate", Brief, Written, "text/plain", "copy, summary, teaser", operation=TextRequest,
+COPY = declare_capability(
+    "text.generate", Brief, WrittenText, "text/plain", "copy, summary, teaser", operation=TextRequest,
     default_provider="minimax", accepts={"context": TEXT}, alias_of="llm.generate",
 )  # fmt: skip
-SPEECH = capability(
-    "speech.generate", Speech, Spoken, "audio/mpeg", "spoken, narration, audio, mp3, podcast",
+SPEECH = declare_capability(
+    "speech.generate", Speech, SpokenAudio, "audio/mpeg", "spoken, narration, audio, mp3, podcast",
     operation=SpeechRequest, default_provider="minimax",
     accepts={"text": InputBinding(("text/*",), "text")},
 )  # fmt: skip
-DRAWING = capability(
-    "image.generate", Prompt, Shown, "image/png", "image, illustration, photo, picture",
+DRAWING = declare_capability(
+    "image.generate", Prompt, ShownImage, "image/png", "image, illustration, photo, picture",
     operation=ImageRequest, default_provider="runpod",
 )  # fmt: skip
-CARD = capability(
-    "composition.layout", Layout, LaidOut, "image/png", "card, social card, poster",
+CARD = declare_capability(
+    "composition.layout", Layout, CardPicture, "image/png", "card, social card, poster",
     accepts={"body": TEXT, "image": IMAGE},
 )  # fmt: skip
-CLONE = capability(
-    "voice.clone", Reference, Written, "application/json", "clone, my voice",
+CLONE = declare_capability(
+    "voice.clone", Reference, WrittenText, "application/json", "clone, my voice",
     operation=CloneRequest, default_provider="minimax", accepts={"reference_audio": AUDIO},
 )  # fmt: skip
-CAPTION = capability(
-    "caption.make", Picture, Written, "text/plain", "caption, alt text", accepts={"picture": IMAGE}
+CAPTION = declare_capability(
+    "caption.make", Picture, WrittenText, "text/plain", "caption, alt text", accepts={"picture": IMAGE}
 )
-TRANSLATE = capability(
-    "text.translate", Passage, Written, "text/plain", "translation, translate",
+TRANSLATE = declare_capability(
+    "text.translate", Passage, WrittenText, "text/plain", "translation, translate",
     accepts={"passage": InputBinding(("text/*",), "text")},
 )  # fmt: skip
 BUILT_IN = (DRAWING, FACTS, CARD, LLM, COPY, SPEECH, CLONE)
 EVERY = (*BUILT_IN, CAPTION, TRANSLATE)
 
 
-def view(
+def build_view(
     capabilities: Sequence[Capability] = BUILT_IN, connected: frozenset[str] = ALL
 ) -> PlannerView:
     """What an account with these capabilities and connections has to plan with."""
@@ -210,16 +210,16 @@ def plan(
     constraints: Constraints | None = None,
 ) -> PlanDraft:
     """Plan an objective."""
-    return make_plan(objective, constraints or Constraints(), view(capabilities, connected))
+    return make_plan(objective, constraints or Constraints(), build_view(capabilities, connected))
 
 
-def by_capability(draft: PlanDraft, name: str) -> PlanNode:
+def find_node(draft: PlanDraft, name: str) -> PlanNode:
     """The one node of a capability."""
     (node,) = [node for node in draft.nodes if node.capability == name]
     return node
 
 
-def sinks(draft: PlanDraft) -> list[str]:
+def find_sinks(draft: PlanDraft) -> list[str]:
     """The nodes that nothing depends on, in order."""
     needed = {up for node in draft.nodes for up in node.depends_on}
     return [node.id for node in draft.nodes if node.id not in needed]

@@ -4,7 +4,7 @@ import asyncio
 
 from starlette.types import Receive, Scope, Send
 
-from tests.engine.clouds import opened_on
+from tests.engine.clouds import open_engine_on
 from tests.waiting import PATIENCE_S
 from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.runs import RunCreate
@@ -13,7 +13,7 @@ from toolkit.sandbox import create_app
 from toolkit.settings import Settings
 
 
-class Cloud:
+class UnreachableStatusCloud:
     """The sandbox's vendors, one of which is asked in vain how its work comes along."""
 
     def __init__(self) -> None:
@@ -39,8 +39,8 @@ async def connect(engine: Engine, account_id: str, variable: str) -> str:
 
 async def test_work_under_way_is_attached_to_by_who_asked_for_it(settings: Settings) -> None:
     """Given work at a vendor and a newer key, when taken up, then the older one is asked for it."""
-    cloud = Cloud()
-    engine = await opened_on(cloud, settings)
+    cloud = UnreachableStatusCloud()
+    engine = await open_engine_on(cloud, settings)
     account, _ = await engine.accounts.open_local_account()
     first = await connect(engine, account.id, "RUNPOD_API_KEY")
     body = {"name": "image.generate", "input": {"prompt": "a tidal mill"}}
@@ -50,7 +50,7 @@ async def test_work_under_way_is_attached_to_by_who_asked_for_it(settings: Setti
     await connect(engine, account.id, "OPENAI_API_KEY")  # a key that this vendor does not know
     await engine.close(0)
     cloud.tells.set()
-    engine = await opened_on(cloud, settings)
+    engine = await open_engine_on(cloud, settings)
     await engine.wait(account.id, run.id, PATIENCE_S)
     done = await engine.runs.get(account.id, run.id)
     await engine.close(0)

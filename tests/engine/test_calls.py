@@ -19,7 +19,7 @@ from toolkit.settings import SANDBOX_URL, Settings, Timeouts
 Fault = httpx.Response | Exception
 
 
-class Weather(httpx.AsyncBaseTransport):
+class FaultTransport(httpx.AsyncBaseTransport):
     """The sandbox, with what is to go wrong on the way to each vendor, in order."""
 
     def __init__(self) -> None:
@@ -57,10 +57,10 @@ class Weather(httpx.AsyncBaseTransport):
         return await self.cloud.handle_async_request(request)
 
 
-class Bench:
+class AttemptBench:
     """An engine under some weather, with an account that has connected what it is told."""
 
-    def __init__(self, engine: Engine, weather: Weather, account_id: str) -> None:
+    def __init__(self, engine: Engine, weather: FaultTransport, account_id: str) -> None:
         self.engine, self.weather, self.account_id = engine, weather, account_id
 
     async def run(self, name: str = "llm.generate", **options: object) -> Run:
@@ -83,9 +83,9 @@ def settings(settings: Settings) -> Settings:
 
 
 @pytest.fixture
-async def bench(settings: Settings) -> AsyncIterator[Bench]:
+async def bench(settings: Settings) -> AsyncIterator[AttemptBench]:
     """An engine whose account has connected every vendor."""
-    registry, weather = Registry.load(), Weather()
+    registry, weather = Registry.load(), FaultTransport()
     vendors = _point_vendors_at_sandbox(settings, registry, sandbox.VENDOR_PATHS)
     engine = await Engine.open(
         settings.model_copy(
@@ -103,7 +103,7 @@ async def bench(settings: Settings) -> AsyncIterator[Bench]:
                 provider=vendor.id, connection_type="environment", secret_ref=vendor.variable
             ),
         )
-    yield Bench(engine, weather, account.id)
+    yield AttemptBench(engine, weather, account.id)
     await engine.close(0)
 
 
@@ -123,7 +123,7 @@ PASSING: dict[str, Callable[[], Fault]] = {
 
 
 @pytest.mark.parametrize("fault", PASSING.values(), ids=PASSING)
-async def test_what_may_pass_is_tried_again(bench: Bench, fault: Callable[[], Fault]) -> None:
+async def test_what_may_pass_is_tried_again(bench: AttemptBench, fault: Callable[[], Fault]) -> None:
     """Given a fault that passes, then the same vendor is called again, and each try is written."""
     bench.weather.ahead["minimax"] = [fault()]
     run = await bench.run()
@@ -133,7 +133,7 @@ async def test_what_may_pass_is_tried_again(bench: Bench, fault: Callable[[], Fa
     assert run.attempts[0].error is not None
 
 
-async def test_the_next_vendor_takes_over(bench: Bench) -> None:
+async def test_the_next_vendor_takes_over(bench: AttemptBench) -> None:
     """Given a vendor that stays down, then the next allowed one is called; a pin forbids that."""
     bench.weather.ahead["minimax"] = [status(500) for _ in range(6)]
     run = await bench.run()
@@ -144,7 +144,7 @@ async def test_the_next_vendor_takes_over(bench: Bench) -> None:
     assert {a.provider for a in pinned.attempts} == {"minimax"}
 
 
-async def test_a_refused_input_is_sent_once(bench: Bench) -> None:
+async def test_a_refused_input_is_sent_once(bench: AttemptBench) -> None:
     """Given an input that the vendor refuses, then nobody is asked again."""
     bench.weather.ahead["minimax"] = [status(400)]
     run = await bench.run()
@@ -153,7 +153,7 @@ async def test_a_refused_input_is_sent_once(bench: Bench) -> None:
     assert run.cost_incurred_usd == 0
 
 
-async def test_work_that_may_have_been_done_is_not_done_twice(bench: Bench) -> None:
+async def test_work_that_may_have_been_done_is_not_done_twice(bench: AttemptBench) -> None:
     """Given speech whose answer was lost, then it is not asked for again and counts as spent."""
     bench.weather.ahead["minimax"] = [httpx.ReadError("lost")]
     run = await bench.run("speech.generate")
@@ -163,7 +163,7 @@ async def test_work_that_may_have_been_done_is_not_done_twice(bench: Bench) -> N
     assert run.cost_incurred_usd > 0
 
 
-async def test_a_bad_key_falls_back_and_is_not_tried_again(bench: Bench) -> None:
+async def test_a_bad_key_falls_back_and_is_not_tried_again(bench: AttemptBench) -> None:
     """Given a key the vendor refuses, then the next vendor is called at once."""
     bench.weather.ahead["minimax"] = [status(401)]
     run = await bench.run()
@@ -173,7 +173,7 @@ async def test_a_bad_key_falls_back_and_is_not_tried_again(bench: Bench) -> None
     assert (run.attempts[0].http_status, run.attempts[1].http_status) == (401, None)
 
 
-async def test_a_node_is_retried_as_often_as_it_may(bench: Bench) -> None:
+async def test_a_node_is_retried_as_often_as_it_may(bench: AttemptBench) -> None:
     """Given max_retries, when a node fails for good reasons, then the same job runs once more."""
     bench.weather.ahead["minimax"] = [status(503) for _ in range(3)]
     body = {
@@ -197,7 +197,7 @@ async def test_a_node_is_retried_as_often_as_it_may(bench: Bench) -> None:
     assert len(job.attempts) == 4
 
 
-async def test_a_reply_over_the_limit_fails_its_run_only(bench: Bench) -> None:
+async def test_a_reply_over_the_limit_fails_its_run_only(bench: AttemptBench) -> None:
     """Given an answer larger than is read, then its run alone fails."""
     limit = bench.engine.settings.reply_limit_bytes
     bench.weather.ahead["minimax"] = [httpx.Response(200, content=b" " * (limit + 1))]
@@ -206,7 +206,7 @@ async def test_a_reply_over_the_limit_fails_its_run_only(bench: Bench) -> None:
     assert (await bench.run()).status == "completed"
 
 
-async def test_the_budget_counts_every_try(bench: Bench) -> None:
+async def test_the_budget_counts_every_try(bench: AttemptBench) -> None:
     """Given a budget for one call, when its answer is lost, then no second one is made."""
     once = (await bench.run(provider="minimax")).estimated_cost_usd
     assert once is not None
@@ -218,7 +218,7 @@ async def test_the_budget_counts_every_try(bench: Bench) -> None:
     assert run.cost_incurred_usd <= once * 1.5
 
 
-async def test_an_outage_is_found_out_once(bench: Bench) -> None:
+async def test_an_outage_is_found_out_once(bench: AttemptBench) -> None:
     """Given a vendor that is down, when many jobs want it, then few of them ever call it."""
     bench.weather.down, bench.weather.slow_s = {"minimax"}, 0.005
     runs = await asyncio.gather(*(bench.run() for _ in range(40)))
@@ -228,7 +228,7 @@ async def test_an_outage_is_found_out_once(bench: Bench) -> None:
     assert bench.weather.calls.count("minimax") <= 12
 
 
-async def test_a_vendor_that_recovers_is_used_again(bench: Bench) -> None:
+async def test_a_vendor_that_recovers_is_used_again(bench: AttemptBench) -> None:
     """Given a breaker that opened, when the vendor is back, then a probe closes it."""
     bench.weather.down = {"minimax"}
     await asyncio.gather(*(bench.run() for _ in range(8)))
@@ -239,7 +239,7 @@ async def test_a_vendor_that_recovers_is_used_again(bench: Bench) -> None:
 
 
 async def test_a_job_waits_for_the_soonest_inside_its_patience(
-    bench: Bench, settings: Settings
+    bench: AttemptBench, settings: Settings
 ) -> None:
     """Given that nobody may be called for now, then a job waits; and gives up if it is too long."""
     ahead = bench.weather.ahead
@@ -267,7 +267,7 @@ async def test_a_job_waits_for_the_soonest_inside_its_patience(
     waiting.cancel()
 
 
-async def test_a_connection_has_so_many_calls_at_once(bench: Bench) -> None:
+async def test_a_connection_has_so_many_calls_at_once(bench: AttemptBench) -> None:
     """Given more jobs than a connection takes at once, then the others wait their turn."""
     bench.weather.slow_s = 0.01
     runs = await asyncio.gather(*(bench.run(provider="minimax") for _ in range(20)))
@@ -277,7 +277,7 @@ async def test_a_connection_has_so_many_calls_at_once(bench: Bench) -> None:
 
 async def test_a_rotated_key_works_at_once(settings: Settings) -> None:
     """Given a key that is refused, when the pointer leads to another by then, then it is tried."""
-    registry, weather = Registry.load(), Weather()
+    registry, weather = Registry.load(), FaultTransport()
     keys = MappingResolver(sandbox.SANDBOX_KEYS | {"MINIMAX_API_KEY": "outdated"})
     vendors = _point_vendors_at_sandbox(settings, registry, sandbox.VENDOR_PATHS)
     engine = await Engine.open(
@@ -294,7 +294,7 @@ async def test_a_rotated_key_works_at_once(settings: Settings) -> None:
     tested = await engine.connections.test(account.id, made.id)
     assert (tested.resolved, tested.accepted) == (True, False)
     keys.invalidate = lambda *_: keys.__init__(sandbox.SANDBOX_KEYS)  # type: ignore[method-assign,misc]
-    run = await Bench(engine, weather, account.id).run()
+    run = await AttemptBench(engine, weather, account.id).run()
     assert run.status == "completed", run.error
     assert [a.status for a in run.attempts] == ["failed", "completed"]
     tested = await engine.connections.test(account.id, made.id)
@@ -302,7 +302,7 @@ async def test_a_rotated_key_works_at_once(settings: Settings) -> None:
     await engine.close(0)
 
 
-async def test_a_refused_input_is_tried_elsewhere_on_demand(bench: Bench) -> None:
+async def test_a_refused_input_is_tried_elsewhere_on_demand(bench: AttemptBench) -> None:
     """Given the wish for it, when a vendor refuses an input, then the next one is asked."""
     bench.weather.ahead["minimax"] = [status(400)]
     run = await bench.run(fallback_on_rejection=True)
@@ -312,7 +312,7 @@ async def test_a_refused_input_is_tried_elsewhere_on_demand(bench: Bench) -> Non
 
 
 async def test_what_is_known_of_a_connection_outlives_the_process(
-    bench: Bench, settings: Settings
+    bench: AttemptBench, settings: Settings
 ) -> None:
     """Given calls that were made, when another engine opens, then its router knows of them."""
     await bench.run(provider="minimax")
@@ -327,7 +327,7 @@ async def test_what_is_known_of_a_connection_outlives_the_process(
 
 async def test_a_tier_names_its_model(settings: Settings) -> None:
     """Given an operator's models by tier, then wishes choose among those alone."""
-    registry, weather = Registry.load(), Weather()
+    registry, weather = Registry.load(), FaultTransport()
     vendors = _point_vendors_at_sandbox(settings, registry, sandbox.VENDOR_PATHS)
     tiers = {"text": {"economy": "gpt-6-luna", "premium": "gpt-6.1-sol"}}
     vendors["openai"] = vendors["openai"].model_copy(update={"models": tiers})
@@ -342,7 +342,7 @@ async def test_a_tier_names_its_model(settings: Settings) -> None:
         provider="openai", connection_type="environment", secret_ref="OPENAI_API_KEY"
     )
     await engine.connections.create(account.id, pointer)
-    bench = Bench(engine, weather, account.id)
+    bench = AttemptBench(engine, weather, account.id)
     best, cheap = await bench.run(optimize_for="quality"), await bench.run(optimize_for="cost")
     assert str(best.model).startswith("gpt-6.1-sol")
     assert str(cheap.model).startswith("gpt-6-luna")
@@ -356,7 +356,7 @@ async def test_a_tier_names_its_model(settings: Settings) -> None:
     ("deadline", "slow_s"), [({"first_byte_s": 0.05}, 0.3), ({"total_s": 0.05}, 0.3)]
 )
 async def test_an_answer_that_does_not_begin_in_time(
-    bench: Bench, deadline: dict[str, float], slow_s: float
+    bench: AttemptBench, deadline: dict[str, float], slow_s: float
 ) -> None:
     """Given a deadline for the first byte or for all, then a slow vendor is given up."""
     vendors = bench.engine.settings.vendors
@@ -367,7 +367,7 @@ async def test_an_answer_that_does_not_begin_in_time(
     assert (run.status, run.error and run.error.code) == ("failed", "PROVIDER_TIMEOUT")
 
 
-async def test_a_public_service_has_three_calls_at_once(bench: Bench) -> None:
+async def test_a_public_service_has_three_calls_at_once(bench: AttemptBench) -> None:
     """Given many who look something up, then the encyclopedia has three of them at a time."""
     bench.weather.slow_s = 0.01
     topics = ["Tea", "Jazz", "Chess", "Bread", "Moon", "Soil", "Clock", "Coffee"]
@@ -388,7 +388,7 @@ async def test_public_services_are_told_whom_to_contact(settings: Settings) -> N
     """Given an operator's contact, then the encyclopedia is told it, and no vendor is."""
     seen: dict[str, str] = {}
 
-    class Listener(Weather):
+    class Listener(FaultTransport):
         async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
             seen[request.url.path.split("/")[1]] = request.headers.get("user-agent", "")
             return await super().handle_async_request(request)

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 from starlette.applications import Starlette
 
-from tests.engine.clouds import opened_on
+from tests.engine.clouds import open_engine_on
 from toolkit.contract.compute import ComputeCreate
 from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.endpoints import EndpointCreate
@@ -28,7 +28,7 @@ def faults() -> Faults:
 async def engine(settings: Settings, faults: Faults) -> AsyncIterator[Engine]:
     """An engine on a cloud of its own."""
     cloud: Starlette = create_app(faults=faults)
-    engine = await opened_on(cloud, settings)
+    engine = await open_engine_on(cloud, settings)
     yield engine
     await engine.close(0)
 
@@ -43,7 +43,7 @@ async def account(engine: Engine) -> str:
     return owner.id
 
 
-def asked(faults: Faults) -> int:
+def count_catalog_requests(faults: Faults) -> int:
     """How often the catalogue was asked for."""
     return sum(call.path.endswith("/catalog/gpus") for call in faults.calls)
 
@@ -57,13 +57,13 @@ async def test_it_is_kept_for_a_while(
     await engine.catalog.list_gpus(owner)
     await engine.compute.create(owner, ComputeCreate(name="easel", gpu_type=first[0].id))
     await engine.endpoints.create(owner, EndpointCreate(gpu_ids=first[0].pool))
-    assert asked(faults) == 1
+    assert count_catalog_requests(faults) == 1
     await account(engine)  # another connection may be to another account
     await engine.catalog.list_gpus(owner)
-    assert asked(faults) == 2
+    assert count_catalog_requests(faults) == 2
     monkeypatch.setattr(catalog, "CACHE_TTL_S", -1.0)
     await engine.catalog.list_gpus(owner)
-    assert asked(faults) == 3
+    assert count_catalog_requests(faults) == 3
 
 
 @pytest.mark.parametrize("body", [None, {"gpus": []}])

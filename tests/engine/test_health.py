@@ -14,7 +14,7 @@ DOWN = ProviderError(ErrorCode.PROVIDER_UNAVAILABLE, "down")
 
 
 @dataclass
-class Clock:
+class HealthClock:
     """Seconds that pass when they are told to."""
 
     now: float = 1000.0
@@ -25,13 +25,13 @@ class Clock:
 
 
 @pytest.fixture
-def clock() -> Clock:
+def clock() -> HealthClock:
     """A clock that stands still."""
-    return Clock()
+    return HealthClock()
 
 
 @pytest.fixture
-def health(clock: Clock) -> ConnectionHealth:
+def health(clock: HealthClock) -> ConnectionHealth:
     """A connection of which nothing is known yet."""
     return ConnectionHealth(failures=3, cooldown_s=5.0, clock=clock)
 
@@ -45,7 +45,7 @@ def fail(health: ConnectionHealth, times: int = 1, fault: ProviderError = DOWN) 
         health.release(leave)
 
 
-def test_it_opens_after_failures_in_a_row(health: ConnectionHealth, clock: Clock) -> None:
+def test_it_opens_after_failures_in_a_row(health: ConnectionHealth, clock: HealthClock) -> None:
     """Given three failures in a row, then nothing is let through until it has cooled down."""
     fail(health, 2)
     health.record_success("m", 10)
@@ -57,7 +57,7 @@ def test_it_opens_after_failures_in_a_row(health: ConnectionHealth, clock: Clock
     assert (health.state, health.snapshot().wait_s) == ("half_open", 0.0)
 
 
-def test_one_probe_decides(health: ConnectionHealth, clock: Clock) -> None:
+def test_one_probe_decides(health: ConnectionHealth, clock: HealthClock) -> None:
     """Given it has cooled down, then one call goes through, and its success closes the breaker."""
     fail(health, 3)
     clock.now += 5.0
@@ -71,7 +71,7 @@ def test_one_probe_decides(health: ConnectionHealth, clock: Clock) -> None:
     assert health.admit() is not None
 
 
-def test_a_probe_that_fails_doubles_the_wait(health: ConnectionHealth, clock: Clock) -> None:
+def test_a_probe_that_fails_doubles_the_wait(health: ConnectionHealth, clock: HealthClock) -> None:
     """Given probes that fail, then each wait is twice the one before, and at most a minute."""
     fail(health, 3)
     waits = []
@@ -83,7 +83,7 @@ def test_a_probe_that_fails_doubles_the_wait(health: ConnectionHealth, clock: Cl
 
 
 def test_a_probe_that_was_cancelled_leaves_room_for_another(
-    health: ConnectionHealth, clock: Clock
+    health: ConnectionHealth, clock: HealthClock
 ) -> None:
     """Given a probe whose job was cancelled, then the next call may find out."""
     fail(health, 3)
@@ -94,7 +94,7 @@ def test_a_probe_that_was_cancelled_leaves_room_for_another(
     assert health.admit() is not None
 
 
-def test_an_old_call_that_ends_badly_is_no_probe(health: ConnectionHealth, clock: Clock) -> None:
+def test_an_old_call_that_ends_badly_is_no_probe(health: ConnectionHealth, clock: HealthClock) -> None:
     """Given a call from before the breaker opened, when it fails late, then the probe goes on."""
     late = health.admit()
     assert late is not None
@@ -138,7 +138,7 @@ def test_what_does_not_speak_against_a_vendor(
     assert health.state == "closed"
 
 
-def test_retry_after_holds_everyone_back(health: ConnectionHealth, clock: Clock) -> None:
+def test_retry_after_holds_everyone_back(health: ConnectionHealth, clock: HealthClock) -> None:
     """Given a limit with Retry-After, then nobody calls before its time, and then all may."""
     fail(health, 1, ProviderError(ErrorCode.PROVIDER_RATE_LIMITED, "slow down", retry_after=7.0))
     assert (health.state, health.admit()) == ("closed", None)
@@ -158,7 +158,7 @@ def test_latencies_are_told_by_model(health: ConnectionHealth) -> None:
     assert condition.error_rate == 0
 
 
-def test_what_is_kept_comes_back(health: ConnectionHealth, clock: Clock) -> None:
+def test_what_is_kept_comes_back(health: ConnectionHealth, clock: HealthClock) -> None:
     """Given an open breaker, when a new process reads what was kept, then it is open there too."""
     health.record_success("m", 12.34)
     fail(health, 3)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.engine.dying import die
-from tests.engine.test_sharing import account, line
+from tests.engine.dying import kill_engine
+from tests.engine.test_sharing import connect_account, build_run
 from tests.waiting import PATIENCE_S
 from toolkit.contract.base import Record, Request
 from toolkit.contract.workflows import NodeCreate, Workflow, WorkflowCreate
@@ -22,7 +22,7 @@ from toolkit.settings import Settings
 from toolkit.store import AppendEvent, Change, Lease
 
 
-class Clock:
+class LeaseClock:
     """A monotonic clock that only moves when it is told to: leases go by it."""
 
     def __init__(self) -> None:
@@ -34,9 +34,9 @@ class Clock:
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+def clock(monkeypatch: pytest.MonkeyPatch) -> LeaseClock:
     """The clock that the leases of all engines of this process go by."""
-    clock = Clock()
+    clock = LeaseClock()
     monkeypatch.setattr("toolkit.store.store.time", SimpleNamespace(monotonic=clock.monotonic))
     return clock
 
@@ -48,7 +48,7 @@ def short(settings: Settings) -> Settings:
 
 
 @pytest.fixture
-async def engine(short: Settings, clock: Clock) -> AsyncIterator[Engine]:
+async def engine(short: Settings, clock: LeaseClock) -> AsyncIterator[Engine]:
     """An engine that would take over what another one let go of."""
     engine = await open_engine(short)
     yield engine
@@ -94,7 +94,7 @@ def holder() -> Iterator[LoopHolder]:
 
 
 async def test_a_loop_that_is_held_keeps_its_leases(
-    engine: Engine, short: Settings, clock: Clock, holder: LoopHolder
+    engine: Engine, short: Settings, clock: LeaseClock, holder: LoopHolder
 ) -> None:
     """Given a plugin that holds the loop for ten leases, then nobody takes the work over.
 
@@ -103,7 +103,7 @@ async def test_a_loop_that_is_held_keeps_its_leases(
     """
     faults = Faults()
     busy = EngineThread(short, Registry.load(extra=[holder.capability]), faults)
-    account_id = await account(engine)
+    account_id = await connect_account(engine)
     graph = WorkflowCreate(
         name="held",
         nodes=[
@@ -133,7 +133,7 @@ async def test_a_loop_that_is_held_keeps_its_leases(
 
 
 async def test_who_stood_still_before_the_call_does_not_make_it(
-    engine: Engine, short: Settings, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, short: Settings, clock: LeaseClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given an engine that stands still between the intent and the call, then it does not pay.
 
@@ -160,10 +160,10 @@ async def test_who_stood_still_before_the_call_does_not_make_it(
         written.set()
         await goes_on.wait()
 
-    account_id = await account(stopped)
+    account_id = await connect_account(stopped)
     async with asyncio.timeout(PATIENCE_S):
         monkeypatch.setattr(store, "write", stand_still)
-        run = await stopped.runs.create(account_id, line(0))
+        run = await stopped.runs.create(account_id, build_run(0))
         await written.wait()
         row = (await store.find_rows("jobs", root_id=run.id))[0]
         assert '"status":"running"' in row["doc"].replace(" ", "")  # the intent is durable
@@ -176,4 +176,4 @@ async def test_who_stood_still_before_the_call_does_not_make_it(
         await asyncio.gather(*tasks, return_exceptions=True)
     # The vendor of the one that stood still: to look at it is free.
     assert [call for call in faults.calls if call.billed] == []
-    await die(stopped)
+    await kill_engine(stopped)

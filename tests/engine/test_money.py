@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from tests.engine.dying import die
+from tests.engine.dying import kill_engine
 from tests.waiting import PATIENCE_S
 from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.errors import RequestError
@@ -25,7 +25,7 @@ VENDORS = {"minimax": "MINIMAX_API_KEY", "openai": "OPENAI_API_KEY"}
 FINAL = {"completed", "failed", "cancelled"}
 
 
-class Money(RuleBasedStateMachine):
+class BudgetMachine(RuleBasedStateMachine):
     """A model of what was allowed, beside an engine that spends, and a cloud that bills."""
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class Money(RuleBasedStateMachine):
         """Carry a coroutine out on this machine's loop."""
         return self.loop.run_until_complete(work)  # type: ignore[arg-type]
 
-    async def opened(self) -> Engine:
+    async def open_engine_again(self) -> Engine:
         """An engine on the same directory, with nothing that takes long."""
         return await open_engine(
             Settings(
@@ -59,7 +59,7 @@ class Money(RuleBasedStateMachine):
         """An account with two vendors."""
 
         async def prepare() -> None:
-            self.engine = await self.opened()
+            self.engine = await self.open_engine_again()
             account, _ = await self.engine.accounts.open_local_account()
             self.account = account.id
             for provider, variable in VENDORS.items():
@@ -134,8 +134,8 @@ class Money(RuleBasedStateMachine):
         """The process dies, and another one takes up what it left."""
 
         async def again() -> None:
-            await die(self.engine)
-            self.engine = await self.opened()
+            await kill_engine(self.engine)
+            self.engine = await self.open_engine_again()
 
         self.run(again())
 
@@ -145,9 +145,9 @@ class Money(RuleBasedStateMachine):
         if not self.limits:
             return
         for workflow_id, limit in self.limits.items():
-            assert self.run(self.spent(workflow_id)) <= limit, workflow_id
+            assert self.run(self.sum_spent(workflow_id)) <= limit, workflow_id
 
-    async def spent(self, workflow_id: str) -> Decimal:
+    async def sum_spent(self, workflow_id: str) -> Decimal:
         """What the records say was spent or is reserved."""
         rows = await self.engine._core.store.find_rows("jobs", workflow_id=workflow_id)
         total = Decimal(0)
@@ -184,7 +184,7 @@ class Money(RuleBasedStateMachine):
             shutil.rmtree(self.folder, ignore_errors=True)
 
 
-TestMoney = Money.TestCase
+TestMoney = BudgetMachine.TestCase
 TestMoney.settings = settings(
     max_examples=25,
     stateful_step_count=15,

@@ -40,17 +40,17 @@ def head(status: str, length: int, *lines: str) -> bytes:
     return "\r\n".join([f"HTTP/1.1 {status}", *fields, "", ""]).encode()
 
 
-async def answered(_: Reader, writer: Writer) -> None:
+async def send_answer(_: Reader, writer: Writer) -> None:
     """Answer as one should."""
     writer.write(head("200 OK", len(GOOD)) + GOOD)
 
 
-async def silent(_: Reader, __: Writer) -> None:
+async def never_answer(_: Reader, __: Writer) -> None:
     """Never answer."""
     await asyncio.sleep(30)
 
 
-async def dripping(_: Reader, writer: Writer) -> None:
+async def drip_answer(_: Reader, writer: Writer) -> None:
     """Answer by a byte every 50 ms, which no limit per read would notice."""
     writer.write(head("200 OK", len(GOOD)))
     for byte in GOOD:
@@ -59,17 +59,17 @@ async def dripping(_: Reader, writer: Writer) -> None:
         await asyncio.sleep(0.05)
 
 
-async def cut_off(_: Reader, writer: Writer) -> None:
+async def cut_answer_off(_: Reader, writer: Writer) -> None:
     """Close in the middle of the answer."""
     writer.write(head("200 OK", len(GOOD)) + GOOD[:20])
 
 
-async def closed(_: Reader, writer: Writer) -> None:
+async def close_unanswered(_: Reader, writer: Writer) -> None:
     """Close without an answer."""
     writer.close()
 
 
-async def no_http(_: Reader, writer: Writer) -> None:
+async def send_no_http(_: Reader, writer: Writer) -> None:
     """Answer with what is no HTTP."""
     writer.write(b"SSH-2.0-OpenSSH_9.9\r\n")
 
@@ -78,23 +78,23 @@ async def no_http(_: Reader, writer: Writer) -> None:
 SWOLLEN = gzip.compress(b'{"a": "' + b" " * 20_000_000 + b'"}', compresslevel=1)
 
 
-async def swollen(_: Reader, writer: Writer) -> None:
+async def send_swollen_answer(_: Reader, writer: Writer) -> None:
     """Answer with little that unpacks to a lot."""
     writer.write(head("200 OK", len(SWOLLEN), "content-encoding: gzip") + SWOLLEN)
 
 
-async def no_gzip(_: Reader, writer: Writer) -> None:
+async def send_bad_gzip(_: Reader, writer: Writer) -> None:
     """Answer with what does not unpack."""
     writer.write(head("200 OK", len(GOOD), "content-encoding: gzip") + GOOD)
 
 
-async def elsewhere(_: Reader, writer: Writer) -> None:
+async def redirect_elsewhere(_: Reader, writer: Writer) -> None:
     """Send the caller, and its key, to another host."""
     writer.write(head("307 Temporary Redirect", 0, "location: http://evil.invalid/v1"))
 
 
 @asynccontextmanager
-async def serving(conduct: Conduct) -> AsyncIterator[tuple[str, list[bytes]]]:
+async def serve_conduct(conduct: Conduct) -> AsyncIterator[tuple[str, list[bytes]]]:
     """A server that reads a request and then conducts itself so; its URL, and what it was sent."""
     seen: list[bytes] = []
 
@@ -141,7 +141,7 @@ async def run_at(url: str, folder: Path, total_s: float = 10, **settings: object
 
 async def test_a_good_answer_is_read(tmp_path: Path) -> None:
     """Given a server that answers, then the key is in its header, and the run completes."""
-    async with serving(answered) as (url, seen):
+    async with serve_conduct(send_answer) as (url, seen):
         run = await run_at(url, tmp_path)
     assert run.status == "completed", run.error
     assert b"authorization: bearer sk-network-test" in seen[0].lower()
@@ -150,14 +150,14 @@ async def test_a_good_answer_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("conduct", "code"),
     [
-        (silent, "PROVIDER_TIMEOUT"),
-        (dripping, "PROVIDER_TIMEOUT"),
-        (cut_off, "PROVIDER_UNAVAILABLE"),
-        (closed, "PROVIDER_UNAVAILABLE"),
-        (no_http, "PROVIDER_UNAVAILABLE"),
-        (swollen, "PROVIDER_BAD_RESPONSE"),
-        (no_gzip, "PROVIDER_BAD_RESPONSE"),
-        (elsewhere, "PROVIDER_BAD_RESPONSE"),
+        (never_answer, "PROVIDER_TIMEOUT"),
+        (drip_answer, "PROVIDER_TIMEOUT"),
+        (cut_answer_off, "PROVIDER_UNAVAILABLE"),
+        (close_unanswered, "PROVIDER_UNAVAILABLE"),
+        (send_no_http, "PROVIDER_UNAVAILABLE"),
+        (send_swollen_answer, "PROVIDER_BAD_RESPONSE"),
+        (send_bad_gzip, "PROVIDER_BAD_RESPONSE"),
+        (redirect_elsewhere, "PROVIDER_BAD_RESPONSE"),
     ],
     ids=lambda given: getattr(given, "__name__", None),
 )
@@ -165,7 +165,7 @@ async def test_what_goes_wrong_becomes_our_code(
     tmp_path: Path, conduct: Conduct, code: str
 ) -> None:
     """Given a server that misbehaves, then the run fails in time, by the code that it means."""
-    async with serving(conduct) as (url, seen):
+    async with serve_conduct(conduct) as (url, seen):
         # A machine that is busy must not make another fault look like a slow vendor.
         total_s = 0.5 if code == "PROVIDER_TIMEOUT" else 10
         async with asyncio.timeout(PATIENCE_S):

@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.engine.own_server import FACTS, OwnServer
-from tests.vendors.conftest import TEXT, Drive, flow, ok
+from tests.engine.own_server import FACTS, ModelServer
+from tests.vendors.conftest import TEXT, VendorDrive, flow, ok
 from toolkit import Client, RequestError, WorkError
 from toolkit.client import Client as HttpClient
 from toolkit.contract.errors import ErrorCode
@@ -26,21 +26,21 @@ ASK = {"objective": "A title about tea"}
 
 
 @pytest.fixture
-def drive() -> Drive:
+def drive() -> VendorDrive:
     """A driver without answers yet."""
-    return Drive()
+    return VendorDrive()
 
 
 @pytest.fixture
-def own(monkeypatch: pytest.MonkeyPatch) -> Iterator[OwnServer]:
+def own(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
     """The server, and a variable for the key that it does not ask for."""
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    server = OwnServer()
+    server = ModelServer()
     yield server
     server.close()
 
 
-def opened(own: OwnServer, folder: Path, **settings: Any) -> Client:
+def open_client(own: ModelServer, folder: Path, **settings: Any) -> Client:
     """A client that has connected the server."""
     vendors = {"openai": {"base_urls": {"api": own.url}, **settings}}
     client = Client.local(settings=Settings(data_dir=folder, vendors=vendors, retry_base_s=0.01))
@@ -48,9 +48,9 @@ def opened(own: OwnServer, folder: Path, **settings: Any) -> Client:
     return client
 
 
-def test_a_schema_is_asked_for_as_the_server_takes_it(own: OwnServer, tmp_path: Path) -> None:
+def test_a_schema_is_asked_for_as_the_server_takes_it(own: ModelServer, tmp_path: Path) -> None:
     """Given a 500 that is a refusal, then the next form is asked for, and from then on first."""
-    with opened(own, tmp_path, models={"text": "smollm2"}) as client:
+    with open_client(own, tmp_path, models={"text": "smollm2"}) as client:
         for _ in range(2):
             run = client.runs.create("llm.generate", {**ASK, "output_schema": SCHEMA}).wait()
             assert run.output["json"] == {"title": "The Enchanted Tea"}
@@ -61,19 +61,19 @@ def test_a_schema_is_asked_for_as_the_server_takes_it(own: OwnServer, tmp_path: 
         assert (candidate.breaker, candidate.error_rate) == ("closed", 0.0)
 
 
-def test_the_answer_is_limited_by_the_name_the_server_knows(own: OwnServer, tmp_path: Path) -> None:
+def test_the_answer_is_limited_by_the_name_the_server_knows(own: ModelServer, tmp_path: Path) -> None:
     """Given a server that passes over the newer name, then the older one is sent with it."""
     ignored = FACTS["exchanges"]["newer_cap_alone"]
     cap = ignored["request"]["max_completion_tokens"]
     assert ignored["body"]["usage"]["completion_tokens"] > cap  # what was seen there
-    with opened(own, tmp_path, models={"text": "smollm2"}) as client:
+    with open_client(own, tmp_path, models={"text": "smollm2"}) as client:
         client.runs.create("llm.generate", {**ASK, "max_tokens": 8}).wait()
     assert (own.asked[0]["max_tokens"], own.asked[0]["max_completion_tokens"]) == (8, 8)
 
 
-def test_a_budget_needs_a_price_and_the_operator_can_set_it(own: OwnServer, tmp_path: Path) -> None:
+def test_a_budget_needs_a_price_and_the_operator_can_set_it(own: ModelServer, tmp_path: Path) -> None:
     """Given no price, then a budget refuses the model by name; given one, it holds."""
-    with opened(own, tmp_path / "a", models={"text": "smollm2"}) as client:
+    with open_client(own, tmp_path / "a", models={"text": "smollm2"}) as client:
         assert client.runs.create("llm.generate", ASK).wait().cost_usd is None
         with pytest.raises(RequestError) as refused:
             client.runs.create("llm.generate", ASK, max_cost_usd=1).wait()
@@ -88,11 +88,11 @@ def test_a_budget_needs_a_price_and_the_operator_can_set_it(own: OwnServer, tmp_
         assert failed.value.code is ErrorCode.BUDGET_EXCEEDED
         for said in ('[vendors.openai.prices."smollm2"]', "its tokens", "by a key without"):
             assert said in failed.value.message
-    with opened(own, tmp_path / "b", models={"text": "smollm2"}, prices=FREE) as client:
+    with open_client(own, tmp_path / "b", models={"text": "smollm2"}, prices=FREE) as client:
         run = client.runs.create("llm.generate", ASK, max_cost_usd=0.000001).wait()
         assert (run.cost_usd, run.record.cost_source) == (0.0, "metered")
     dear = {"*": FREE["*"], "smollm2": {"input_tokens": "1000", "output_tokens": 2000.0}}
-    with opened(own, tmp_path / "c", models={"text": "smollm2"}, prices=dear) as client:
+    with open_client(own, tmp_path / "c", models={"text": "smollm2"}, prices=dear) as client:
         usage = FACTS["exchanges"]["text"]["body"]["usage"]
         paid = usage["prompt_tokens"] * 1e-3 + usage["completion_tokens"] * 2e-3
         run = client.runs.create("llm.generate", {**ASK, "max_tokens": 8}, max_cost_usd=3).wait()
@@ -102,19 +102,19 @@ def test_a_budget_needs_a_price_and_the_operator_can_set_it(own: OwnServer, tmp_
         assert "operator" in listed.source
 
 
-def test_models_that_it_lists_are_offered(own: OwnServer, tmp_path: Path) -> None:
+def test_models_that_it_lists_are_offered(own: ModelServer, tmp_path: Path) -> None:
     """Given another model than it lists, then the test of the connection says how to name one."""
-    with opened(own, tmp_path) as client:
+    with open_client(own, tmp_path) as client:
         tested = client.connections.test(client.connections.list()[0].id)
         assert (tested.ok, tested.record.models) == (True, ["smollm2"])
         assert '[vendors.openai] models = { text = "smollm2" }' in tested.record.next_step
         assert "smollm2" in repr(tested)
-    with opened(own, tmp_path / "named", models={"text": "smollm2"}) as client:
+    with open_client(own, tmp_path / "named", models={"text": "smollm2"}) as client:
         tested = client.connections.test(client.connections.list()[0].id)
         assert tested.record.next_step == ""
 
 
-def test_a_refused_value_is_no_outage(drive: Drive) -> None:
+def test_a_refused_value_is_no_outage(drive: VendorDrive) -> None:
     """Given a 500 that is a validation's answer about the input, then nothing is tried again."""
     seen = FACTS["exchanges"]["bad_temperature"]
     with pytest.raises(ProviderError) as refused:
@@ -123,16 +123,16 @@ def test_a_refused_value_is_no_outage(drive: Drive) -> None:
 
 
 @pytest.mark.parametrize("seen", FACTS["refusals_elsewhere"], ids=lambda seen: seen["server"])
-def test_refusals_are_understood_in_each_servers_words(drive: Drive, seen: dict[str, Any]) -> None:
+def test_refusals_are_understood_in_each_servers_words(drive: VendorDrive, seen: dict[str, Any]) -> None:
     """Given a refusal as another server words it, then the request goes again without the field."""
     asked = replace(TEXT, schema=SCHEMA)
     refused = httpx.Response(seen["status"], json=seen["body"])
     known: set[str] = set()
-    drive(flow("openai", asked, compatible=True, refusals=known), refused, ok(_said()))
+    drive(flow("openai", asked, compatible=True, refusals=known), refused, ok(_get_recorded_body()))
     first, second = drive.body(0), drive.body(1)
     assert first[seen["field"]] != second.get(seen["field"])
     assert {"max_tokens", "max_completion_tokens"} & set(second)
-    drive(flow("openai", asked, compatible=True, refusals=known), ok(_said()))
+    drive(flow("openai", asked, compatible=True, refusals=known), ok(_get_recorded_body()))
     assert drive.body(2) == second
 
 
@@ -144,7 +144,7 @@ def test_refusals_are_understood_in_each_servers_words(drive: Drive, seen: dict[
         {"detail": [{"loc": ["body", "messages"], "type": "missing", "msg": "Field required"}]},
     ],
 )
-def test_other_troubles_are_no_refusals(drive: Drive, body: dict[str, Any]) -> None:
+def test_other_troubles_are_no_refusals(drive: VendorDrive, body: dict[str, Any]) -> None:
     """Given trouble that no lesser request would mend, then it is sent once."""
     for status in (400, 500):
         with pytest.raises(ProviderError):
@@ -174,6 +174,6 @@ def test_prices_that_are_none_are_refused(prices: object, path: str) -> None:
     assert "\n" not in str(refused.value)
 
 
-def _said() -> dict[str, Any]:
+def _get_recorded_body() -> dict[str, Any]:
     body: dict[str, Any] = FACTS["exchanges"]["json_object_with_schema"]["body"]
     return json.loads(json.dumps(body))  # type: ignore[no-any-return]

@@ -14,11 +14,11 @@ from tests.engine.planning import (
     TRANSLATE,
     Prompt,
     Topic,
-    Written,
-    by_capability,
-    capability,
+    WrittenText,
+    find_node,
+    declare_capability,
     plan,
-    sinks,
+    find_sinks,
 )
 from toolkit.capabilities import load_capabilities
 from toolkit.contract.plans import Constraints
@@ -83,7 +83,7 @@ def test_an_objective_becomes_its_graph(
     draft = plan(objective)
     assert {node.capability for node in draft.nodes} == expected
     assert draft.missing_capabilities == draft.missing_connections == ()
-    assert {node.id: node.capability for node in draft.nodes}[sinks(draft)[-1]] == final
+    assert {node.id: node.capability for node in draft.nodes}[find_sinks(draft)[-1]] == final
     assert set(draft.deliverables) <= {node.id for node in draft.nodes}
     assert len(draft.deliverables) >= 1
     looked_up = [node.input["topic"] for node in draft.nodes if node.capability == R]
@@ -105,7 +105,7 @@ def test_the_demo_plan_is_readable() -> None:
     assert inputs["script"] == {
         "objective": "A 60-word spoken summary about tidal power, in plain sentences."
     }
-    assert sinks(draft) == ["narration", "card"]
+    assert find_sinks(draft) == ["narration", "card"]
     assert "card" in draft.rationale
     assert all(node.reason for node in draft.nodes)
 
@@ -113,9 +113,9 @@ def test_the_demo_plan_is_readable() -> None:
 def test_parts_have_subjects_of_their_own() -> None:
     """Given a photo of one thing on a card about another, then each node has its own."""
     draft = plan("a social card about tides with a photo of a turbine")
-    assert by_capability(draft, P).input == {"prompt": "A photo of a turbine"}
-    assert by_capability(draft, C).input == {"title": "Tides"}
-    assert by_capability(draft, C).depends_on == ["copy", "illustration"]
+    assert find_node(draft, P).input == {"prompt": "A photo of a turbine"}
+    assert find_node(draft, C).input == {"title": "Tides"}
+    assert find_node(draft, C).depends_on == ["copy", "illustration"]
     assert draft.deliverables == ("card",)
 
 
@@ -126,22 +126,22 @@ def test_word_counts_go_to_what_they_belong_to() -> None:
     assert inputs["script"] == "A 40-word spoken summary about tea, in plain sentences."
     assert str(inputs["copy"]).startswith("A 12-word headline about tea")
     assert draft.deliverables == ("narration", "card")
-    assert sinks(draft)[-1] == "narration"
+    assert find_sinks(draft)[-1] == "narration"
 
 
 def test_words_in_quotes_are_used_as_they_are() -> None:
     """Given quoted words, then they are the title, or what is said, and not searched for names."""
-    assert by_capability(plan('A card titled "A video call" about tea'), C).input == {
+    assert find_node(plan('A card titled "A video call" about tea'), C).input == {
         "title": "A video call"
     }
-    assert by_capability(plan("Say “An image of me” as audio"), S).input == {
+    assert find_node(plan("Say “An image of me” as audio"), S).input == {
         "text": "An image of me"
     }
 
 
 def test_a_language_is_passed_on() -> None:
     """Given a language, then what is written is asked for in it."""
-    script = by_capability(plan("A podcast about bees in French"), L)
+    script = find_node(plan("A podcast about bees in French"), L)
     assert "French" in str(script.input["objective"])
 
 
@@ -209,7 +209,7 @@ def test_a_budget_of_nothing_is_planned_for_the_cpu() -> None:
     """Given a budget of 0 and connections, then no node asks a vendor for anything."""
     draft = plan("A social card about tea", constraints=Constraints(max_cost_usd=0))
     assert {node.capability for node in draft.nodes} == {R, C}
-    assert by_capability(draft, R).input == {"topic": "tea", "synthesize": False}
+    assert find_node(draft, R).input == {"topic": "tea", "synthesize": False}
 
 
 @pytest.mark.parametrize(
@@ -226,16 +226,16 @@ def test_a_strangers_capability_is_chained_by_its_types(
     """Given a third-party capability that takes an image, then one is made for it."""
     draft = plan(objective, (*BUILT_IN, CAPTION))
     assert draft.deliverables == delivered
-    assert by_capability(draft, "caption.make").depends_on == ["illustration"]
-    assert by_capability(draft, P).input["prompt"] == "An illustration of a lighthouse"
-    assert sinks(draft) == ["make"]
+    assert find_node(draft, "caption.make").depends_on == ["illustration"]
+    assert find_node(draft, P).input["prompt"] == "An illustration of a lighthouse"
+    assert find_sinks(draft) == ["make"]
 
 
 def test_chains_are_as_long_as_their_types_need() -> None:
     """Given only strangers' capabilities, then the plan leads through three of them."""
-    notes = capability("notes.find", Topic, Written, "text/x-notes", "notes")
-    painter = capability(
-        "notes.paint", Prompt, Written, "image/webp", "sketchnote",
+    notes = declare_capability("notes.find", Topic, WrittenText, "text/x-notes", "notes")
+    painter = declare_capability(
+        "notes.paint", Prompt, WrittenText, "image/webp", "sketchnote",
         accepts={"prompt": InputBinding(("text/x-notes",), "text")},
     )  # fmt: skip
     draft = plan("alt text about tea", (notes, painter, CAPTION), frozenset())
@@ -247,7 +247,7 @@ def test_chains_are_as_long_as_their_types_need() -> None:
 
 def test_the_cheapest_way_avoids_missing_connections() -> None:
     """Given two makers of images, when one lacks its connection, then the other is taken."""
-    local = capability("image.local", Prompt, Written, "image/webp", "doodle")
+    local = declare_capability("image.local", Prompt, WrittenText, "image/webp", "doodle")
     draft = plan("A caption about tea", (DRAWING, local, CAPTION), frozenset())
     assert {node.capability for node in draft.nodes} == {"image.local", "caption.make"}
     draft = plan("A caption about tea", (DRAWING, local, CAPTION), ALL)
@@ -256,12 +256,12 @@ def test_the_cheapest_way_avoids_missing_connections() -> None:
 
 def test_a_circle_of_needs_is_no_plan() -> None:
     """Given two capabilities that need each other's results, then neither is planned."""
-    first = capability(
-        "a.first", type("A", (Prompt,), {"__annotations__": {"x": str}}), Written, "x/one", "one",
+    first = declare_capability(
+        "a.first", type("A", (Prompt,), {"__annotations__": {"x": str}}), WrittenText, "x/one", "one",
         accepts={"x": InputBinding(("x/two",), "artifact")},
     )  # fmt: skip
-    second = capability(
-        "a.second", type("B", (Prompt,), {"__annotations__": {"x": str}}), Written, "x/two", "two",
+    second = declare_capability(
+        "a.second", type("B", (Prompt,), {"__annotations__": {"x": str}}), WrittenText, "x/two", "two",
         accepts={"x": InputBinding(("x/one",), "artifact")},
     )  # fmt: skip
     draft = plan("one", (first, second), frozenset())
@@ -271,7 +271,7 @@ def test_a_circle_of_needs_is_no_plan() -> None:
 
 def test_a_stranger_named_like_a_common_thing_makes_it() -> None:
     """Given a third-party video capability, then an objective for a video is planned with it."""
-    video = capability("film.shoot", Prompt, Written, "video/mp4", "video, film")
+    video = declare_capability("film.shoot", Prompt, WrittenText, "video/mp4", "video, film")
     draft = plan("a video about tides", (*BUILT_IN, video))
     assert [node.id for node in draft.nodes] == ["shoot"]
     assert draft.missing_capabilities == ()
@@ -295,7 +295,7 @@ def test_a_plan_has_a_limit() -> None:
 def test_a_capability_that_cannot_be_told_anything_is_named() -> None:
     """Given a capability with a required field that nothing fills, then it is named as missing."""
     schema = type("Odd", (Topic,), {"__annotations__": {"count": int}})
-    odd = capability("odd.thing", schema, Written, "text/plain", "oddity")
+    odd = declare_capability("odd.thing", schema, WrittenText, "text/plain", "oddity")
     draft = plan("An oddity about tea", (odd,))
     assert draft.missing_capabilities == ("odd.thing",)
     assert draft.nodes == []
@@ -325,6 +325,6 @@ def test_the_built_in_capabilities_plan_alike(
     draft = plan(objective, real)
     models = {c.id: c.input_model for c in real}
     assert draft.missing_capabilities == draft.missing_connections == ()
-    assert {node.id: node.capability for node in draft.nodes}[sinks(draft)[-1]] in {final, P}
+    assert {node.id: node.capability for node in draft.nodes}[find_sinks(draft)[-1]] in {final, P}
     for node in draft.nodes:
         assert set(node.input) <= set(models[node.capability].model_fields)

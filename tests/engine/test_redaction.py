@@ -18,7 +18,7 @@ from toolkit.settings import Settings, VendorSettings
 KEY = "k-3vTq/81+LmZx0Rw=9aPcYd"
 
 
-def echoes() -> dict[str, str]:
+def list_key_echoes() -> dict[str, str]:
     """What a vendor may make of the key."""
     raw = KEY.encode()
     return {
@@ -36,10 +36,10 @@ def echoes() -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("form", echoes())
+@pytest.mark.parametrize("form", list_key_echoes())
 def test_no_piece_of_a_key_is_left(form: str) -> None:
     """Given a key in any form, then nothing of it is left that is long enough to be known by."""
-    said = echoes()[form]
+    said = list_key_echoes()[form]
     left = redact_key(f"The key is {said}, is it not?", KEY)
     assert left.startswith("The key is ")
     assert left.endswith(", is it not?")

@@ -82,7 +82,7 @@ def worlds(draw: st.DrawFn) -> ProviderPool:
     )
 
 
-def chosen(routing: Routing) -> Candidate | None:
+def find_chosen(routing: Routing) -> Candidate | None:
     """The candidate that is called first."""
     return next((c for c in routing.candidates if not c.excluded), None)
 
@@ -112,7 +112,7 @@ def test_what_is_always_true(world: ProviderPool, policy: str | None, pin: str |
     assert route(CAPABILITY, options, ASKED, world) == routing
 
 
-def dominated(worse: Candidate, better: Candidate) -> bool:
+def is_dominated(worse: Candidate, better: Candidate) -> bool:
     """Whether one is worse in something and better in nothing, all of it known."""
     pairs = [
         (worse.estimated_cost_usd, better.estimated_cost_usd),
@@ -132,7 +132,7 @@ def test_a_dominated_candidate_never_wins(world: ProviderPool, policy: str) -> N
     kept = [c for c in route(CAPABILITY, options, ASKED, world).candidates if not c.excluded]
     for worse in kept:
         for better in kept:
-            if dominated(worse, better):
+            if is_dominated(worse, better):
                 assert (worse.score or 0) <= (better.score or 0)
 
 
@@ -146,7 +146,7 @@ def test_cheapest_means_cheapest(world: ProviderPool) -> None:
         assert kept[0].estimated_cost_usd == min(known)
 
 
-def world_of(**models: Model) -> ProviderPool:
+def build_pool(**models: Model) -> ProviderPool:
     """Connected vendors with one model each."""
     return ProviderPool(
         vendors=[vendor(name) for name in models],
@@ -157,7 +157,7 @@ def world_of(**models: Model) -> ProviderPool:
 
 def test_free_is_free_and_unknown_is_not() -> None:
     """Given a price of 0 and an unknown one, then 0 wins and the unknown is last."""
-    world = world_of(a=model("m", None), b=model("m", 1e-9), c=model("m", 0.0))
+    world = build_pool(a=model("m", None), b=model("m", 1e-9), c=model("m", 0.0))
     routing = route(CAPABILITY, Options(optimize_for="cost"), ASKED, world)
     assert [c.provider for c in routing.candidates] == ["c", "b", "a"]
     assert [c.estimated_cost_usd is None for c in routing.candidates] == [False, False, True]
@@ -166,32 +166,32 @@ def test_free_is_free_and_unknown_is_not() -> None:
 @pytest.mark.parametrize("policy", POLICIES)
 def test_ties_go_to_the_default_provider_then_by_name(policy: str) -> None:
     """Given equals, then the capability's default provider is first, and the others by name."""
-    world = world_of(z=model("m", 1e-6), b=model("m", 1e-6), minimax=model("m", 1e-6))
+    world = build_pool(z=model("m", 1e-6), b=model("m", 1e-6), minimax=model("m", 1e-6))
     routing = route(CAPABILITY, Options.model_validate({"optimize_for": policy}), ASKED, world)
     assert [c.provider for c in routing.candidates] == ["minimax", "b", "z"]
 
 
 def test_without_a_wish_the_default_provider_is_first() -> None:
     """Given a cheaper vendor, then the default provider leads while it is well."""
-    world = world_of(a=model("m", 0.0), minimax=model("m", 1e-3))
-    first = chosen(route(CAPABILITY, Options(), ASKED, world))
+    world = build_pool(a=model("m", 0.0), minimax=model("m", 1e-3))
+    first = find_chosen(route(CAPABILITY, Options(), ASKED, world))
     assert first is not None
     assert (first.provider, first.reason) == ("minimax", "connected; the default provider")
 
 
 def test_a_wish_looks_at_every_model() -> None:
     """Given a vendor with two models, then a wish may take either, and no wish the default one."""
-    world = world_of(minimax=model("m", 1e-6))
+    world = build_pool(minimax=model("m", 1e-6))
     world.models["minimax"].append(model("best", 1e-3, quality=3))  # type: ignore[attr-defined]
-    assert chosen(route(CAPABILITY, Options(), ASKED, world)).model == "m"  # type: ignore[union-attr]
-    best = chosen(route(CAPABILITY, Options(optimize_for="quality"), ASKED, world))
+    assert find_chosen(route(CAPABILITY, Options(), ASKED, world)).model == "m"  # type: ignore[union-attr]
+    best = find_chosen(route(CAPABILITY, Options(optimize_for="quality"), ASKED, world))
     assert best is not None
     assert (best.model, best.reason) == ("best", "connected; the highest quality tier")
 
 
-def world_with(**states: HealthSnapshot) -> ProviderPool:
+def build_pool_with_connections(**states: HealthSnapshot) -> ProviderPool:
     """One vendor with as many connections, the newest first, beside a vendor that costs more."""
-    world = world_of(minimax=model("m", 1e-6), other=model("m", 1e-3))
+    world = build_pool(minimax=model("m", 1e-6), other=model("m", 1e-3))
     pool = [connection("minimax", suffix) for suffix in states]
     known = {f"con_minimax{suffix}": state for suffix, state in states.items()}
     return replace(world, connections={**world.connections, "minimax": pool}, health=known)
@@ -225,7 +225,7 @@ def test_every_connection_of_a_vendor_is_weighed(
     states: dict[str, HealthSnapshot], order: list[str], policy: str | None
 ) -> None:
     """Given several connections of a vendor, then all are shown, in the order they are used."""
-    world = world_with(**states)
+    world = build_pool_with_connections(**states)
     options = Options.model_validate({"optimize_for": policy})
     shown = route(CAPABILITY, options, ASKED, world).candidates
     mine = [c for c in shown if c.provider == "minimax"]
@@ -239,7 +239,7 @@ def test_every_connection_of_a_vendor_is_weighed(
 
 def test_another_connection_comes_before_another_vendor() -> None:
     """Given a connection that failed this job, then the vendor's other one is next, then others."""
-    world = world_with(_new=WELL, _old=FAILING).exclude(frozenset({"con_minimax_new"}))
+    world = build_pool_with_connections(_new=WELL, _old=FAILING).exclude(frozenset({"con_minimax_new"}))
     for policy in (None, *POLICIES):
         options = Options.model_validate({"optimize_for": policy})
         first, second, *_ = route(CAPABILITY, options, ASKED, world).candidates
@@ -249,7 +249,7 @@ def test_another_connection_comes_before_another_vendor() -> None:
 
 def test_a_pinned_connection_leaves_no_choice() -> None:
     """Given the pin of one connection, then the others of its vendor say why they are dropped."""
-    world = world_with(_new=WELL, _old=FAILING)
+    world = build_pool_with_connections(_new=WELL, _old=FAILING)
     options = Options(provider="con_minimax_old")
     kept, *dropped = route(CAPABILITY, options, ASKED, world).candidates
     assert (kept.connection_id, kept.reason) == ("con_minimax_old", "pinned by the request")
@@ -263,11 +263,11 @@ def test_a_pinned_connection_leaves_no_choice() -> None:
 def test_a_record_shows_so_many_connections_at_most() -> None:
     """Given more connections than a record is to hold, then the healthiest are considered."""
     states = {f"_{i:02}": FAILING if i % 2 else WELL for i in range(3 * MAX_CONNECTIONS)}
-    shown = route(CAPABILITY, Options(), ASKED, world_with(**states)).candidates
+    shown = route(CAPABILITY, Options(), ASKED, build_pool_with_connections(**states)).candidates
     mine = [c for c in shown if c.provider == "minimax"]
     assert len(mine) == MAX_CONNECTIONS
     assert {c.error_rate for c in mine} == {None}
     pinned = Options(provider="con_minimax_59")
-    first = chosen(route(CAPABILITY, pinned, ASKED, world_with(**states)))
+    first = find_chosen(route(CAPABILITY, pinned, ASKED, build_pool_with_connections(**states)))
     assert first is not None
     assert first.connection_id == "con_minimax_59"

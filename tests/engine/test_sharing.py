@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.engine.dying import die
+from tests.engine.dying import kill_engine
 from tests.waiting import PATIENCE_S
 from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.runs import RunCreate
@@ -38,7 +38,7 @@ async def engine(short: Settings, faults: Faults) -> AsyncIterator[Engine]:
     await engine.close(0)
 
 
-async def account(engine: Engine) -> str:
+async def connect_account(engine: Engine) -> str:
     """The owner's account, which has connected minimax."""
     owner, _ = await engine.accounts.open_local_account()
     pointer = ConnectionCreate(
@@ -48,12 +48,12 @@ async def account(engine: Engine) -> str:
     return owner.id
 
 
-def line(i: int) -> RunCreate:
+def build_run(i: int) -> RunCreate:
     """A run of its own."""
     return RunCreate(name="llm.generate", input={"objective": f"Line {i}"})
 
 
-def chain(length: int) -> WorkflowCreate:
+def build_chain(length: int) -> WorkflowCreate:
     """Texts in a row."""
     nodes = [
         NodeCreate(
@@ -72,8 +72,8 @@ async def test_each_job_is_done_by_one_of_them(
 ) -> None:
     """Given two engines that are both asked, then every job is done once, by one of them."""
     other = await open_engine(short, faults=faults)
-    account_id = await account(engine)
-    asked = [(engine, other)[i % 2].runs.create(account_id, line(i)) for i in range(20)]
+    account_id = await connect_account(engine)
+    asked = [(engine, other)[i % 2].runs.create(account_id, build_run(i)) for i in range(20)]
     runs = await asyncio.gather(*asked)
     async with asyncio.timeout(PATIENCE_S):
         for run in runs:
@@ -89,12 +89,12 @@ async def test_what_a_dead_one_left_is_taken_over(
 ) -> None:
     """Given an engine that dies in mid-workflow, then the other one goes on from there."""
     other = await open_engine(short, faults=faults)
-    account_id = await account(other)
-    workflow = await other.workflows.create(account_id, chain(12))
+    account_id = await connect_account(other)
+    workflow = await other.workflows.create(account_id, build_chain(12))
     async with asyncio.timeout(PATIENCE_S):
         while len(faults.calls) < 4:
             await asyncio.sleep(0.01)
-        await die(other)
+        await kill_engine(other)
         before = await engine.workflows.get(account_id, workflow.id)
         await engine.wait(account_id, workflow.id, 20)
     after = await engine.workflows.get(account_id, workflow.id)
@@ -115,8 +115,8 @@ async def test_one_that_hung_past_its_lease_commits_nothing(
     Its lease went to the other one meanwhile, and each change is checked against the fence.
     """
     other = await open_engine(short, faults=faults)
-    account_id = await account(other)
-    hung = await other.workflows.create(account_id, chain(8))
+    account_id = await connect_account(other)
+    hung = await other.workflows.create(account_id, build_chain(8))
     async with asyncio.timeout(PATIENCE_S):
         while len(faults.calls) < 2:
             await asyncio.sleep(0.01)
@@ -127,7 +127,7 @@ async def test_one_that_hung_past_its_lease_commits_nothing(
         writes: list[object] = []
         held = other._core.store._writer._pending
         other._core.store._writer.submit = (  # type: ignore[method-assign]
-            lambda changes, lease, eager=True: _never(writes, changes, lease)
+            lambda changes, lease, eager=True: _hang_forever(writes, changes, lease)
         )
         await engine.wait(account_id, hung.id, 20)
     done = await engine.workflows.get(account_id, hung.id)
@@ -142,9 +142,9 @@ async def test_one_that_hung_past_its_lease_commits_nothing(
                 await store.write(changes, lease=lease)
     after = await engine.workflows.get(account_id, hung.id)
     assert {n.id: n.artifact_id for n in after.nodes} == before
-    await die(other)
+    await kill_engine(other)
 
 
-def _never(writes: list[object], changes: object, lease: object) -> "asyncio.Future[None]":
+def _hang_forever(writes: list[object], changes: object, lease: object) -> "asyncio.Future[None]":
     writes.append((changes, lease))
     return asyncio.get_running_loop().create_future()

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.naps import registry
+from tests.naps import load_slow_registry
 from tests.waiting import PATIENCE_S
 from toolkit.contract.workflows import NodeCreate, Workflow, WorkflowCreate
 from toolkit.engine import Engine
@@ -17,7 +17,7 @@ from toolkit.settings import Settings
 @pytest.fixture
 async def engine(settings: Settings) -> AsyncIterator[Engine]:
     """An engine that knows the nap."""
-    engine = await open_engine(settings, registry=registry())
+    engine = await open_engine(settings, registry=load_slow_registry())
     yield engine
     await engine.close(0)
 
@@ -29,13 +29,13 @@ async def account_id(engine: Engine) -> str:
     return account.id
 
 
-def nap(node_id: str, seconds: float = 0, *, after: str = "", fails: bool = False) -> NodeCreate:
+def build_nap_node(node_id: str, seconds: float = 0, *, after: str = "", fails: bool = False) -> NodeCreate:
     """A node that naps."""
     given = {"seconds": seconds, "fails": fails}
     return NodeCreate(id=node_id, capability="test.nap", input=given, depends_on=after.split())
 
 
-async def ended(engine: Engine, account_id: str, workflow: Workflow) -> Workflow:
+async def wait_until_ended(engine: Engine, account_id: str, workflow: Workflow) -> Workflow:
     """The workflow once it has ended."""
     async with asyncio.timeout(PATIENCE_S):
         while workflow.status in ("queued", "running"):
@@ -46,7 +46,7 @@ async def ended(engine: Engine, account_id: str, workflow: Workflow) -> Workflow
 
 async def test_a_cancel_before_the_first_step_is_kept(engine: Engine, account_id: str) -> None:
     """Given a workflow accepted this very moment, when cancelled, then nothing of it starts."""
-    request = WorkflowCreate(name="w", nodes=[nap("a", 30), nap("b", after="a")])
+    request = WorkflowCreate(name="w", nodes=[build_nap_node("a", 30), build_nap_node("b", after="a")])
     workflow = await engine.workflows.create(account_id, request)
     cancelled = await engine.workflows.cancel(account_id, workflow.id)
     assert cancelled.status == "cancelled"
@@ -55,7 +55,7 @@ async def test_a_cancel_before_the_first_step_is_kept(engine: Engine, account_id
 
 async def test_what_never_starts_is_shown_at_once(engine: Engine, account_id: str) -> None:
     """Given a failed node and a slow one beside it, then what lies behind is shown cancelled."""
-    nodes = [nap("bad", fails=True), nap("behind", after="bad"), nap("slow", 30)]
+    nodes = [build_nap_node("bad", fails=True), build_nap_node("behind", after="bad"), build_nap_node("slow", 30)]
     workflow = await engine.workflows.create(
         account_id, WorkflowCreate(name="w", nodes=nodes, max_retries=0)
     )
@@ -76,7 +76,7 @@ async def test_what_never_starts_is_shown_at_once(engine: Engine, account_id: st
 async def test_a_chain_of_naps_leaves_the_loop_its_turns(engine: Engine, account_id: str) -> None:
     """Given a long chain of nodes that never wait, then other work on the loop is not held up."""
     names = [f"n{i}" for i in range(200)]
-    nodes = [nap(name, after=up) for name, up in zip(names, ["", *names], strict=False)]
+    nodes = [build_nap_node(name, after=up) for name, up in zip(names, ["", *names], strict=False)]
     workflow = await engine.workflows.create(account_id, WorkflowCreate(name="w", nodes=nodes))
     turns = 0
     while workflow.status in ("queued", "running"):
@@ -100,7 +100,7 @@ async def test_a_picture_is_used_before_it_is_durable(engine: Engine, account_id
         for node_id, after in (("first", []), ("second", ["first"]))
     ]
     workflow = await engine.workflows.create(account_id, WorkflowCreate(name="w", nodes=nodes))
-    done = await ended(engine, account_id, workflow)
+    done = await wait_until_ended(engine, account_id, workflow)
     assert done.error is None
     assert done.status == "completed"
 
@@ -110,14 +110,14 @@ async def test_a_store_that_was_locked_for_a_while(
 ) -> None:
     """Given a database that is locked as a workflow ends, then it is taken up once it is free."""
     engine._core.store._writer._connection.execute("PRAGMA busy_timeout=20")
-    request = WorkflowCreate(name="w", nodes=[nap("a", 0.1), nap("b", after="a")])
+    request = WorkflowCreate(name="w", nodes=[build_nap_node("a", 0.1), build_nap_node("b", after="a")])
     workflow = await engine.workflows.create(account_id, request)
     blocker = sqlite3.connect(settings.data_dir / "state.db", isolation_level=None)
     blocker.execute("BEGIN IMMEDIATE")
     await asyncio.sleep(1.5)
     blocker.execute("ROLLBACK")
     blocker.close()
-    done = await ended(engine, account_id, workflow)
+    done = await wait_until_ended(engine, account_id, workflow)
     assert done.status == "completed"
     jobs = [await engine.jobs.get(account_id, node.job_id or "") for node in done.nodes]
     assert {job.status for job in jobs} == {"completed"}

@@ -68,7 +68,7 @@ class Rules:
         self.comparison_traceback.append(f"{key}: committed {left!r}\n now {right!r}")
 
 
-def differences(committed: Path, made: Path) -> list[str]:
+def find_differences(committed: Path, made: Path) -> list[str]:
     """The cells whose outputs are not as they are committed, each with what differs."""
     before, after = (nbformat.read(path, as_version=4).cells for path in (committed, made))
     # What papermill injects has no counterpart.
@@ -86,7 +86,7 @@ def differences(committed: Path, made: Path) -> list[str]:
     return found
 
 
-def shown(notebook: Path) -> list[dict[str, Any]]:
+def list_outputs(notebook: Path) -> list[dict[str, Any]]:
     """Every output of a notebook as the file has it."""
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
     return [output for cell in cells for output in cell.get("outputs", [])]

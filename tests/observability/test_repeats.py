@@ -11,7 +11,7 @@ import pytest
 from toolkit.observability.logs import configure_logging
 
 
-def lines_of(stream: io.StringIO) -> list[dict[str, object]]:
+def read_lines(stream: io.StringIO) -> list[dict[str, object]]:
     """The lines that were written."""
     return [json.loads(line) for line in stream.getvalue().splitlines()]
 
@@ -27,7 +27,7 @@ def test_a_condition_is_told_once_with_a_count() -> None:
                 logging.getLogger("asyncio").exception(
                     "socket.accept() out of system resource\nsocket: <fd=%d>", number
                 )
-    first, last = lines_of(stream)
+    first, last = read_lines(stream)
     assert first["level"] == last["level"] == "error"
     assert first["exception"] == "OSError"
     assert "4999 times more" in str(last["event"])
@@ -43,7 +43,7 @@ def test_a_count_comes_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
         for second in range(130):
             clock.now = float(second)
             logging.getLogger("toolkit.engine").warning("the store does not answer: try %d", second)
-    told = [str(line["event"]) for line in lines_of(stream)]
+    told = [str(line["event"]) for line in read_lines(stream)]
     assert [text.partition("(")[2] for text in told] == [
         "", "59 times more within 60 s)", "", "59 times more within 60 s)", "",
         "9 times more within 9 s)",
@@ -59,7 +59,7 @@ def test_what_differs_is_told_apart() -> None:
         logging.getLogger("toolkit.store").warning("a thing")
         for _ in range(3):
             logging.getLogger("toolkit.served").info("request")
-    assert len(lines_of(stream)) == 6
+    assert len(read_lines(stream)) == 6
 
 
 def test_a_collector_that_is_away_is_a_warning() -> None:
@@ -72,7 +72,7 @@ def test_a_collector_that_is_away_is_a_warning() -> None:
                 raise ConnectionError("refused")
             except ConnectionError:
                 exporter.exception("Failed to export span batch code: %d", attempt)
-    lines = lines_of(stream)
+    lines = read_lines(stream)
     assert [line["level"] for line in lines] == ["warning", "warning"]
     assert "frames" not in lines[0]
     assert "2 times more" in str(lines[1]["event"])

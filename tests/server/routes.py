@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 
 from tests.server.conftest import Wire
-from tests.server.test_idempotency import POSTS, connected, prepared
+from tests.server.test_idempotency import POSTS, connect_caller, prepare_post
 from toolkit.contract.ids import Prefix
 from toolkit.server.app import build_openapi
 from toolkit.server.http.query import ID_PREFIXES, find_id_prefix
@@ -73,14 +73,14 @@ OWNED_ROUTES = [route for route in ROUTES if "{" in route.path and route.path no
 LISTS = [route for route in ROUTES if route.paged]
 
 
-def named(routes: list[Route]) -> list[Any]:
+def name_parameters(routes: list[Route]) -> list[Any]:
     """Parameters of a test, each with its operation id as its name."""
     import pytest
 
     return [pytest.param(route, id=route.name) for route in routes]
 
 
-def posted(path: str) -> Any:
+def build_post_body(path: str) -> Any:
     """The body of a post to a path, with names for what has to be made before."""
     shapes = {_shape(known): body for known, body in {**POSTS, **KEYED}.items()}
     if _shape(path) not in shapes:
@@ -96,16 +96,16 @@ async def options(wire: Wire, route: Route) -> dict[str, Any]:
     """What a request to a route is sent with: its body, if it has one."""
     if route.method != "POST":
         return {}
-    _, given = await prepared(wire, route.path, posted(route.path))
+    _, given = await prepare_post(wire, route.path, build_post_body(route.path))
     return given
 
 
-async def made(wire: Wire, prefix: Prefix) -> dict[str, Any]:
+async def create_resource(wire: Wire, prefix: Prefix) -> dict[str, Any]:
     """A new resource of a kind: it is posted to its collection."""
     collection = {kind: path for path, kind in ID_PREFIXES.items()}[prefix]
-    path, given = await prepared(wire, collection, posted(collection))
+    path, given = await prepare_post(wire, collection, build_post_body(collection))
     given.pop("headers", None)
-    answer = await wire.send("POST", path, **distinct(given))
+    answer = await wire.send("POST", path, **make_distinct(given))
     assert answer.status_code in (201, 202), answer.text
     return dict(answer.json())
 
@@ -113,7 +113,7 @@ async def made(wire: Wire, prefix: Prefix) -> dict[str, Any]:
 _made = iter(range(10**9))
 
 
-def distinct(given: dict[str, Any]) -> dict[str, Any]:
+def make_distinct(given: dict[str, Any]) -> dict[str, Any]:
     """The same request with a name of its own, where names must differ."""
     body = given.get("json")
     if isinstance(body, dict) and "name" in body and "target" not in body:
@@ -121,7 +121,7 @@ def distinct(given: dict[str, Any]) -> dict[str, Any]:
     return given
 
 
-def ids_in_bodies() -> Iterator[tuple[Route, tuple[str, ...], Prefix]]:
+def find_body_ids() -> Iterator[tuple[Route, tuple[str, ...], Prefix]]:
     """Every member of a request body that is an id: the route, where it stands, and its kind."""
     for route in ROUTES:
         content = route.told.get("requestBody", {}).get("content", {})
@@ -147,7 +147,7 @@ def _members(schema: dict[str, Any], at: tuple[str, ...] = ()) -> Iterator[tuple
         yield from _members(member, (*at, name))
 
 
-def with_member(body: dict[str, Any], where: tuple[str, ...], value: str) -> dict[str, Any]:
+def replace_member(body: dict[str, Any], where: tuple[str, ...], value: str) -> dict[str, Any]:
     """A body in which one member is another."""
     changed = deepcopy(body)
     inner: Any = changed
@@ -157,7 +157,7 @@ def with_member(body: dict[str, Any], where: tuple[str, ...], value: str) -> dic
     return changed
 
 
-def anonymous(answer: httpx.Response, sent: str) -> tuple[int, bytes, list[str]]:
+def strip_request_ids(answer: httpx.Response, sent: str) -> tuple[int, bytes, list[str]]:
     """An answer without what differs by request: its id, and the id that was asked for."""
     content = answer.content.replace(answer.headers["x-request-id"].encode(), b"<request>")
     # Ids that are sent encoded are answered as they were meant.
@@ -176,12 +176,12 @@ __all__ = [
     "ROUTES",
     "UNKNOWN",
     "Route",
-    "anonymous",
-    "connected",
-    "ids_in_bodies",
-    "made",
-    "named",
+    "strip_request_ids",
+    "connect_caller",
+    "find_body_ids",
+    "create_resource",
+    "name_parameters",
     "options",
-    "posted",
-    "with_member",
+    "build_post_body",
+    "replace_member",
 ]

@@ -36,14 +36,14 @@ async def server(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> AsyncIt
     await engine.close(0)
 
 
-def made(settings: Settings, *args: str) -> dict[str, str]:
+def create_operator_account(settings: Settings, *args: str) -> dict[str, str]:
     """The headers of an account that the operator made while the server runs."""
     given = ["account", "create", *args, "--data-dir", str(settings.data_dir), "--json"]
     shown = runner.invoke(app, given, catch_exceptions=False)
     return {"Authorization": f"Bearer {json.loads(shown.stdout)['api_key']}"}
 
 
-async def told(wire: Wire, name: str) -> tuple[bool, object]:
+async def check_pointer(wire: Wire, name: str) -> tuple[bool, object]:
     """Whether a pointer resolves, and in which words it does not."""
     pointer = {"provider": "openai", "connection_type": "environment", "secret_ref": name}
     link = await wire.send("POST", "/v1/providers/connections", json=pointer)
@@ -53,20 +53,20 @@ async def told(wire: Wire, name: str) -> tuple[bool, object]:
     return result["resolved"], None if result["resolved"] else result["error"]
 
 
-async def resolved(wire: Wire) -> set[str]:
+async def list_resolved_names(wire: Wire) -> set[str]:
     """The names that resolve for a caller."""
-    return {name for name in NAMES if (await told(wire, name))[0]}
+    return {name for name in NAMES if (await check_pointer(wire, name))[0]}
 
 
 async def test_an_account_has_the_names_it_was_given(server: Wire, settings: Settings) -> None:
     """Given accounts of the operator and one signed up, then each has its own names alone."""
-    own = await asyncio.to_thread(made, settings, "team@example.org", "--allow-env", "TEAM_KEY")
-    plain = await asyncio.to_thread(made, settings, "plain@example.org")
+    own = await asyncio.to_thread(create_operator_account, settings, "team@example.org", "--allow-env", "TEAM_KEY")
+    plain = await asyncio.to_thread(create_operator_account, settings, "plain@example.org")
     stranger = await server.sign_up("eve@example.org")
     names = {}
     for who, headers in (("own", own), ("plain", plain), ("stranger", stranger)):
         server.headers = headers
-        names[who] = await resolved(server)
+        names[who] = await list_resolved_names(server)
     assert names == {
         "own": {"OPENAI_API_KEY", "TEAM_KEY", "EVERYONES_KEY"},
         "plain": {"OPENAI_API_KEY", "EVERYONES_KEY"},
@@ -79,15 +79,15 @@ async def test_no_answer_tells_whether_a_name_is_there(
 ) -> None:
     """Given names not allowed, not set, and ours, then answers are the same, also of a run."""
     server.headers = await server.sign_up("eve@example.org")
-    answers = [await told(server, name) for name in ("OTHER_KEY", "NOT_THERE", "TOOLKIT_SECRET")]
+    answers = [await check_pointer(server, name) for name in ("OTHER_KEY", "NOT_THERE", "TOOLKIT_SECRET")]
     monkeypatch.delenv("EVERYONES_KEY")
-    answers.append(await told(server, "EVERYONES_KEY"))
+    answers.append(await check_pointer(server, "EVERYONES_KEY"))
     assert all(answer == answers[0] for answer in answers)
     assert answers[0][0] is False
     run = {"target": "capability", "name": "llm.generate", "input": {"objective": "Tea"}}
     errors = set()
     for name in ("OTHER_KEY", "NOT_THERE"):
-        await told(server, name)  # the newest connection is the one used
+        await check_pointer(server, name)  # the newest connection is the one used
         done = await server.send("POST", "/v1/runs", json=run, headers={"Prefer": "wait=60"})
         errors.add((done.json()["error"]["code"], done.json()["error"]["message"]))
     assert len(errors) == 1
@@ -99,7 +99,7 @@ def test_names_that_no_account_can_have(settings: Settings, name: str) -> None:
     """Given our own settings, or what no variable is called, then the operator is told."""
     Client.local(settings=settings).close()
     with pytest.raises(ToolkitError, match="variable"):
-        made(settings, "team@example.org", "--allow-env", name)
+        create_operator_account(settings, "team@example.org", "--allow-env", name)
 
 
 def test_an_address_has_one_account_here_too(settings: Settings) -> None:
@@ -109,5 +109,5 @@ def test_an_address_has_one_account_here_too(settings: Settings) -> None:
     shown = runner.invoke(app, ["account", "create", "ada@example.org", *where])
     assert shown.stdout.splitlines()[1].startswith("sk_live_")
     with pytest.raises(ToolkitError, match="CONFLICT"):
-        made(settings, "Ada@example.org")
+        create_operator_account(settings, "Ada@example.org")
     assert runner.invoke(app, ["account", "create", "nobody", *where]).exit_code == 2

@@ -8,8 +8,8 @@ import httpx
 import pytest
 
 from tests.conftest import Server
-from tests.contract.conftest import signed_up
-from tests.naps import registry
+from tests.contract.conftest import sign_up_client
+from tests.naps import load_slow_registry
 from tests.waiting import PATIENCE_S
 from toolkit import Client, Workflow
 from toolkit.local import EngineThread
@@ -21,12 +21,12 @@ STREAM = {"Accept": "text/event-stream"}
 @pytest.fixture
 def client(server: Server) -> Iterator[Client]:
     """A client that has connected minimax."""
-    with signed_up(server.url) as client:
+    with sign_up_client(server.url) as client:
         client.connections.create("minimax", "environment", "MINIMAX_API_KEY")
         yield client
 
 
-def streamed(client: Client, path: str, most: int | None = None, **headers: str) -> list[Any]:
+def read_stream(client: Client, path: str, most: int | None = None, **headers: str) -> list[Any]:
     """The events that a stream gives, until it ends or there are so many."""
     found: list[Any] = []
     sent = {"Authorization": client._http._client.headers["authorization"], **STREAM, **headers}
@@ -62,7 +62,7 @@ def flow() -> Workflow:
 def test_a_stream_has_what_the_list_has(client: Client) -> None:
     """Given a workflow under way, then its stream gives each event once, and ends with it."""
     run = client.workflows.submit(flow())
-    told = streamed(client, f"/workflows/{run.id}/events")
+    told = read_stream(client, f"/workflows/{run.id}/events")
     assert told == [event.model_dump(mode="json") for event in run.events()]
     assert told[-1]["type"] == "workflow.completed"
     assert [event["n"] for event in told] == list(range(1, len(told) + 1))
@@ -78,7 +78,7 @@ def test_every_kind_of_work_has_one(client: Client, area: str) -> None:
         one = client.workflows.submit(flow()).wait().id
     else:
         one = client.tasks.create("A short written summary of tea").wait(check=False).id
-    told = streamed(client, f"/{area}/{one}/events")
+    told = read_stream(client, f"/{area}/{one}/events")
     assert [event["n"] for event in told] == list(range(1, len(told) + 1))
     assert told[-1]["type"].partition(".")[2] in ("completed", "failed")
 
@@ -86,11 +86,11 @@ def test_every_kind_of_work_has_one(client: Client, area: str) -> None:
 def test_a_broken_stream_goes_on(client: Client) -> None:
     """Given a stream that broke, then it goes on after the last event that was seen."""
     run = client.workflows.submit(flow())
-    first = streamed(client, f"/workflows/{run.id}/events", most=3)
+    first = read_stream(client, f"/workflows/{run.id}/events", most=3)
     last = {"Last-Event-ID": str(first[-1]["n"])}
-    rest = streamed(client, f"/workflows/{run.id}/events", **last)
+    rest = read_stream(client, f"/workflows/{run.id}/events", **last)
     assert [event["n"] for event in [*first, *rest]] == list(range(1, len(first + rest) + 1))
-    assert streamed(client, f"/workflows/{run.id}/events", **{"Last-Event-ID": "9999"}) == []
+    assert read_stream(client, f"/workflows/{run.id}/events", **{"Last-Event-ID": "9999"}) == []
 
 
 @pytest.mark.parametrize(
@@ -115,10 +115,10 @@ def test_refusals_come_before_the_stream(
 
 def test_a_stream_ends_with_its_key(settings: Settings) -> None:
     """Given a stream under way, when another process revokes its key, then it ends."""
-    served = Server(settings, registry=registry())
-    other = EngineThread(settings, registry())
+    served = Server(settings, registry=load_slow_registry())
+    other = EngineThread(settings, load_slow_registry())
     try:
-        with signed_up(served.url) as client:
+        with sign_up_client(served.url) as client:
             run = client.runs.create("test.nap", {"seconds": 60})
             path = f"{served.url}/v1/runs/{run.id}/events"
             key = str(client._http._client.headers["authorization"])

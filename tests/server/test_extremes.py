@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.server.conftest import Wire
-from tests.server.routes import ROUTES, UNKNOWN, Route, named
+from tests.server.routes import ROUTES, UNKNOWN, Route, name_parameters
 from tests.server.test_hostile import check, url
 from toolkit import Client
 from toolkit import Client as Local
@@ -28,7 +28,7 @@ QUERIED = [route for route in ROUTES if "in': 'query" in str(route.told.get("par
 ECHO = 400  # so many equal characters of a caller's in a row, and an answer would be his
 
 
-@pytest.mark.parametrize("route", named(QUERIED))
+@pytest.mark.parametrize("route", name_parameters(QUERIED))
 async def test_no_query_is_a_fault_of_ours(wire: Wire, route: Route) -> None:
     """Given each query parameter at its extremes, then it is answered or refused, and not echoed.
 
@@ -171,7 +171,7 @@ async def test_a_key_that_is_none_is_refused(wire: Wire, keys: list[str]) -> Non
 def test_a_poll_past_the_end_is_answered_at_once(settings: Any) -> None:
     """Given work of each kind that has ended, then no poll past its last event holds."""
     with Local.local(settings=settings) as client:
-        ended = _ended(client)
+        ended = _create_ended_work(client)
         for path in ended:
             last = client._http.call("GET", f"{path}/events")["data"]["items"][-1]["n"]
             for after in (last, last + 1, 1_000, 2**53):
@@ -195,7 +195,7 @@ def test_a_poll_ends_with_the_work(settings: Any) -> None:
         assert run.refresh().done
 
 
-def _ended(client: Client) -> list[str]:
+def _create_ended_work(client: Client) -> list[str]:
     """The paths of work of each kind, all of it ended."""
     run = client.runs.create("llm.generate", {"objective": "A line"}).wait(progress=False)
     failed = client.runs.create("research.gather", {"topic": "zzzz qqqq xxyyzz"})

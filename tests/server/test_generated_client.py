@@ -45,12 +45,12 @@ def module(name: str) -> ModuleType:
     return importlib.import_module(f"{PACKAGE}.{name}")
 
 
-def called(tag: str, operation: str, **given: Any) -> Any:
+def call_operation(tag: str, operation: str, **given: Any) -> Any:
     """What an operation answers with, as the generated client reads it."""
     return module(f"api.{tag}.{operation}").sync(**given)
 
 
-def polled(read: Callable[[], Any]) -> Any:
+def poll_until_over(read: Callable[[], Any]) -> Any:
     """Work once it is over, asked for as one who knows only the specification would."""
     until = time.monotonic() + 30
     while (found := read()).status not in ("completed", "failed", "cancelled"):
@@ -74,7 +74,7 @@ def test_it_goes_from_account_to_artifact(package: Path, server: Server) -> None
     models, client = module("models"), module("client")
     body = models.AccountCreate(email="ada@example.org")
     with client.Client(base_url=server.url) as anyone:
-        key = called("account", "account_create", client=anyone, body=body).data.api_key
+        key = call_operation("account", "account_create", client=anyone, body=body).data.api_key
     with client.AuthenticatedClient(base_url=server.url, token=key) as ada:
         use(ada, models)
 
@@ -84,11 +84,11 @@ def use(ada: Any, models: ModuleType) -> None:
     link = models.ConnectionCreate.from_dict(
         {"provider": "minimax", "connection_type": "environment", "secret_ref": "MINIMAX_API_KEY"}
     )
-    made = called("connections", "providers_connections_create", client=ada, body=link)
+    made = call_operation("connections", "providers_connections_create", client=ada, body=link)
     assert made.id.startswith("prv_")
     given = {"name": "llm.generate", "input": {"objective": "A line about tea"}}
-    run = called("runs", "runs_create", client=ada, body=models.RunCreate.from_dict(given))
-    done = polled(lambda: called("runs", "runs_read", client=ada, id=run.id))
+    run = call_operation("runs", "runs_create", client=ada, body=models.RunCreate.from_dict(given))
+    done = poll_until_over(lambda: call_operation("runs", "runs_read", client=ada, id=run.id))
     assert done.data.output.additional_properties["text"]
     assert done.data.connection_id == made.id
     nodes = [
@@ -97,12 +97,12 @@ def use(ada: Any, models: ModuleType) -> None:
          "depends_on": ["facts"]},
     ]  # fmt: skip
     flow = models.WorkflowCreate.from_dict({"name": "two", "nodes": nodes})
-    accepted = called("workflows", "workflows_create", client=ada, body=flow)
-    over = polled(lambda: called("workflows", "workflows_read", client=ada, id=accepted.id))
+    accepted = call_operation("workflows", "workflows_create", client=ada, body=flow)
+    over = poll_until_over(lambda: call_operation("workflows", "workflows_read", client=ada, id=accepted.id))
     assert [node.status.value for node in over.data.nodes] == ["completed", "completed"]
-    content = called("artifacts", "artifacts_read", client=ada, id=over.data.final_artifact_id)
+    content = call_operation("artifacts", "artifacts_read", client=ada, id=over.data.final_artifact_id)
     assert content.data.size_bytes > 0
-    page = called("runs", "runs_list", client=ada, limit=5)
+    page = call_operation("runs", "runs_list", client=ada, limit=5)
     assert [one.id for one in page.data.items] == [run.id]
 
 
@@ -110,11 +110,11 @@ def test_its_errors_are_of_one_class(package: Path, server: Server) -> None:
     """Given what is refused, then the generated client reads the envelope that every error has."""
     models, client = module("models"), module("client")
     with client.AuthenticatedClient(base_url=server.url, token="sk_live_none") as nobody:
-        refused = called("runs", "runs_list", client=nobody)
+        refused = call_operation("runs", "runs_list", client=nobody)
     assert isinstance(refused, models.ErrorEnvelope)
     assert refused.error.code == ErrorCode.UNAUTHENTICATED.name
     assert refused.error.request_id.startswith("req_")
     body = models.AccountCreate(email="no address")
     with client.Client(base_url=server.url) as anyone:
-        wrong = called("account", "account_create", client=anyone, body=body)
+        wrong = call_operation("account", "account_create", client=anyone, body=body)
     assert (wrong.error.code, wrong.error.details[0].path) == ("INVALID_REQUEST", "email")

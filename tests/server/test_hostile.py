@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import Server
 from tests.server.conftest import Wire
-from tests.server.routes import DOCUMENT, ROUTES, UNKNOWN, Route, named, posted
+from tests.server.routes import DOCUMENT, ROUTES, UNKNOWN, Route, name_parameters, build_post_body
 from tests.waiting import PATIENCE_S
 from toolkit.contract.errors import ErrorCode
 from toolkit.contract.ids import Prefix, is_id
@@ -104,7 +104,7 @@ async def test_paths_beside_it(wire: Wire, path: str) -> None:
         check(answer, wire)
 
 
-@pytest.mark.parametrize("route", named(TAKING_JSON))
+@pytest.mark.parametrize("route", name_parameters(TAKING_JSON))
 async def test_bytes_that_are_no_proper_json(wire: Wire, route: Route) -> None:
     """Given bytes that parsers choke on or wave through, then 400 wherever a body is taken."""
     before = await wire.rows()
@@ -116,10 +116,10 @@ async def test_bytes_that_are_no_proper_json(wire: Wire, route: Route) -> None:
     assert await wire.rows() == before
 
 
-@pytest.mark.parametrize("route", named(TAKING_JSON))
+@pytest.mark.parametrize("route", name_parameters(TAKING_JSON))
 async def test_content_types(wire: Wire, route: Route) -> None:
     """Given a proper body as something else, then 415, with or without an Idempotency-Key."""
-    content = json.dumps(posted(route.path)).encode()
+    content = json.dumps(build_post_body(route.path)).encode()
     for kind in ("text/plain", "application/xml", "", "application/json-patch+json", "\xff", "a;b"):
         for more in ({}, {"Idempotency-Key": "once"}):
             headers = {"Content-Type": kind.encode("latin-1"), **more}
@@ -128,22 +128,22 @@ async def test_content_types(wire: Wire, route: Route) -> None:
             check(answer, wire)
 
 
-@pytest.mark.parametrize("route", named(TAKING_JSON))
+@pytest.mark.parametrize("route", name_parameters(TAKING_JSON))
 async def test_what_is_ours_to_set(wire: Wire, route: Route) -> None:
     """Given a body that sets an owner, state, cost or id, then it is refused and unmade."""
     before = await wire.rows()
     for name, value in OURS.items():
-        answer = await wire.send("POST", url(route), json={**posted(route.path), name: value})
+        answer = await wire.send("POST", url(route), json={**build_post_body(route.path), name: value})
         assert answer.status_code == 400, (name, answer.text)
         assert name in [detail["path"] for detail in answer.json()["error"]["details"]]
         check(answer, wire)
     assert await wire.rows() == before
 
 
-@pytest.mark.parametrize("route", named(ROUTES))
+@pytest.mark.parametrize("route", name_parameters(ROUTES))
 async def test_parameters_that_are_none(wire: Wire, route: Route) -> None:
     """Given a query that a path does not take, then 400, and what was sent is cut short."""
-    body: dict[str, Any] = {"json": posted(route.path)} if route in TAKING_JSON else {}
+    body: dict[str, Any] = {"json": build_post_body(route.path)} if route in TAKING_JSON else {}
     for query in ("colour=red", "limit=1&limit=1", "%00=1", "%ff", "[]=x", "a" * 3000 + "=1"):
         answer = await wire.send(route.method, f"{url(route)}?{query}", **body)
         assert answer.status_code == 400, (query, answer.text)

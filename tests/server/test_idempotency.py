@@ -68,7 +68,7 @@ POSTS: dict[str, Any] = {
 EXCEPTED = {"/v1/account", "/v1/account/keys", "/v1/account/keys/{id}/rotate"}
 
 
-async def connected(wire: Wire) -> Wire:
+async def connect_caller(wire: Wire) -> Wire:
     """The caller, who has connected what the posts need."""
     for provider, name in (("minimax", "MINIMAX_API_KEY"), ("runpod", "RUNPOD_API_KEY")):
         pointer = {"provider": provider, "connection_type": "environment", "secret_ref": name}
@@ -77,7 +77,7 @@ async def connected(wire: Wire) -> Wire:
     return wire
 
 
-async def prepared(wire: Wire, path: str, body: Any) -> tuple[str, dict[str, Any]]:
+async def prepare_post(wire: Wire, path: str, body: Any) -> tuple[str, dict[str, Any]]:
     """The path and options of a post, with what they name made before."""
     names: dict[str, str] = {}
     waited = {"Prefer": "wait=60"}
@@ -136,11 +136,11 @@ def test_every_post_is_in_the_table() -> None:
 async def test_many_at_once_do_the_work_once(wire: Wire, path: str, copies: int) -> None:
     """Given a key, when its request is sent many times at once, then all have the first answer."""
     if path == "/v1/tasks/{blocked}/resume":
-        path_, options = await prepared(wire, path, POSTS[path])  # blocked: nothing is connected
-        await connected(wire)
+        path_, options = await prepare_post(wire, path, POSTS[path])  # blocked: nothing is connected
+        await connect_caller(wire)
     else:
-        await connected(wire)
-        path_, options = await prepared(wire, path, POSTS[path])
+        await connect_caller(wire)
+        path_, options = await prepare_post(wire, path, POSTS[path])
     before = await wire.rows()
     headers = {"Idempotency-Key": "once"}
     answers = await asyncio.gather(
@@ -164,7 +164,7 @@ async def test_vendors_are_called_once(settings: Settings) -> None:
     async with httpx.AsyncClient(transport=transport, base_url="http://service.test") as http:
         wire = Wire(http, engine)
         wire.headers = await wire.sign_up("ada@example.org")
-        await connected(wire)
+        await connect_caller(wire)
         headers = {"Idempotency-Key": "once", "Prefer": "wait=60"}
         sent = [wire.send("POST", "/v1/runs", json=RUN, headers=headers) for _ in range(16)]
         assert {answer.json()["status"] for answer in await asyncio.gather(*sent)} == {"completed"}
@@ -182,8 +182,8 @@ async def test_a_crash_before_the_answer(
         transport=httpx.ASGITransport(create_app(engine), raise_app_exceptions=False),
         base_url="http://service.test",
     ) as http:
-        wire = await connected(Wire(http, engine, await Wire(http, engine).sign_up("a@b.org")))
-        path, options = await prepared(wire, path, POSTS[path])
+        wire = await connect_caller(Wire(http, engine, await Wire(http, engine).sign_up("a@b.org")))
+        path, options = await prepare_post(wire, path, POSTS[path])
         headers = {"Idempotency-Key": "once"}
 
         async def dies(*_: object) -> None:
@@ -191,7 +191,7 @@ async def test_a_crash_before_the_answer(
 
         monkeypatch.setattr(IdempotencyStore, "save", dies)
         with pytest.raises(RuntimeError):
-            await _answered(wire, path, headers, options)
+            await _post_until_answered(wire, path, headers, options)
         monkeypatch.undo()
         before = await wire.rows()
     await engine.close(0)
@@ -223,7 +223,7 @@ async def test_two_processes_do_it_once(settings: Settings) -> None:
         headers = await wires[0].sign_up("ada@example.org")
         for wire in wires:
             wire.headers = headers
-        await connected(wires[0])
+        await connect_caller(wires[0])
         for turn in range(10):
             key = {"Idempotency-Key": f"turn {turn}"}
             sent = [wire.send("POST", "/v1/runs", json=RUN, headers=key) for wire in wires * 4]
@@ -235,7 +235,7 @@ async def test_two_processes_do_it_once(settings: Settings) -> None:
         await engine.close(0)
 
 
-async def _answered(
+async def _post_until_answered(
     wire: Wire, path: str, headers: dict[str, str], options: dict[str, Any]
 ) -> None:
     answer = await wire.send("POST", path, headers=headers, **options)
@@ -245,7 +245,7 @@ async def _answered(
 
 async def test_the_same_key_for_something_else(wire: Wire) -> None:
     """Given a key that was used, then another body or path is refused, and another account not."""
-    await connected(wire)
+    await connect_caller(wire)
     headers = {"Idempotency-Key": "once"}
     first = await wire.send("POST", "/v1/runs", json=RUN, headers=headers)
     for path, body in (("/v1/runs", {**RUN, "input": {"objective": "Milk"}}), ("/v1/route", RUN)):
@@ -255,7 +255,7 @@ async def test_the_same_key_for_something_else(wire: Wire) -> None:
             "IDEMPOTENCY_CONFLICT",
         )
     other = Wire(wire.http, wire.engine, await wire.sign_up("grace@example.org"))
-    await connected(other)
+    await connect_caller(other)
     theirs = await other.send("POST", "/v1/runs", json=RUN, headers=headers)
     assert theirs.json()["id"] != first.json()["id"]
 
@@ -265,13 +265,13 @@ async def test_what_was_refused_may_be_sent_again(wire: Wire) -> None:
     headers = {"Idempotency-Key": "once"}
     refused = await wire.send("POST", "/v1/runs", json=RUN, headers=headers)
     assert refused.json()["error"]["code"] == "CREDENTIALS_MISSING"
-    await connected(wire)
+    await connect_caller(wire)
     assert (await wire.send("POST", "/v1/runs", json=RUN, headers=headers)).status_code == 202
 
 
 async def test_the_first_answer_stays(wire: Wire) -> None:
     """Given a run that has ended since, then its key still has the first answer."""
-    await connected(wire)
+    await connect_caller(wire)
     headers = {"Idempotency-Key": "once"}
     first = await wire.send("POST", "/v1/runs", json=RUN, headers=headers)
     await wire.send("GET", f"/v1/runs/{first.json()['id']}/events?wait=5")
@@ -281,7 +281,7 @@ async def test_the_first_answer_stays(wire: Wire) -> None:
 @pytest.mark.parametrize(("hours", "kept"), [(24, True), (26, False)])
 async def test_how_long_a_key_is_kept(wire: Wire, hours: int, kept: bool) -> None:
     """Given a key of a day ago, then it holds; of longer ago, then it is new again."""
-    await connected(wire)
+    await connect_caller(wire)
     headers = {"Idempotency-Key": "once"}
     first = await wire.send("POST", "/v1/runs", json=RUN, headers=headers)
     await wire.engine._core.store.write([])
@@ -315,7 +315,7 @@ async def test_accounts_are_excepted_and_strangers_refused(wire: Wire) -> None:
 
 async def test_old_answers_are_swept_up(wire: Wire) -> None:
     """Given an answer of the day before yesterday, then it is forgotten without being asked for."""
-    await connected(wire)
+    await connect_caller(wire)
     await wire.send("POST", "/v1/runs", json=RUN, headers={"Idempotency-Key": "old"})
     await wire.send("POST", "/v1/runs", json=RUN, headers={"Idempotency-Key": "new"})
     store = wire.engine._core.store

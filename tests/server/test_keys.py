@@ -10,10 +10,10 @@ from tests.server.routes import (
     ROUTES,
     UNKNOWN,
     Route,
-    anonymous,
-    connected,
-    named,
-    posted,
+    strip_request_ids,
+    connect_caller,
+    name_parameters,
+    build_post_body,
 )
 from toolkit.contract.ids import new_id
 
@@ -34,7 +34,7 @@ def scope_of(route: Route) -> str:
 def request(route: Route) -> tuple[str, dict[str, Any]]:
     """A request whose id, if it has one, nobody has."""
     path = route.at(new_id(route.prefix)) if route.prefix else route.at(UNKNOWN)
-    body = posted(route.path) if route.method == "POST" else None
+    body = build_post_body(route.path) if route.method == "POST" else None
     if body == "a file":
         return path, {"files": {"file": ("a.txt", b"tea")}}
     return path, {} if body is None else {"json": body}
@@ -45,7 +45,7 @@ def test_what_is_open_to_all() -> None:
     assert {route.name for route in ROUTES if not route.told["security"]} == OPEN
 
 
-@pytest.mark.parametrize("route", named(KEYED_ROUTES))
+@pytest.mark.parametrize("route", name_parameters(KEYED_ROUTES))
 async def test_without_a_key(wire: Wire, route: Route) -> None:
     """Given no key, or one malformed, unknown or revoked, then 401 and the same bytes for all."""
     made = await wire.send("POST", ADMIN, json={"scopes": ["read", "write", "admin"]})
@@ -61,14 +61,14 @@ async def test_without_a_key(wire: Wire, route: Route) -> None:
             answer = await wire.http.request(route.method, path, headers=keyed, **given)
             assert answer.status_code == 401, answer.text
             assert answer.headers["WWW-Authenticate"] == "Bearer"
-            answers.append(anonymous(answer, path))
+            answers.append(strip_request_ids(answer, path))
     assert all(answer == answers[0] for answer in answers)
 
 
-@pytest.mark.parametrize("route", named(KEYED_ROUTES))
+@pytest.mark.parametrize("route", name_parameters(KEYED_ROUTES))
 async def test_a_key_without_the_scope(wire: Wire, route: Route) -> None:
     """Given a key with all scopes but the one, then 403; with the one alone, it is let in."""
-    await connected(wire)
+    await connect_caller(wire)
     needed = scope_of(route)
     path, given = request(route)
     others = [scope for scope in ("read", "write", "admin") if scope != needed]
@@ -85,7 +85,7 @@ async def test_a_key_without_the_scope(wire: Wire, route: Route) -> None:
             assert f"scope `{needed}`" in error["message"]
 
 
-@pytest.mark.parametrize("route", named([r for r in KEYED_ROUTES if r.method == "POST"]))
+@pytest.mark.parametrize("route", name_parameters([r for r in KEYED_ROUTES if r.method == "POST"]))
 async def test_a_kept_answer_is_not_for_every_key(wire: Wire, route: Route) -> None:
     """Given an Idempotency-Key, then a key that lacks the scope is refused with it as without."""
     made = await wire.send("POST", ADMIN, json={"scopes": ["read"]})

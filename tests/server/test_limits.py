@@ -47,7 +47,7 @@ async def opened(settings: Settings) -> AsyncIterator[Opened]:
         yield open_wire
 
 
-def told(answer: httpx.Response) -> tuple[int, str]:
+def get_refusal(answer: httpx.Response) -> tuple[int, str]:
     """The status and code of a refusal, which has to say something."""
     error = answer.json()["error"]
     assert error["message"].endswith(".")
@@ -60,7 +60,7 @@ async def test_a_key_asks_so_often(opened: Opened) -> None:
     other = await wire.sign_up("bob@example.org")
     answers = [await wire.send("GET", "/v1/account") for _ in range(4)]
     assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
-    assert told(answers[3]) == (429, "RATE_LIMITED")
+    assert get_refusal(answers[3]) == (429, "RATE_LIMITED")
     assert 9 <= int(answers[3].headers["retry-after"]) <= 10
     assert (await wire.send("GET", "/v1/account", headers=other)).status_code == 200
     assert (await wire.send("GET", "/v1/health")).status_code == 200
@@ -120,7 +120,7 @@ async def test_so_much_is_not_done_yet(opened: Opened, kind: str) -> None:
     first = await wire.send("POST", "/v1/runs", json=LINE)
     before = await wire.rows()
     refused = await wire.send("POST", f"/v1/{kind}", json=body)
-    assert told(refused) == (429, "RATE_LIMITED")
+    assert get_refusal(refused) == (429, "RATE_LIMITED")
     assert int(refused.headers["retry-after"]) >= 1
     assert await wire.rows() == before
     accepted = await wire.send("POST", f"/v1/{kind}", json=body, headers=other)
@@ -143,7 +143,7 @@ async def test_so_many_bytes_are_kept(opened: Opened) -> None:
     assert large.status_code == 201
     before = await wire.rows()
     refused = await upload(6_000)
-    assert told(refused) == (413, "PAYLOAD_TOO_LARGE")
+    assert get_refusal(refused) == (413, "PAYLOAD_TOO_LARGE")
     assert "MB of artifacts and" in refused.json()["error"]["message"]
     assert await wire.rows() == before
     assert (await upload(15_000, headers=await wire.sign_up("bob@example.org"))).status_code == 201
@@ -173,7 +173,7 @@ async def test_records_count(opened: Opened) -> None:
         if answer.status_code != 201:
             break
         made += 1
-    assert told(answer) == (413, "PAYLOAD_TOO_LARGE")
+    assert get_refusal(answer) == (413, "PAYLOAD_TOO_LARGE")
     assert 5 < made < 100_000 / len(text)
     assert "have the operator take out old work" in answer.json()["error"]["message"]
     assert sums(wire) == []
@@ -196,7 +196,7 @@ async def test_pruned_records_give_room_back(opened: Opened, settings: Settings)
     answer = await wire.send("POST", "/v1/workflows", json=flow, headers=WAIT)
     while answer.status_code == 202:
         answer = await wire.send("POST", "/v1/workflows", json=flow, headers=WAIT)
-    assert told(answer) == (413, "PAYLOAD_TOO_LARGE")
+    assert get_refusal(answer) == (413, "PAYLOAD_TOO_LARGE")
     assert sums(wire) == []
     gone = CliRunner().invoke(
         app, ["prune", "--older-than", "0h", "--data-dir", str(settings.data_dir)]
@@ -239,7 +239,7 @@ async def test_parts_of_a_body_have_sizes(
     """Given a text, list or object that is too large, wherever it stands, then 400 says which."""
     wire = await opened(max_text=40, max_items=40, max_members=40)
     answer = await wire.send("POST", "/v1/runs", json={**CARD, "input": given})
-    assert told(answer) == (400, "INVALID_REQUEST")
+    assert get_refusal(answer) == (400, "INVALID_REQUEST")
     assert why in answer.json()["error"]["details"][0]["message"]
 
 
@@ -282,7 +282,7 @@ async def test_targets_and_headers_have_sizes(
     """Given a target or headers that are too large, then 400 says how large they may be."""
     wire = await opened()
     answer = await wire.send("GET", path, headers=headers)
-    assert told(answer) == (400, "INVALID_REQUEST")
+    assert get_refusal(answer) == (400, "INVALID_REQUEST")
     assert "at most" in answer.json()["error"]["message"]
     assert answer.headers["x-request-id"]
 

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tests.conftest import Server
-from tests.contract.conftest import signed_up
+from tests.contract.conftest import sign_up_client
 from tests.waiting import PATIENCE_S
 from toolkit import Client
 from toolkit.engine.services import idempotency
@@ -45,7 +45,7 @@ def test_reading_goes_on_and_writing_is_refused_in_good_time(
     """Given a lock, then health and reads are answered, and work is 503 with Retry-After."""
     for module in (writer, idempotency):
         monkeypatch.setattr(module, "REQUEST_WAIT_S", 0.3)
-    with signed_up(server.url) as client, ThreadPoolExecutor(2) as threads:
+    with sign_up_client(server.url) as client, ThreadPoolExecutor(2) as threads:
         done = client.runs.create("composition.layout", CARD["input"]).wait()
         headers = dict(client._http._client.headers)
         with locked(), httpx.Client(base_url=server.url, headers=headers) as http:

@@ -11,14 +11,14 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from scripts import openapi as script
 from tests.server.conftest import Wire
-from tests.server.routes import DOCUMENT, KEYED_ROUTES, ROUTES, Route, named
+from tests.server.routes import DOCUMENT, KEYED_ROUTES, ROUTES, Route, name_parameters
 from toolkit.contract.errors import ErrorCode
 from toolkit.server.openapi.examples import EXAMPLES
 
 SCHEMAS = DOCUMENT["components"]["schemas"]
 
 
-def resolved(part: dict[str, Any]) -> dict[str, Any]:
+def resolve_reference(part: dict[str, Any]) -> dict[str, Any]:
     """What a reference leads to, or the thing itself."""
     if "$ref" not in part:
         return part
@@ -30,7 +30,7 @@ def resolved(part: dict[str, Any]) -> dict[str, Any]:
 
 def answers(route: Route) -> dict[str, dict[str, Any]]:
     """What a route can answer, by status."""
-    return {status: resolved(told) for status, told in route.told["responses"].items()}
+    return {status: resolve_reference(told) for status, told in route.told["responses"].items()}
 
 
 def conforms(value: object, schema: dict[str, Any]) -> None:
@@ -91,7 +91,7 @@ def test_every_tag_is_described() -> None:
     assert used == described, "describe it in TAGS of toolkit/server/openapi/operations.py"
 
 
-@pytest.mark.parametrize("route", named(ROUTES))
+@pytest.mark.parametrize("route", name_parameters(ROUTES))
 def test_operation_ids_are_area_and_verb(route: Route) -> None:
     """Given a route, then its operation id follows from its path and method."""
     head, _, tail = route.path.removeprefix("/v1/").partition("{id}")
@@ -113,7 +113,7 @@ def _data(told: dict[str, Any]) -> dict[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
-@pytest.mark.parametrize("route", named(ROUTES))
+@pytest.mark.parametrize("route", name_parameters(ROUTES))
 def test_every_answer_is_described(route: Route) -> None:
     """Given a route, then each status that can come has its schema, example and headers."""
     told = answers(route)
@@ -124,7 +124,7 @@ def test_every_answer_is_described(route: Route) -> None:
     assert ("404" in statuses) >= ("{" in route.path)
     assert ("415" in statuses) == ("requestBody" in route.told)
     for status, answer in told.items():
-        assert resolved(answer["headers"]["X-Request-Id"])["required"]
+        assert resolve_reference(answer["headers"]["X-Request-Id"])["required"]
         assert ("Retry-After" in answer["headers"]) == (status in ("429", "503"))
         assert ("WWW-Authenticate" in answer["headers"]) == (status == "401")
         if int(status) >= 400:
@@ -137,7 +137,7 @@ def test_every_answer_is_described(route: Route) -> None:
             conforms(content["example"], content["schema"])
 
 
-@pytest.mark.parametrize("route", named([r for r in ROUTES if "requestBody" in r.told]))
+@pytest.mark.parametrize("route", name_parameters([r for r in ROUTES if "requestBody" in r.told]))
 def test_every_body_is_described(route: Route) -> None:
     """Given a route that takes a body, then it has a schema, and an example that fits it."""
     assert route.told["requestBody"]["required"] is True
@@ -148,11 +148,11 @@ def test_every_body_is_described(route: Route) -> None:
             conforms(content["example"], content["schema"])
 
 
-@pytest.mark.parametrize("route", named(ROUTES))
+@pytest.mark.parametrize("route", name_parameters(ROUTES))
 def test_every_parameter_has_its_type(route: Route) -> None:
     """Given the parameters of a route, then each is described, and numbers and ids have a form."""
     known = {"limit": "integer", "after": "integer", "wait": "integer", "cursor": "string"}
-    given = [resolved(one) for one in route.told.get("parameters", ())]
+    given = [resolve_reference(one) for one in route.told.get("parameters", ())]
     for one in given:
         assert one["description"]
         assert known.get(one["name"], one["schema"]["type"]) == one["schema"]["type"]
@@ -174,4 +174,4 @@ def test_examples_are_all_used() -> None:
 def test_every_reference_leads_somewhere() -> None:
     """Given all references, then what they name is there."""
     for name in set(re.findall(r'"\$ref": "([^"]+)"', json.dumps(DOCUMENT))):
-        assert resolved({"$ref": name})
+        assert resolve_reference({"$ref": name})

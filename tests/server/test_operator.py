@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.conftest import Server
-from tests.contract.conftest import signed_up
-from tests.naps import registry
+from tests.contract.conftest import sign_up_client
+from tests.naps import load_slow_registry
 from tests.server.conftest import Wire
 from tests.waiting import PATIENCE_S
 from toolkit import Client
@@ -27,7 +27,7 @@ STREAM = {"Accept": "text/event-stream"}
 @pytest.fixture
 def served(settings: Settings) -> Iterator[Server]:
     """A server whose work goes on until it is ended."""
-    server = Server(settings, registry=registry())
+    server = Server(settings, registry=load_slow_registry())
     yield server
     server.close()
 
@@ -35,7 +35,7 @@ def served(settings: Settings) -> Iterator[Server]:
 @pytest.fixture
 def ada(served: Server) -> Iterator[Client]:
     """Somebody with an account there."""
-    with signed_up(served.url) as client:
+    with sign_up_client(served.url) as client:
         yield client
 
 
@@ -59,7 +59,7 @@ def refusal(client: Client) -> RequestError | None:
     return None
 
 
-def told(done: Result) -> Any:
+def read_output(done: Result) -> Any:
     """What a command printed as JSON."""
     assert done.exit_code == 0, done.output
     return json.loads(done.stdout)
@@ -75,14 +75,14 @@ def test_a_disabled_account_s_keys_are_refused_and_its_work_is_ended(
 ) -> None:
     """Given work and a stream, when the account is disabled, then both end, and no more comes."""
     run = ada.runs.create("test.nap", NAP)
-    with signed_up(served.url, "bob@example.org") as bob:
+    with sign_up_client(served.url, "bob@example.org") as bob:
         other = bob.runs.create("test.nap", NAP)
         headers = {"Authorization": f"Bearer {key_of(ada)}"}
         path = f"{served.url}/v1/runs/{run.id}/events"
         with httpx.stream("GET", path, headers=headers | STREAM, timeout=PATIENCE_S) as response:
             lines = response.iter_lines()
             assert next(lines) == "id: 1"
-            done = told(account("disable", "ADA@example.org", "--json"))
+            done = read_output(account("disable", "ADA@example.org", "--json"))
             assert (done["ended"], done["under_way"]) == (1, 0)
             list(lines)  # it ends
         answer = httpx.post(f"{served.url}/v1/runs", headers=headers, json={})
@@ -102,7 +102,7 @@ def test_a_disabled_account_s_keys_are_refused_and_its_work_is_ended(
 def test_work_of_a_disabled_account_may_go_on(ada: Client, account: Account) -> None:
     """Given `--let-finish`, then what is under way is not ended, and new work is refused."""
     run = ada.runs.create("test.nap", NAP)
-    done = told(account("disable", "ada@example.org", "--let-finish", "--json"))
+    done = read_output(account("disable", "ada@example.org", "--let-finish", "--json"))
     assert (done["ended"], done["under_way"]) == (0, 1)
     assert "disabled" in str(refusal(ada))
     account("enable", "ada@example.org")
@@ -134,7 +134,7 @@ def test_a_lost_admin_key_is_recovered(served: Server, ada: Client, account: Acc
     with Client(served.url, key) as recovered:
         assert recovered.account.create_key(scopes=["read"]).scopes == ["read"]
         assert refusal(ada) is None
-        second = told(account("recover", "ada@example.org", "--revoke-others", "--json"))
+        second = read_output(account("recover", "ada@example.org", "--revoke-others", "--json"))
         assert (len(second["revoked"]), second["still_good"]) == (3, [])
         for client in (ada, recovered):
             assert str(refusal(client)) == str(RequestError(ErrorCode.UNAUTHENTICATED))
@@ -153,13 +153,13 @@ def test_an_operator_sees_what_accounts_have(
     with Client(ada._http.url, made.api_key) as nightly:
         cost = nightly.runs.create("llm.generate", {"objective": "Tea"}).wait().cost_usd
     ada.account.revoke(ada.account.create_key(name="old").id)
-    (listed,) = told(account("list", "--json"))
+    (listed,) = read_output(account("list", "--json"))
     assert (listed["email"], listed["spent_usd_today"]) == ("ada@example.org", cost)
     assert (listed["disabled_at"], listed["max_cost_usd_per_day"]) == (None, None)
     assert listed["records"] >= 6
     assert listed["stored_bytes"] > 1000
     assert "ada@example.org" in account("list").stdout
-    shown = told(account("show", listed["id"], "--json"))
+    shown = read_output(account("show", listed["id"], "--json"))
     assert shown["spent_usd_this_month"] == cost
     assert shown["artifact_bytes"] + shown["record_bytes"] == listed["stored_bytes"]
     assert shown["max_stored_bytes"] == settings.max_stored_bytes
@@ -170,7 +170,7 @@ def test_an_operator_sees_what_accounts_have(
     assert nightly_key["left_usd_today"] == pytest.approx(5 - cost)
     assert nightly_key["spent_usd_today"] == cost
     assert first["last_used_at"] is not None
-    assert told(account("keys", "ada@example.org", "--json")) == shown["keys"]
+    assert read_output(account("keys", "ada@example.org", "--json")) == shown["keys"]
     for line in (["list"], ["show", listed["id"]], ["keys", listed["id"]]):
         printed = account(*line).output
         assert made.api_key not in printed

@@ -5,7 +5,7 @@ import base64
 import pytest
 
 from tests.server.conftest import Wire
-from tests.server.routes import ID_PREFIXES, LISTS, ROUTES, UNKNOWN, Route, connected, made, named
+from tests.server.routes import ID_PREFIXES, LISTS, ROUTES, UNKNOWN, Route, connect_caller, create_resource, name_parameters
 from toolkit.contract.ids import Prefix
 
 DELETED = [
@@ -24,7 +24,7 @@ async def walk(wire: Wire, route: Route, limit: int, between: list[object] | Non
         assert page["count"] == len(page["items"]) <= limit
         seen += [item["id"] for item in page["items"]]
         if between is not None:
-            between.append((await made(wire, ID_PREFIXES[route.path]))["id"])
+            between.append((await create_resource(wire, ID_PREFIXES[route.path]))["id"])
         if page["next_cursor"] is None:
             return seen
         cursor = f"&cursor={page['next_cursor']}"
@@ -36,24 +36,24 @@ def test_every_list_has_a_kind() -> None:
     assert not unknown, f"{unknown}: add the path to KINDS of toolkit/server/http/query.py"
 
 
-@pytest.mark.parametrize("route", named(LISTS))
+@pytest.mark.parametrize("route", name_parameters(LISTS))
 async def test_pages_while_new_ones_come(wire: Wire, route: Route) -> None:
     """Given a list that grows while it is read, then each old one is seen once, newest first."""
-    await connected(wire)
+    await connect_caller(wire)
     for _ in range(5):
-        await made(wire, ID_PREFIXES[route.path])
+        await create_resource(wire, ID_PREFIXES[route.path])
     old = await walk(wire, route, 200)
     assert old == sorted(old, reverse=True)
     assert len(old) >= 5
     assert await walk(wire, route, 2, []) == old
 
 
-@pytest.mark.parametrize("route", named(DELETED))
+@pytest.mark.parametrize("route", name_parameters(DELETED))
 async def test_pages_while_old_ones_go(wire: Wire, route: Route) -> None:
     """Given the newest deleted, then a page of nothing else is not the last: no row is lost."""
-    await connected(wire)
+    await connect_caller(wire)
     for _ in range(6):
-        await made(wire, ID_PREFIXES[route.path])
+        await create_resource(wire, ID_PREFIXES[route.path])
     everything = await walk(wire, route, 200)
     # Of keys, the newest is not the one that these requests are sent with.
     for gone in everything[:3]:
@@ -66,7 +66,7 @@ async def test_pages_while_old_ones_go(wire: Wire, route: Route) -> None:
         assert await walk(wire, route, limit) == left
 
 
-@pytest.mark.parametrize("route", named(LISTS))
+@pytest.mark.parametrize("route", name_parameters(LISTS))
 async def test_what_is_no_limit_or_cursor(wire: Wire, route: Route) -> None:
     """Given limits out of bounds and cursors of nothing or of other lists, then 400 and where."""
     limits = ["0", "201", "-1", "1.0", "1e2", "", "ten", "٣", "+1", " 1", "9" * 400]

@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.engine.dying import die
+from tests.engine.dying import kill_engine
 from tests.server.conftest import Wire
-from tests.server.routes import UNKNOWN, anonymous
+from tests.server.routes import UNKNOWN, strip_request_ids
 from tests.waiting import PATIENCE_S
 from toolkit.contract.account import AccountCreate
 from toolkit.contract.base import Record, Request
@@ -40,7 +40,7 @@ TEXT = "completions"  # what openai is asked for text at
 WAIT = {"Prefer": "wait=60"}
 
 
-class Account(Wire):
+class ShareCaller(Wire):
     """A caller, and its account's id."""
 
     id: str
@@ -77,41 +77,41 @@ class Account(Wire):
         assert answer.json()["status"] in ("completed", "failed"), answer.text
         return answer.json()["data"]
 
-    async def used(self, group_by: str) -> list[dict[str, Any]]:
+    async def list_usage(self, group_by: str) -> list[dict[str, Any]]:
         """Lines of usage."""
         found = await self.ask("GET", f"/v1/usage?group_by={group_by}")
         return list(found["items"])
 
 
-async def account(wire: Wire, name: str, *, operator: bool = False) -> Account:
+async def account(wire: Wire, name: str, *, operator: bool = False) -> ShareCaller:
     """A caller of the same service, with a new account."""
     request = AccountCreate(email=f"{name}@example.org")
     made = await wire.engine.accounts.create(request, operator=operator)
-    caller = Account(wire.http, wire.engine, {"Authorization": f"Bearer {made.api_key}"})
+    caller = ShareCaller(wire.http, wire.engine, {"Authorization": f"Bearer {made.api_key}"})
     caller.id = made.id
     return caller
 
 
 @pytest.fixture
-async def boss(wire: Wire) -> Account:
+async def boss(wire: Wire) -> ShareCaller:
     """An operator."""
     return await account(wire, "boss", operator=True)
 
 
 @pytest.fixture
-async def bob(wire: Wire) -> Account:
+async def bob(wire: Wire) -> ShareCaller:
     """A member of the team."""
     return await account(wire, "bob")
 
 
 @pytest.fixture
-async def eve(wire: Wire) -> Account:
+async def eve(wire: Wire) -> ShareCaller:
     """Somebody else with an account."""
     return await account(wire, "eve")
 
 
 async def test_a_member_works_by_it_and_is_billed(
-    boss: Account, bob: Account, eve: Account
+    boss: ShareCaller, bob: ShareCaller, eve: ShareCaller
 ) -> None:
     """Given a connection shared with one account, then that one works by it at its own expense."""
     shared = await boss.connect("openai")
@@ -129,16 +129,16 @@ async def test_a_member_works_by_it_and_is_billed(
     for path, body in more.items():
         made = await bob.send("POST", path, json=body, headers=WAIT)
         assert made.json()["status"] == "completed", made.text
-    (mine,) = [line for line in await bob.used("connection") if line["connection_id"]]
+    (mine,) = [line for line in await bob.list_usage("connection") if line["connection_id"]]
     assert mine["connection_id"] == shared
     assert mine["cost_usd"] >= run["cost_usd"] + again["cost_usd"] > 0
-    assert await boss.used("connection") == []
-    assert await eve.used("connection") == []
-    (line,) = await boss.used("account")
+    assert await boss.list_usage("connection") == []
+    assert await eve.list_usage("connection") == []
+    (line,) = await boss.list_usage("account")
     assert (line["account_id"], line["cost_usd"]) == (bob.id, mine["cost_usd"])
-    assert await eve.used("account") == await bob.used("account") == []
+    assert await eve.list_usage("account") == await bob.list_usage("account") == []
     own = await boss.run(provider=other)
-    by_whom = {line["account_id"]: line for line in await boss.used("account,provider")}
+    by_whom = {line["account_id"]: line for line in await boss.list_usage("account,provider")}
     assert by_whom[boss.id]["provider"] == "anthropic"
     bill = await boss.ask("GET", "/v1/billing?group_by=account")
     billed = {line["account_id"]: line["cost_usd"] for line in bill["lines"]}
@@ -149,7 +149,7 @@ async def test_a_member_works_by_it_and_is_billed(
         assert refused == "INVALID_REQUEST"
 
 
-async def test_what_a_member_sees(boss: Account, bob: Account, eve: Account) -> None:
+async def test_what_a_member_sees(boss: ShareCaller, bob: ShareCaller, eve: ShareCaller) -> None:
     """Given a shared connection, then a member sees that it is there, and never its pointer."""
     shared = await boss.connect("openai", share=[bob.id])
     own = await bob.connect("anthropic")
@@ -189,7 +189,7 @@ async def test_what_a_member_sees(boss: Account, bob: Account, eve: Account) -> 
     [("DELETE", ""), ("POST", "/trust"), ("POST", "/share"), ("DELETE", "/share")],
 )
 async def test_a_member_changes_nothing(
-    boss: Account, bob: Account, eve: Account, method: str, end: str
+    boss: ShareCaller, bob: ShareCaller, eve: ShareCaller, method: str, end: str
 ) -> None:
     """Given a shared connection, then members are refused, and to all others it is not there."""
     shared = await boss.connect("openai", share=[bob.id])
@@ -202,7 +202,7 @@ async def test_a_member_changes_nothing(
     theirs = await eve.send(method, f"{CONNECTIONS}/{shared}{end}", **sent)
     nobodys = await eve.send(method, f"{CONNECTIONS}/prv_{UNKNOWN}{end}", **sent)
     assert theirs.status_code == 404
-    assert anonymous(theirs, shared) == anonymous(nobodys, f"prv_{UNKNOWN}")
+    assert strip_request_ids(theirs, shared) == strip_request_ids(nobodys, f"prv_{UNKNOWN}")
     for pin in (shared, f"prv_{UNKNOWN}"):
         asked = {**LINE, "options": {"provider": pin}}
         assert await eve.ask("POST", "/v1/runs", 404, json=asked) == "NOT_FOUND"
@@ -210,7 +210,7 @@ async def test_a_member_changes_nothing(
     assert (await boss.ask("GET", f"{CONNECTIONS}/{shared}"))["shared_with"] == [bob.id]
 
 
-async def test_who_may_share_what_with_whom(boss: Account, bob: Account, eve: Account) -> None:
+async def test_who_may_share_what_with_whom(boss: ShareCaller, bob: ShareCaller, eve: ShareCaller) -> None:
     """Given accounts and keys, then an operator's with the scope shares with accounts there are."""
     shared, bobs = await boss.connect("openai"), await bob.connect("openai")
     assert await bob.share(bobs, [eve.id], 403) == "FORBIDDEN"
@@ -219,7 +219,7 @@ async def test_who_may_share_what_with_whom(boss: Account, bob: Account, eve: Ac
     assert await bob.ask("POST", CONNECTIONS, 403, **asked) == "FORBIDDEN"
     assert len((await bob.ask("GET", CONNECTIONS))["items"]) == 1
     key = await boss.ask("POST", "/v1/account/keys", 201, json={"scopes": ["read", "write"]})
-    weak = Account(boss.http, boss.engine, {"Authorization": f"Bearer {key['api_key']}"})
+    weak = ShareCaller(boss.http, boss.engine, {"Authorization": f"Bearer {key['api_key']}"})
     assert await weak.share(shared, "all", 403) == "FORBIDDEN"
     assert await weak.ask("POST", CONNECTIONS, 403, **asked) == "FORBIDDEN"
     assert await boss.share(shared, [f"acc_{UNKNOWN}"], 404) == "NOT_FOUND"
@@ -237,7 +237,7 @@ async def test_who_may_share_what_with_whom(boss: Account, bob: Account, eve: Ac
     assert await eve.ask("GET", f"{CONNECTIONS}/{shared}", 404) == "NOT_FOUND"
 
 
-async def test_the_own_connection_comes_first(boss: Account, bob: Account) -> None:
+async def test_the_own_connection_comes_first(boss: ShareCaller, bob: ShareCaller) -> None:
     """Given an own connection and a newer shared one, then the own one serves, until it fails."""
     own = await bob.connect("openai")
     shared = await boss.connect("openai", share="all")
@@ -253,7 +253,7 @@ async def test_the_own_connection_comes_first(boss: Account, bob: Account) -> No
     assert bad
 
 
-async def test_the_limits_of_a_member_hold(boss: Account, bob: Account) -> None:
+async def test_the_limits_of_a_member_hold(boss: ShareCaller, bob: ShareCaller) -> None:
     """Given a member's daily limits, then they hold for what is shared, and are nobody else's."""
     await boss.connect("openai", share="all")
     routed = await bob.ask("POST", "/v1/route", json=LINE)
@@ -271,7 +271,7 @@ async def test_the_limits_of_a_member_hold(boss: Account, bob: Account) -> None:
     await bob.engine.accounts.set_daily_limit(bob.id, None)
     asked = {"max_cost_usd_per_day": routed["reservation_usd"] * 0.9}
     key = await bob.ask("POST", "/v1/account/keys", 201, json=asked)
-    poor = Account(bob.http, bob.engine, {"Authorization": f"Bearer {key['api_key']}"})
+    poor = ShareCaller(bob.http, bob.engine, {"Authorization": f"Bearer {key['api_key']}"})
     assert await poor.ask("POST", "/v1/runs", 402, json=LINE) == "BUDGET_EXCEEDED"
 
 
@@ -286,7 +286,7 @@ async def test_the_limits_of_a_member_hold(boss: Account, bob: Account) -> None:
     ],
 )
 async def test_nothing_is_rented_by_it(
-    boss: Account, bob: Account, method: str, path: str, body: object
+    boss: ShareCaller, bob: ShareCaller, method: str, path: str, body: object
 ) -> None:
     """Given a shared GPU cloud, then renting is refused, and works by a connection of one's own."""
     shared = await boss.connect("runpod", share="all")
@@ -310,7 +310,7 @@ async def test_nothing_is_rented_by_it(
         assert await bob.ask("POST", "/v1/runs", 400, json=placed) == "PROVIDER_NOT_ALLOWED"
 
 
-async def test_what_is_deleted_leads_nowhere(bob: Account) -> None:
+async def test_what_is_deleted_leads_nowhere(bob: ShareCaller) -> None:
     """Given a call that waits for its turn, then it is not made by a connection deleted since."""
     own = await bob.connect("openai")
     core = bob.engine._core
@@ -323,7 +323,7 @@ async def test_what_is_deleted_leads_nowhere(bob: Account) -> None:
 
 
 @pytest.mark.parametrize("how", ["unshared", "deleted", "no operator", "disabled"])
-async def test_an_end_is_an_end(boss: Account, bob: Account, how: str) -> None:
+async def test_an_end_is_an_end(boss: ShareCaller, bob: ShareCaller, how: str) -> None:
     """Given a share that ends, then nothing is seen of it, and what holds it leads nowhere."""
     shared = await boss.connect("openai", share=[bob.id])
     core = bob.engine._core
@@ -381,7 +381,7 @@ async def test_work_under_way_as_a_share_ends(
     """Given a workflow that has yet to call by it, then it calls by another, or fails."""
     registry, faults = Registry.load(extra=[GATE]), Faults()
     engine = await open_engine(settings, registry=registry, faults=faults)
-    async with serving(engine) as wire:
+    async with serve_wire(engine) as wire:
         boss, bob = await account(wire, "boss", operator=True), await account(wire, "bob")
         shared = await boss.connect("openai", share=[bob.id])
         own = [await bob.connect(provider) for provider in others]
@@ -391,7 +391,7 @@ async def test_work_under_way_as_a_share_ends(
         made = await bob.send("POST", "/v1/workflows", json=flow)
         await boss.ask("DELETE", f"{CONNECTIONS}/{shared}/share")
         (tmp_path / "open").touch()
-        ended = await ended_of(bob, f"/v1/workflows/{made.json()['id']}")
+        ended = await wait_until_ended(bob, f"/v1/workflows/{made.json()['id']}")
         node = ended["data"]["nodes"][1]
         if own:
             assert (ended["status"], node["provider"]) == ("completed", "anthropic")
@@ -401,7 +401,7 @@ async def test_work_under_way_as_a_share_ends(
     await engine.close(0)
 
 
-async def ended_of(who: Account, path: str) -> dict[str, Any]:
+async def wait_until_ended(who: ShareCaller, path: str) -> dict[str, Any]:
     """The envelope of some work once it has ended."""
     async with asyncio.timeout(PATIENCE_S):
         while True:
@@ -417,7 +417,7 @@ async def test_a_restart_goes_on_by_it(settings: Settings, *, ended: bool) -> No
     slow = Faults()
     slow.add(Fault("openai", delay_ms=600_000, times=None, path_contains=TEXT))
     engine = await open_engine(settings, faults=slow)
-    async with serving(engine) as wire:
+    async with serve_wire(engine) as wire:
         boss, bob = await account(wire, "boss", operator=True), await account(wire, "bob")
         shared = await boss.connect("openai", share=[bob.id])
         run = (await bob.send("POST", "/v1/runs", json=LINE)).json()["id"]
@@ -426,22 +426,22 @@ async def test_a_restart_goes_on_by_it(settings: Settings, *, ended: bool) -> No
                 await asyncio.sleep(0.01)
         if ended:
             await boss.ask("DELETE", f"{CONNECTIONS}/{shared}/share")
-        await die(engine)
+        await kill_engine(engine)
     engine = await open_engine(settings, faults=(faults := Faults()))
-    async with serving(engine) as wire:
-        again = Account(wire.http, engine, bob.headers)
-        done = await ended_of(again, f"/v1/runs/{run}")
+    async with serve_wire(engine) as wire:
+        again = ShareCaller(wire.http, engine, bob.headers)
+        done = await wait_until_ended(again, f"/v1/runs/{run}")
         if ended:
             assert done["error"]["code"] == "CREDENTIALS_MISSING"
             assert not faults.calls
         else:
             assert (done["status"], done["data"]["connection_id"]) == ("completed", shared)
-            assert [line["jobs"] for line in await again.used("connection")] == [1]
+            assert [line["jobs"] for line in await again.list_usage("connection")] == [1]
     await engine.close(0)
 
 
 @asynccontextmanager
-async def serving(engine: Engine) -> AsyncIterator[Wire]:
+async def serve_wire(engine: Engine) -> AsyncIterator[Wire]:
     """A caller of an engine."""
     transport = httpx.ASGITransport(create_app(engine), raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://service.test") as http:

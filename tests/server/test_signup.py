@@ -2,13 +2,13 @@
 
 import httpx
 
-from tests.server.conftest import Wire, served
+from tests.server.conftest import Wire, serve_engine
 from toolkit.local import open_engine
 from toolkit.server import create_app
 from toolkit.settings import Settings
 
 
-async def signed_up(http: httpx.AsyncClient, name: str, **headers: str) -> httpx.Response:
+async def post_sign_up(http: httpx.AsyncClient, name: str, **headers: str) -> httpx.Response:
     """The answer to a sign-up."""
     return await http.post(
         "/v1/account", json={"email": f"{name}@example.org"}, headers=headers or None
@@ -20,7 +20,7 @@ async def test_closed_sign_up_is_refused(settings: Settings) -> None:
     engine = await open_engine(settings.model_copy(update={"closed_signup": True}))
     transport = httpx.ASGITransport(create_app(engine))
     async with httpx.AsyncClient(transport=transport, base_url="http://service.test") as http:
-        answer = await signed_up(http, "ada")
+        answer = await post_sign_up(http, "ada")
         assert (answer.status_code, answer.json()["error"]["code"]) == (403, "FORBIDDEN")
         assert "operator" in answer.json()["error"]["message"]
         assert (await Wire(http, engine).rows())["accounts"] == 0
@@ -29,9 +29,9 @@ async def test_closed_sign_up_is_refused(settings: Settings) -> None:
 
 async def test_an_address_opens_so_many_accounts(settings: Settings) -> None:
     """Given two an hour, then the third is 429, whatever proxy it says it comes through."""
-    async with served(settings.model_copy(update={"signups_per_hour": 2})) as http:
+    async with serve_engine(settings.model_copy(update={"signups_per_hour": 2})) as http:
         answers = [
-            await signed_up(http, name, **{"X-Forwarded-For": f"203.0.113.{i}"})
+            await post_sign_up(http, name, **{"X-Forwarded-For": f"203.0.113.{i}"})
             for i, name in enumerate(("ada", "bob", "cyd"))
         ]
     assert [answer.status_code for answer in answers] == [201, 201, 429]
@@ -42,9 +42,9 @@ async def test_an_address_opens_so_many_accounts(settings: Settings) -> None:
 async def test_a_trusted_proxy_tells_the_address(settings: Settings) -> None:
     """Given a proxy that is trusted, then each caller behind it has their own count."""
     update = {"signups_per_hour": 1, "trust_proxy": frozenset({"127.0.0.1"})}
-    async with served(settings.model_copy(update=update)) as http:
+    async with serve_engine(settings.model_copy(update=update)) as http:
         answers = [
-            await signed_up(http, f"n{i}", **{"X-Forwarded-For": address})
+            await post_sign_up(http, f"n{i}", **{"X-Forwarded-For": address})
             for i, address in enumerate(
                 ("203.0.113.1", "203.0.113.2", "203.0.113.2", "2001:db8::1", "2001:db8::2")
             )

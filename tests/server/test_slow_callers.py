@@ -4,7 +4,7 @@ import asyncio
 
 import httpx
 
-from tests.server.conftest import served
+from tests.server.conftest import serve_engine
 from tests.waiting import PATIENCE_S, Watch
 from toolkit.settings import Settings
 
@@ -14,7 +14,7 @@ HEAD = (
 )
 
 
-async def dribbled(http: httpx.AsyncClient, head: bytes, more: bytes) -> tuple[bytes, float]:
+async def dribble_request(http: httpx.AsyncClient, head: bytes, more: bytes) -> tuple[bytes, float]:
     """What came back before the connection was cut, and after how many seconds."""
     address = http.base_url
     reader, writer = await asyncio.open_connection(address.host, address.port)
@@ -39,15 +39,15 @@ async def dribbled(http: httpx.AsyncClient, head: bytes, more: bytes) -> tuple[b
         dribbling.cancel()
         await asyncio.gather(dribbling, return_exceptions=True)
         writer.close()
-    return got, watch.elapsed_s()
+    return got, watch.measure_elapsed_s()
 
 
 async def test_a_body_that_dribbles_is_cut(settings: Settings) -> None:
     """Given a byte now and then, then it is 400 when the time is up, and the connection ends."""
     quick = settings.model_copy(update={"body_timeout_s": 0.3})
-    async with served(quick) as http:
+    async with serve_engine(quick) as http:
         (got, took), other = await asyncio.gather(
-            dribbled(http, HEAD, b" "), http.get("/v1/health")
+            dribble_request(http, HEAD, b" "), http.get("/v1/health")
         )
     assert got.startswith(b"HTTP/1.1 400")
     assert b"did not come in time" in got
@@ -62,9 +62,9 @@ async def test_a_head_that_dribbles_is_cut(settings: Settings) -> None:
     """
     quick = settings.model_copy(update={"head_timeout_s": 0.3})
     whole = b"GET /v1/health HTTP/1.1\r\nHost: x\r\n\r\n"
-    async with served(quick) as http:
+    async with serve_engine(quick) as http:
         for before in (b"", whole):
-            got, took = await dribbled(http, before + b"GET /v1/health HTTP/1.1\r\n", b"x: 1\r\n")
+            got, took = await dribble_request(http, before + b"GET /v1/health HTTP/1.1\r\n", b"x: 1\r\n")
             assert got.count(b"HTTP/1.1 200") == bool(before)
             assert took < 4
         made = await http.post("/v1/account", json={"email": "ada@example.org"})
@@ -77,9 +77,9 @@ async def test_a_head_that_dribbles_is_cut(settings: Settings) -> None:
 
 async def test_a_head_without_end_is_cut(settings: Settings) -> None:
     """Given headers that come quickly and never end, then it is cut; many whole ones are not."""
-    async with served(settings.model_copy(update={"head_timeout_s": 60.0})) as http:
+    async with serve_engine(settings.model_copy(update={"head_timeout_s": 60.0})) as http:
         began = b"GET /v1/health HTTP/1.1\r\n"
-        got, took = await dribbled(http, began, b"x-long: " + b"1" * 60_000 + b"\r\n")
+        got, took = await dribble_request(http, began, b"x-long: " + b"1" * 60_000 + b"\r\n")
         assert b" 200 " not in got
         assert took < 4
         long = {"x-long": "1" * 20_000}

@@ -15,13 +15,13 @@ from tests.server.routes import (
     ROUTES,
     UNKNOWN,
     Route,
-    anonymous,
-    connected,
-    ids_in_bodies,
-    made,
-    named,
-    posted,
-    with_member,
+    strip_request_ids,
+    connect_caller,
+    find_body_ids,
+    create_resource,
+    name_parameters,
+    build_post_body,
+    replace_member,
 )
 from toolkit.contract.ids import Prefix
 
@@ -33,15 +33,15 @@ INPUTS: dict[str, tuple[dict[str, Any], str]] = {
 }
 IN_BODIES = [
     pytest.param(route, where, prefix, id=f"{route.name}-{'.'.join(where)}")
-    for route, where, prefix in ids_in_bodies()
+    for route, where, prefix in find_body_ids()
     if any(one.method == "POST" and ID_PREFIXES.get(one.path) is prefix for one in ROUTES)
 ]
 
 
-async def stranger(wire: Wire) -> Wire:
+async def create_stranger(wire: Wire) -> Wire:
     """Another account, which has connected the same vendors."""
     other = Wire(wire.http, wire.engine, await wire.sign_up("eve@example.org"))
-    return await connected(other)
+    return await connect_caller(other)
 
 
 def test_every_id_has_a_kind() -> None:
@@ -50,20 +50,20 @@ def test_every_id_has_a_kind() -> None:
     assert not unknown, f"{unknown}: add the path to KINDS of toolkit/server/http/query.py"
 
 
-@pytest.mark.parametrize("route", named(OWNED_ROUTES))
+@pytest.mark.parametrize("route", name_parameters(OWNED_ROUTES))
 async def test_a_foreign_id_is_answered_like_an_unknown_one(wire: Wire, route: Route) -> None:
     """Given A's resource, when B uses its id, then it is as if unknown, and untouched."""
-    await connected(wire)
+    await connect_caller(wire)
     assert route.prefix is not None
-    own = await made(wire, route.prefix)
-    eve = await stranger(wire)
+    own = await create_resource(wire, route.prefix)
+    eve = await create_stranger(wire)
     for headers in [{}, STREAM] if route.streamed else [{}]:
         given = await _body(eve, route)
         theirs = await eve.send(route.method, route.at(own["id"]), headers=headers, **given)
         unknown = f"{route.prefix}_{UNKNOWN}"
         nobodys = await eve.send(route.method, route.at(unknown), headers=headers, **given)
         assert theirs.status_code == 404, theirs.text
-        assert anonymous(theirs, own["id"]) == anonymous(nobodys, unknown)
+        assert strip_request_ids(theirs, own["id"]) == strip_request_ids(nobodys, unknown)
     listed = await wire.send("GET", route.path.partition("/{")[0])
     there = [item for item in listed.json()["data"]["items"] if item["id"] == own["id"]]
     assert there, "it is gone"
@@ -72,7 +72,7 @@ async def test_a_foreign_id_is_answered_like_an_unknown_one(wire: Wire, route: R
     assert there[0].get("status") != "cancelled"
 
 
-@pytest.mark.parametrize("route", named(OWNED_ROUTES))
+@pytest.mark.parametrize("route", name_parameters(OWNED_ROUTES))
 async def test_what_is_no_id_is_not_there(wire: Wire, route: Route) -> None:
     """Given ids of no form, of another kind, or with much in them, then 404, without a trace."""
     assert route.prefix is not None
@@ -92,19 +92,19 @@ async def test_a_foreign_id_in_a_body_is_like_an_unknown_one(
     wire: Wire, route: Route, where: tuple[str, ...], prefix: Prefix
 ) -> None:
     """Given A's id in B's body, then B is answered as with an id that nobody has."""
-    await connected(wire)
-    own = (await made(wire, prefix))["id"]
-    eve = await stranger(wire)
+    await connect_caller(wire)
+    own = (await create_resource(wire, prefix))["id"]
+    eve = await create_stranger(wire)
     body = (await routes.options(eve, route))["json"]
     path = route.path
     if "{" in path:
         assert route.prefix is not None
-        path = route.at((await made(eve, route.prefix))["id"])
+        path = route.at((await create_resource(eve, route.prefix))["id"])
     unknown = f"{prefix}_{UNKNOWN}"
-    theirs = await eve.send("POST", path, json=with_member(body, where, own))
-    nobodys = await eve.send("POST", path, json=with_member(body, where, unknown))
+    theirs = await eve.send("POST", path, json=replace_member(body, where, own))
+    nobodys = await eve.send("POST", path, json=replace_member(body, where, unknown))
     assert theirs.status_code in (400, 404), theirs.text
-    assert anonymous(theirs, own) == anonymous(nobodys, unknown)
+    assert strip_request_ids(theirs, own) == strip_request_ids(nobodys, unknown)
 
 
 async def test_every_input_that_names_an_artifact_is_tried(wire: Wire) -> None:
@@ -123,8 +123,8 @@ async def test_every_input_that_names_an_artifact_is_tried(wire: Wire) -> None:
 @pytest.mark.parametrize("area", ["runs", "workflows"])
 async def test_a_foreign_artifact_as_input(wire: Wire, capability: str, area: str) -> None:
     """Given A's artifact in the input of B's work, then it is as one that nobody has."""
-    own = (await made(wire, Prefix.ARTIFACT))["id"]
-    eve = await stranger(wire)
+    own = (await create_resource(wire, Prefix.ARTIFACT))["id"]
+    eve = await create_stranger(wire)
     answers = []
     for named_id in (own, f"art_{UNKNOWN}"):
         given, member = INPUTS[capability]
@@ -134,16 +134,16 @@ async def test_a_foreign_artifact_as_input(wire: Wire, capability: str, area: st
             body = {"name": "w", "nodes": [{"id": "a", "capability": capability, "input": work}]}
         answer = await eve.send("POST", f"/v1/{area}", json=body)
         assert answer.status_code == 404, answer.text
-        answers.append(anonymous(answer, named_id))
+        answers.append(strip_request_ids(answer, named_id))
     assert answers[0] == answers[1]
 
 
-@pytest.mark.parametrize("route", named(LISTS))
+@pytest.mark.parametrize("route", name_parameters(LISTS))
 async def test_lists_show_nothing_of_others(wire: Wire, route: Route) -> None:
     """Given what A has made, then B's list of the same is without it, also after A's cursor."""
-    await connected(wire)
+    await connect_caller(wire)
     kind = ID_PREFIXES[route.path]
-    own = [(await made(wire, kind))["id"] for _ in range(2)]
+    own = [(await create_resource(wire, kind))["id"] for _ in range(2)]
     eve = Wire(wire.http, wire.engine, await wire.sign_up("eve@example.org"))
     cursor = (await wire.send("GET", f"{route.path}?limit=1")).json()["data"]["next_cursor"]
     for query in ("", "?limit=200", f"?cursor={cursor}"):
@@ -157,12 +157,12 @@ READ_BY_ID = [
 ]
 
 
-@pytest.mark.parametrize("route", named(READ_BY_ID))
+@pytest.mark.parametrize("route", name_parameters(READ_BY_ID))
 async def test_a_foreign_id_takes_no_longer(wire: Wire, route: Route) -> None:
     """Given many reads of both, then foreign and unknown ids take as long."""
-    await connected(wire)
+    await connect_caller(wire)
     assert route.prefix is not None
-    own = (await made(wire, route.prefix))["id"]
+    own = (await create_resource(wire, route.prefix))["id"]
     eve = Wire(wire.http, wire.engine, await wire.sign_up("eve@example.org"))
     took: dict[str, list[int]] = {own: [], f"{route.prefix}_{UNKNOWN}": []}
     for _ in range(60):
@@ -179,7 +179,7 @@ async def _body(wire: Wire, route: Route) -> dict[str, Any]:
     """The body of a route that needs one; what its id names is not looked at."""
     if route.method != "POST" or "requestBody" not in route.told:
         return {}
-    return {"json": posted(route.path)}
+    return {"json": build_post_body(route.path)}
 
 
 def test_the_table_has_all_routes() -> None:

@@ -20,7 +20,7 @@ import httpx
 import pytest
 
 from tests.server.conftest import Wire
-from tests.server.routes import ROUTES, Route, named
+from tests.server.routes import ROUTES, Route, name_parameters
 from toolkit.local import open_engine
 from toolkit.server import create_app
 from toolkit.settings import Settings
@@ -57,7 +57,7 @@ def unit_s() -> float:
     return time.thread_time() - began
 
 
-def filled(before: str, unit: str, after: str, most: int | None = None) -> bytes:
+def fill_body(before: str, unit: str, after: str, most: int | None = None) -> bytes:
     """As many equal parts as a body may hold, in a list or behind each other."""
     times = (SIZE - len(before) - len(after)) // (len(unit) + 1)
     parts = ",".join([unit] * min(times, most or times))
@@ -67,24 +67,24 @@ def filled(before: str, unit: str, after: str, most: int | None = None) -> bytes
 DEEP = "[" * 50 + "]" * 50
 # Unfit for every model: as deep, wide, long and wrong as a body can be.
 HOSTILE: dict[str, bytes] = {
-    "deep": filled('{"input":{"a":[', DEEP, "]}}"),
-    "as deep as is read": filled('{"input":{"a":[', DEEP, "]}}", 590),
-    "deep objects": filled('{"input":{"a":[', '{"a":' * 50 + "1" + "}" * 50, "]}}", 590),
-    "wide": filled('{"input":{"a":[', "1", "]}}"),
-    "objects": filled('{"input":{"a":[', '{"a":1}', "]}}", 14_000),
+    "deep": fill_body('{"input":{"a":[', DEEP, "]}}"),
+    "as deep as is read": fill_body('{"input":{"a":[', DEEP, "]}}", 590),
+    "deep objects": fill_body('{"input":{"a":[', '{"a":' * 50 + "1" + "}" * 50, "]}}", 590),
+    "wide": fill_body('{"input":{"a":[', "1", "]}}"),
+    "objects": fill_body('{"input":{"a":[', '{"a":1}', "]}}", 14_000),
     "one text": b'{"objective":"' + b"\\u00e9" * 80_000 + b'"}',
-    "texts": filled('{"objective":[', '"\\n"', "]}", 29_000),
+    "texts": fill_body('{"objective":[', '"\\n"', "]}", 29_000),
     "quotes": b'"' * SIZE,
     "brackets": b"[]" * (SIZE // 2),
     "unknown members": b"{" + b",".join(b'"m%d":1' % i for i in range(999)) + b"}",
-    "wrong nodes": filled('{"nodes":[', "1", "]}", 29_000),
-    "nodes that are wrong all over": filled(
+    "wrong nodes": fill_body('{"nodes":[', "1", "]}", 29_000),
+    "nodes that are wrong all over": fill_body(
         '{"nodes":[',
         '{"id":1,"capability":2,"input":3,"depends_on":4,"options":5,"x":6}',
         "]}",
         4_100,
     ),
-    "wrong options": filled(
+    "wrong options": fill_body(
         '{"name":1,"nodes":[',
         '{"options":{"max_cost_usd":"a","deadline_s":"b","provider":1}}',
         "]}",
@@ -142,7 +142,7 @@ def longest(settings: Settings) -> Iterator[Longest]:
     """Measures the longest turn of the loop while a body is posted, in milliseconds as promised."""
     rates: dict[str, Any] = {"rate_limit_per_s": 10_000, "rate_limit_burst": 10_000}
     with asyncio.Runner(loop_factory=GaugedLoop) as runner:
-        served = _served(settings.model_copy(update=rates))
+        served = _serve_wire(settings.model_copy(update=rates))
         wire = runner.run(served.__aenter__())
         loop = runner.get_loop()
         assert isinstance(loop, GaugedLoop)
@@ -166,7 +166,7 @@ def longest(settings: Settings) -> Iterator[Longest]:
 
 
 @asynccontextmanager
-async def _served(settings: Settings) -> AsyncIterator[Wire]:
+async def _serve_wire(settings: Settings) -> AsyncIterator[Wire]:
     engine = await open_engine(settings)
     transport = httpx.ASGITransport(create_app(engine), raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://service.test") as http:
@@ -223,7 +223,7 @@ def test_no_unfit_body_holds_the_loop(longest: Longest, body: str) -> None:
     assert longest(CREATE, HOSTILE[body]) < MAX_MS
 
 
-@pytest.mark.parametrize("route", named(JSON_BODIED))
+@pytest.mark.parametrize("route", name_parameters(JSON_BODIED))
 def test_no_post_holds_the_loop(longest: Longest, route: Route) -> None:
     """Given any post there is, then what is refused does not hold the loop there either."""
     for body in ("deep objects", "unknown members"):

@@ -32,7 +32,7 @@ FORM = (
 KIND = "multipart/form-data; boundary=frontier"
 
 
-def filled(unit: bytes, size: int) -> bytes:
+def repeat_unit(unit: bytes, size: int) -> bytes:
     """So many bytes, or a few less."""
     return unit * (size // len(unit))
 
@@ -57,11 +57,11 @@ async def longest_ms(work: Callable[[], Coroutine[Any, Any, None]]) -> float:
 
 
 UPLOADS: dict[str, tuple[Callable[[], bytes], str]] = {
-    "bytes": (lambda: filled(b"\xff\0", UPLOADED), "application/octet-stream"),
-    "letters": (lambda: filled("\u6f6e".encode(), UPLOADED), "text/plain"),
-    "boundaries that are none": (lambda: filled(b"\r\n--frontie", UPLOADED), "text/plain"),
-    "brackets": (lambda: filled(b"[", UPLOADED) + b"]", "text/plain"),
-    "lists": (lambda: b"[" + filled(b"[],", UPLOADED) + b"0]", "application/json"),
+    "bytes": (lambda: repeat_unit(b"\xff\0", UPLOADED), "application/octet-stream"),
+    "letters": (lambda: repeat_unit("\u6f6e".encode(), UPLOADED), "text/plain"),
+    "boundaries that are none": (lambda: repeat_unit(b"\r\n--frontie", UPLOADED), "text/plain"),
+    "brackets": (lambda: repeat_unit(b"[", UPLOADED) + b"]", "text/plain"),
+    "lists": (lambda: b"[" + repeat_unit(b"[],", UPLOADED) + b"0]", "application/json"),
 }
 
 
@@ -97,7 +97,7 @@ def chat(content: bytes) -> bytes:
     return b'{"id":"a","model":"MiniMax-M3",' + choices + b"," + usage + b"}"
 
 
-def spoken(audio: bytes) -> bytes:
+def build_speech_answer(audio: bytes) -> bytes:
     """An answer that has an audio in it."""
     return b'{"data":{"audio":"' + audio + b'"},"base_resp":{"status_code":0}}'
 
@@ -106,16 +106,16 @@ SAY = ("speech.generate", {"text": "Tea"})
 WRITE = ("llm.generate", {"objective": "Tea"})
 MP3 = b"fffb9064" + b"00" * 413
 REPLIES: dict[str, tuple[tuple[str, dict[str, object]], Callable[[], bytes], str]] = {
-    "speech": (SAY, lambda: spoken(filled(MP3, 40 * MIB)), "completed"),
-    "an audio of letters": (SAY, lambda: spoken(filled(b"z", REPLIED)), "PROVIDER_BAD_RESPONSE"),
-    "lists": (WRITE, lambda: b"[" + filled(b"[],", REPLIED) + b"0]", "PROVIDER_BAD_RESPONSE"),
-    "texts": (WRITE, lambda: b"[" + filled(b'"t",', REPLIED) + b"0]", "PROVIDER_BAD_RESPONSE"),
-    "a long text": (WRITE, lambda: chat(filled(b"tea ", 4 * MIB)), "completed"),
-    "too long a text": (WRITE, lambda: chat(filled(b'\\"a', 24 * MIB)), "PROVIDER_BAD_RESPONSE"),
+    "speech": (SAY, lambda: build_speech_answer(repeat_unit(MP3, 40 * MIB)), "completed"),
+    "an audio of letters": (SAY, lambda: build_speech_answer(repeat_unit(b"z", REPLIED)), "PROVIDER_BAD_RESPONSE"),
+    "lists": (WRITE, lambda: b"[" + repeat_unit(b"[],", REPLIED) + b"0]", "PROVIDER_BAD_RESPONSE"),
+    "texts": (WRITE, lambda: b"[" + repeat_unit(b'"t",', REPLIED) + b"0]", "PROVIDER_BAD_RESPONSE"),
+    "a long text": (WRITE, lambda: chat(repeat_unit(b"tea ", 4 * MIB)), "completed"),
+    "too long a text": (WRITE, lambda: chat(repeat_unit(b'\\"a', 24 * MIB)), "PROVIDER_BAD_RESPONSE"),
 }  # fmt: skip
 
 
-class Large(httpx.AsyncBaseTransport):
+class LargeAnswerTransport(httpx.AsyncBaseTransport):
     """A vendor that answers with many bytes."""
 
     def __init__(self, body: bytes) -> None:
@@ -141,7 +141,7 @@ async def test_no_reply_holds_the_loop(
     monkeypatch.setenv("MINIMAX_API_KEY", "a-key-of-some-length-that-may-be-echoed")
     own = VendorSettings(base_urls={"api": "http://vendor.test"})
     settings = Settings(data_dir=tmp_path / "data", vendors={"minimax": own}, retries=0)
-    engine = await Engine.open(settings, transport=Large(make()))
+    engine = await Engine.open(settings, transport=LargeAnswerTransport(make()))
     owner, _ = await engine.accounts.open_local_account()
     pointer = ConnectionCreate(
         provider="minimax", connection_type="environment", secret_ref="MINIMAX_API_KEY"

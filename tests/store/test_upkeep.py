@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from tests.engine.dying import die
+from tests.engine.dying import kill_engine
 from toolkit import Client, Workflow
 from toolkit.assembly import list_simulated_ids
 from toolkit.cli import app
@@ -303,7 +303,7 @@ def test_prune_leaves_what_is_open(settings: Settings) -> None:
             account.id, RunCreate(name="llm.generate", input={"objective": "Tides"})
         )
         await asyncio.sleep(0.1)
-        await die(engine)
+        await kill_engine(engine)
         return run.id
 
     run_id = asyncio.run(leave())

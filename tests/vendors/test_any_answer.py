@@ -7,7 +7,7 @@ import httpx
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.vendors.conftest import SECRET, VENDORS, Drive, access, each_operation, flow
+from tests.vendors.conftest import SECRET, VENDORS, VendorDrive, access, each_operation, flow
 from toolkit.plugins import Operation, ProviderError, Reply
 from toolkit.plugins.infrastructure import (
     EndpointCreation,
@@ -62,7 +62,7 @@ def ends_well(running: Any, body: object, status: int) -> None:
         status, content=json.dumps(body).encode(), headers={"content-type": "application/json"}
     )
     try:
-        end = Drive(Always([answer]))(running)
+        end = VendorDrive(Always([answer]))(running)
     except ProviderError as fault:
         end = fault
     if isinstance(end, ProviderError):

@@ -7,8 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.vendors.conftest import VENDORS, Drive, access, ok
-from tests.vendors.test_on_sandbox import Cloud
+from tests.vendors.conftest import VENDORS, VendorDrive, access, ok
+from tests.vendors.test_on_sandbox import SandboxDriver
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import Operation, ProviderError
 from toolkit.plugins.infrastructure import (
@@ -29,14 +29,14 @@ GPU = "NVIDIA GeForce RTX 4090"
 
 
 @pytest.fixture
-async def cloud() -> AsyncIterator[Cloud]:
+async def cloud() -> AsyncIterator[SandboxDriver]:
     """A fresh vendor cloud."""
-    made = Cloud(create_app(seed=3))
+    made = SandboxDriver(create_app(seed=3))
     yield made
     await made.close()
 
 
-async def test_the_life_of_a_pod(cloud: Cloud) -> None:
+async def test_the_life_of_a_pod(cloud: SandboxDriver) -> None:
     """Given a GPU, then a pod comes up, costs by the hour, stops, starts and is terminated."""
     asked = PodCreation(name="studio", gpu_id=GPU, image="runpod/pytorch:latest")
     pod = await cloud.run("runpod", asked)
@@ -59,7 +59,7 @@ async def test_the_life_of_a_pod(cloud: Cloud) -> None:
     assert gone.value.status == 404
 
 
-async def test_pods_are_listed(cloud: Cloud) -> None:
+async def test_pods_are_listed(cloud: SandboxDriver) -> None:
     """Given two pods, then both are listed with their names, as long as they are there."""
     made = [
         await cloud.run("runpod", PodCreation(name=name, gpu_id=GPU, image="me/studio:1"))
@@ -74,7 +74,7 @@ async def test_pods_are_listed(cloud: Cloud) -> None:
     assert [pod.name for pod in (await cloud.run("runpod", PodListing())).items] == ["two"]
 
 
-def test_what_a_pod_is_asked_with(drive: Drive) -> None:
+def test_what_a_pod_is_asked_with(drive: VendorDrive) -> None:
     """Given a template and a volume, then the volume is mounted where it is, and work is served."""
     asked = PodCreation(
         name="x", gpu_id=GPU, template_id="t1", volume_id="v1", data_center="EU-RO-1"
@@ -91,7 +91,7 @@ def test_what_a_pod_is_asked_with(drive: Drive) -> None:
     }
 
 
-async def test_templates_and_volumes_are_used_by_pods(cloud: Cloud) -> None:
+async def test_templates_and_volumes_are_used_by_pods(cloud: SandboxDriver) -> None:
     """Given a template and a volume, then a pod runs them, and neither goes while it does."""
     template = await cloud.run(
         "runpod", TemplateCreation(name="mine", image="me/studio:1", env={"MODE": "x"})
@@ -137,7 +137,7 @@ async def test_templates_and_volumes_are_used_by_pods(cloud: Cloud) -> None:
     ],
     ids=["an unknown GPU", "an unknown template", "too small", "an unknown volume"],
 )
-async def test_what_the_vendor_refuses(cloud: Cloud, operation: Operation[Any]) -> None:
+async def test_what_the_vendor_refuses(cloud: SandboxDriver, operation: Operation[Any]) -> None:
     """Given what the vendor does not have, then its refusal comes through."""
     with pytest.raises(ProviderError) as refused:
         await cloud.run("runpod", operation)
@@ -156,7 +156,7 @@ async def test_what_the_vendor_refuses(cloud: Cloud, operation: Operation[Any]) 
     ],
 )
 def test_answers_that_are_none(
-    drive: Drive, operation: Operation[Any], answer: dict[str, object]
+    drive: VendorDrive, operation: Operation[Any], answer: dict[str, object]
 ) -> None:
     """Given an answer without what it is for, then it is the vendor's fault, not ours."""
     flow = VENDORS["runpod"].infrastructure[operation.kind]
@@ -165,7 +165,7 @@ def test_answers_that_are_none(
     assert bad.value.code is ErrorCode.PROVIDER_BAD_RESPONSE
 
 
-def test_a_state_that_came_later_than_this_file(drive: Drive) -> None:
+def test_a_state_that_came_later_than_this_file(drive: VendorDrive) -> None:
     """Given a state nobody knows yet, then the pod is on its way; without lists there is none."""
     flows = VENDORS["runpod"].infrastructure
     given = access("runpod", "image")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cpu_work import registry
+from tests.cpu_work import load_work_registry
 from tests.waiting import PATIENCE_S
 from toolkit import Client
 from toolkit.settings import Settings
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 def client(tmp_path: Path) -> Iterator[Client]:
     """An engine with one worker."""
     settings = Settings(data_dir=tmp_path / "data", sandbox=True, cpu_workers=1)
-    with Client.local(settings=settings, registry=registry()) as made:
+    with Client.local(settings=settings, registry=load_work_registry()) as made:
         yield made
 
 

@@ -81,7 +81,7 @@ def _main_function() -> Any:
     return made
 
 
-def _shadowed() -> Any:
+def _get_shadowed_function() -> Any:
     def double() -> None: ...
 
     double.__module__, double.__qualname__ = "tests.cpu_tasks", "double"
@@ -94,7 +94,7 @@ def _shadowed() -> Any:
         (lambda: 3, "it has no name in"),
         (_closure(), "it has no name in"),
         (_main_function(), "of a script or notebook"),
-        (_shadowed(), "leads to something else"),
+        (_get_shadowed_function(), "leads to something else"),
         (functools.partial(double, 3), "A partial cannot run"),
         ([].append, "leads to something else|cannot run"),
         (json.JSONDecoder().decode, "A method cannot run"),
