@@ -172,7 +172,9 @@ async def measure_usable(count: Count) -> float:
             limit = BOUNDS_COVERED * bound
             nodes = int(limit / expected)
             billing.ledger.clear()
-            workflow = await engine.workflows.create(account_id, _build_workflow(text, limit, nodes))
+            workflow = await engine.workflows.create(
+                account_id, _build_workflow(text, limit, nodes)
+            )
             await engine.wait(account_id, workflow.id, 60)
             return float(sum(billing.ledger)) / limit
         finally:

@@ -60,7 +60,9 @@ async def run_until_ended(engine: Engine, account_id: str, request: RunCreate) -
     return accepted
 
 
-async def run_concurrently(engine: Engine, account_id: str, requests: list[RunCreate]) -> list[float]:
+async def run_concurrently(
+    engine: Engine, account_id: str, requests: list[RunCreate]
+) -> list[float]:
     """Carry out runs, so many at once; the seconds until each was accepted."""
     room = asyncio.Semaphore(AT_ONCE)
 
@@ -82,14 +84,18 @@ async def llm(engine: Engine, account_id: str, count: int) -> None:
     """Texts, no two of them asked for alike."""
     asked = [{"objective": f"One line on tea {time.time_ns()} {i}"} for i in range(count)]
     requests = [{"name": "llm.generate", "input": given} for given in asked]
-    await run_concurrently(engine, account_id, [RunCreate.model_validate(each) for each in requests])
+    await run_concurrently(
+        engine, account_id, [RunCreate.model_validate(each) for each in requests]
+    )
 
 
 async def speech(engine: Engine, account_id: str, count: int) -> None:
     """Speech, no two sentences alike."""
     asked = [{"text": f"This is sentence {time.time_ns()} {i}."} for i in range(count)]
     requests = [{"name": "speech.generate", "input": given} for given in asked]
-    await run_concurrently(engine, account_id, [RunCreate.model_validate(each) for each in requests])
+    await run_concurrently(
+        engine, account_id, [RunCreate.model_validate(each) for each in requests]
+    )
 
 
 KINDS: dict[str, Work] = {"node": nodes, "llm": llm, "speech": speech}

@@ -95,7 +95,10 @@ def format_source(text: str) -> str:
 def main() -> int:
     """Write the sync modules, or check them."""
     names = {str(path.relative_to(SOURCE)) for path in SOURCE.rglob("*.py")}
-    made = {name: format_source(convert_to_sync(Path(SOURCE, name).read_text("utf-8"))) for name in names}
+    made = {
+        name: format_source(convert_to_sync(Path(SOURCE, name).read_text("utf-8")))
+        for name in names
+    }
     there = {
         str(path.relative_to(TARGET)): path.read_text("utf-8") for path in TARGET.rglob("*.py")
     }

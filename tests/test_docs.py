@@ -9,7 +9,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from tests.fenced import PAGES, ROOT, CodeBlock, find_blocks
+from tests.support.code_blocks import PAGES, ROOT, CodeBlock, find_blocks
 from toolkit import AsyncClient, Client
 from toolkit.cli import app
 from toolkit.settings import Settings
@@ -18,7 +18,7 @@ from toolkit.settings import Settings
 ELSEWHERE = {
     "docs/plugins.md": "tests/test_plugin_example.py installs the package that it shows",
     "docs/batch.md": "tests/batch/test_docs.py runs it with a notebook of its own",
-    "docs/cassettes.md": "tests/test_cassettes.py looks at the file that it leaves, too",
+    "docs/cassettes.md": "tests/cassettes/test_cassettes.py looks at the file that it leaves, too",
     "docs/self-hosting.md": "tests/test_self_hosting.py starts the servers that it tells to start",
 }
 SHOWN = {"text"}
@@ -96,7 +96,9 @@ def test_what_a_page_tells_to_type_works(page: Path) -> None:
 
 def test_what_is_not_run_says_why(tell: Callable[[str], None]) -> None:
     """Given the blocks that are not run, then each has its reason, and they are few."""
-    untried = [(NAMES[page], block) for page in PAGES for block in find_blocks(page) if block.reason]
+    untried = [
+        (NAMES[page], block) for page in PAGES for block in find_blocks(page) if block.reason
+    ]
     for name, block in untried:
         tell(f"{name}: not run, as it {block.reason}: {block.code.splitlines()[0]}")
     assert len(untried) <= 19

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.naps import build_nap_workflow, load_slow_registry
+from tests.support.slow_capability import build_nap_workflow, load_slow_registry
 from toolkit import AsyncClient, Client, ServiceError, Workflow
 from toolkit.capabilities import load_capabilities
 from toolkit.settings import Settings

@@ -63,4 +63,6 @@ def test_a_promise_has_tests_that_speak_of_it(number: int) -> None:
         file, _, name = one.partition("::")
         assert name.lower().startswith("test"), one
         assert name in read_test_texts(file), f"P{number}: there is no {one}."
-        assert re.search(WORDS[number], read_test_texts(file)[name]), f"P{number} is not what {one} is about."
+        assert re.search(WORDS[number], read_test_texts(file)[name]), (
+            f"P{number} is not what {one} is about."
+        )

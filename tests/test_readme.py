@@ -3,7 +3,7 @@
 import re
 import tomllib
 
-from tests.fenced import ROOT, find_blocks
+from tests.support.code_blocks import ROOT, find_blocks
 from toolkit import Client
 from toolkit.engine import Registry
 from toolkit.settings import Settings

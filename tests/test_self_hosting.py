@@ -17,10 +17,10 @@ import httpx
 import pytest
 
 from tests.conftest import Server
-from tests.fenced import ROOT, find_blocks
-from tests.ports import free_port
-from tests.waiting import PATIENCE_S
-from tests.warm import install_forked_toolkit
+from tests.support.code_blocks import ROOT, find_blocks
+from tests.support.forked_cli import install_forked_toolkit
+from tests.support.ports import free_port
+from tests.support.timing import PATIENCE_S
 from toolkit.settings import Settings
 from toolkit.store.schema import HEAD_REVISION, read_revision
 

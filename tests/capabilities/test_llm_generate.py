@@ -65,7 +65,9 @@ def test_material_is_fenced(drive: CapabilityDrive) -> None:
         (reply("", "length"), ErrorCode.INVALID_OUTPUT, False),
     ],
 )
-def test_no_answer(drive: CapabilityDrive, answer: TextReply, code: ErrorCode, retryable: bool) -> None:
+def test_no_answer(
+    drive: CapabilityDrive, answer: TextReply, code: ErrorCode, retryable: bool
+) -> None:
     """Given a refusal or an empty answer, the job fails with a code that says which."""
     drive.replies = [answer]
     with pytest.raises(ProviderError) as caught:
@@ -111,11 +113,13 @@ def test_wrong_json(drive: CapabilityDrive, text: str, finish: str, said: str) -
 
 
 def build_doubling_schema(levels: int) -> dict[str, object]:
+    """Build a schema each level of which names the one below it twice."""
     named = {f"a{n}": {"allOf": [{"$ref": f"#/$defs/a{n - 1}"}] * 2} for n in range(1, levels)}
     return {"$defs": {"a0": {"type": "string"}, **named}, "$ref": f"#/$defs/a{levels - 1}"}
 
 
 def build_nested_schema(levels: int) -> dict[str, object]:
+    """Build a schema of so many negations, one in another."""
     schema: dict[str, object] = {"type": "string"}
     for _ in range(levels):
         schema = {"not": schema}

@@ -135,7 +135,9 @@ def test_user_agent(drive: CapabilityDrive) -> None:
         ),
     ],
 )
-def test_language_chooses_the_host(drive: CapabilityDrive, base: str, language: str, host: str) -> None:
+def test_language_chooses_the_host(
+    drive: CapabilityDrive, base: str, language: str, host: str
+) -> None:
     """Given a language, the public host follows it and any other base URL stays as it is."""
     drive.handler = lambda request: httpx.Response(200, json={"pages": []})
     with pytest.raises(ProviderError):
@@ -172,7 +174,9 @@ def test_nothing_found(drive: CapabilityDrive) -> None:
 def test_articles_that_may_not_be_meant(topic: str, warned: bool | None) -> None:
     """Given an article on some of a topic's words, it is told with a warning or not at all."""
     bread = {"title": "Bread", "type": "standard", "extract": "Bread is baked from flour."}
-    drive = CapabilityDrive(handler=Encyclopedia({"Bread": bread}, extract="No more.", excerpt="a loaf"))
+    drive = CapabilityDrive(
+        handler=Encyclopedia({"Bread": bread}, extract="No more.", excerpt="a loaf")
+    )
     if warned is None:
         with pytest.raises(ProviderError, match="nothing on"):
             gather(drive, topic=topic)
@@ -364,7 +368,9 @@ def test_synthesis(drive: CapabilityDrive) -> None:
         (TextReply(model="m", text="x", finish="filtered"), "did not answer"),
     ],
 )
-def test_facts_without_synthesis(drive: CapabilityDrive, reply: TextReply | Exception, said: str) -> None:
+def test_facts_without_synthesis(
+    drive: CapabilityDrive, reply: TextReply | Exception, said: str
+) -> None:
     """Given an LLM that fails, the facts come all the same and a warning says what is missing."""
     drive.handler = Encyclopedia({"Tidal power": TIDAL})
     drive.replies = [reply]

@@ -32,7 +32,11 @@ def toolkit(
     where: list[str] = ["--sandbox"]
     if request.param == "served":
         server: Server = request.getfixturevalue("server")
-        key = sign_up_client(server.url)._http._client.headers["authorization"].removeprefix("Bearer ")
+        key = (
+            sign_up_client(server.url)
+            ._http._client.headers["authorization"]
+            .removeprefix("Bearer ")
+        )
         monkeypatch.setenv("TOOLKIT_BASE_URL", server.url)
         monkeypatch.setenv("TOOLKIT_API_KEY", key)
         where = []

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from typer.testing import CliRunner, Result
 
-from tests.engine.own_server import FACTS, ModelServer
+from tests.support.model_server import FACTS, ModelServer
 from toolkit.cassettes.matching import RequestKey
 from toolkit.cassettes.yaml_file import RecordedExchange, read_exchanges
 from toolkit.cli import app

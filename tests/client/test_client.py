@@ -129,7 +129,9 @@ def test_what_failed_is_sent_again_where_that_is_safe() -> None:
     """Given a service that fails at first, then a POST is sent again too, with the same key."""
     service = ListedService(failure(503, "UNAVAILABLE"), httpx.ReadError("lost"), envelope(RUN))
     assert service.client().runs.get("run_1").id == "run_1"
-    service = ListedService(failure(503, "UNAVAILABLE"), httpx.ReadError("lost"), envelope(RUN, 202))
+    service = ListedService(
+        failure(503, "UNAVAILABLE"), httpx.ReadError("lost"), envelope(RUN, 202)
+    )
     assert service.client().runs.create("llm.generate", {}).id == "run_1"
     keys = {request.headers["idempotency-key"] for request in service.seen}
     assert (len(service.seen), len(keys)) == (3, 1)
@@ -163,7 +165,11 @@ def test_work_that_failed_raises_what_its_record_says() -> None:
     """Given a failed run, then waiting raises its code, unless it is not to be checked."""
     error = {"code": "PROVIDER_TIMEOUT", "message": "It took too long."}
     failed = {**RUN, "status": "failed", "error": error}
-    run = ListedService(envelope(failed), envelope(failed), envelope(failed)).client().runs.get("run_1")
+    run = (
+        ListedService(envelope(failed), envelope(failed), envelope(failed))
+        .client()
+        .runs.get("run_1")
+    )
     with pytest.raises(WorkError) as raised:
         run.wait(progress=False)
     assert raised.value.code is ErrorCode.PROVIDER_TIMEOUT

@@ -25,7 +25,9 @@ def page(*ids: str, cursor: str | None = None) -> httpx.Response:
 
 def test_all_pages_are_read_as_they_are_needed() -> None:
     """Given three pages, then a page is asked for only when the one before is used up."""
-    service = ListedService(page("run_1", "run_2", cursor="b"), page("run_3", cursor="c"), page("run_4"))
+    service = ListedService(
+        page("run_1", "run_2", cursor="b"), page("run_3", cursor="c"), page("run_4")
+    )
     runs = service.client().runs.iterate(2)
     assert [run.id for run in islice(runs, 2)] == ["run_1", "run_2"]
     assert len(service.seen) == 1
@@ -37,9 +39,8 @@ def test_all_pages_are_read_as_they_are_needed() -> None:
 
 async def test_an_area_is_iterated_over() -> None:
     """Given either client, then the area itself yields what is on all pages."""
-    assert [run.id for run in ListedService(page("run_1", cursor="b"), page("run_2")).client().runs] == [
-        "run_1", "run_2",
-    ]  # fmt: skip
+    service = ListedService(page("run_1", cursor="b"), page("run_2"))
+    assert [run.id for run in service.client().runs] == ["run_1", "run_2"]
     transport = httpx.MockTransport(ListedService(page("run_1", cursor="b"), page("run_2")))
     async with AsyncClient("http://service.test", KEY, transport=transport) as client:
         assert [run.id async for run in client.runs] == ["run_1", "run_2"]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Server, clear_environment
-from tests.contract.door import NAMES, SETTINGS, RawCaller, open_door
+from tests.contract.raw_http import NAMES, SETTINGS, RawCaller, open_door
 from toolkit import Client
 from toolkit.settings import Settings
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.door import RawCaller, open_door
+from tests.contract.raw_http import RawCaller, open_door
 from toolkit import Client
 from toolkit.sandbox import Fault
 from toolkit.settings import Settings

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.contract.door import RawCaller, Json
+from tests.contract.raw_http import Json, RawCaller
 
 # 26 characters of a ULID in lower case: Crockford's alphabet has no i, l, o and u.
 ULID = r"[0-7][0-9abcdefghjkmnpqrstvwxyz]{25}"
@@ -99,7 +99,9 @@ def check_envelope(answer: httpx.Response) -> Json:
 
 
 @pytest.mark.parametrize("path", COLLECTIONS)
-def test_what_is_made_listed_read_and_missing_has_the_envelope(caller: RawCaller, path: str) -> None:
+def test_what_is_made_listed_read_and_missing_has_the_envelope(
+    caller: RawCaller, path: str
+) -> None:
     """Given a collection, then each answer of it is an envelope, with ids, times and money."""
     given, status, prefix = COLLECTIONS[path]
     answer = caller.send("POST", path, given)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.door import NAMES, VENDORS, RawCaller, Json
+from tests.contract.raw_http import NAMES, VENDORS, Json, RawCaller
 from tests.contract.specification.sections import section
 from toolkit.vendors import load_vendors
 
@@ -61,7 +61,9 @@ CREATED: dict[str, tuple[str, Json]] = {
 @section(f"{RESOURCES} > Id prefixes")
 @section(f"{RESOURCES} > Response envelope")
 @pytest.mark.parametrize("prefix", CREATED)
-def test_a_create_response_is_an_envelope_with_a_prefixed_id(caller: RawCaller, prefix: str) -> None:
+def test_a_create_response_is_an_envelope_with_a_prefixed_id(
+    caller: RawCaller, prefix: str
+) -> None:
     """Given what is created, then `id` has the resource's prefix and `data` is its payload."""
     made = caller.create(*CREATED[prefix])
     assert re.fullmatch(rf"{prefix}[0-9a-z]+", made["id"])
@@ -157,7 +159,9 @@ def test_a_connection_is_a_pointer(
         ("secret_ref", "sk-" + "a1B2" * 10),
     ],
 )
-def test_a_connection_of_another_kind_is_refused(stranger: RawCaller, field: str, value: str) -> None:
+def test_a_connection_of_another_kind_is_refused(
+    stranger: RawCaller, field: str, value: str
+) -> None:
     """Given a type, provider or secret that the table does not have, then it is not stored."""
     answer = stranger.send("POST", "/v1/providers/connections", {**POINTER, field: value})
     assert answer.status_code == 400

@@ -9,7 +9,7 @@ from random import Random
 import httpx
 
 from tests.crash.processes import CloudProcess, Record, until
-from tests.waiting import PATIENCE_S
+from tests.support.timing import PATIENCE_S
 
 FINAL = frozenset({"completed", "failed", "cancelled"})
 VARIABLES = {

@@ -1,4 +1,4 @@
-"""What the enumerating tests share: a cloud, a nursery, and a directory to start from."""
+"""What the enumerating tests share: a cloud, a fork server, and a directory to start from."""
 
 import itertools
 import shutil
@@ -14,8 +14,8 @@ import httpx
 import pytest
 
 from tests.crash.callers import Caller, Ledger, Person, record_kill
-from tests.crash.findings import PromiseIssues, check_promises, is_database_intact
 from tests.crash.processes import CloudProcess, ForkServerClient, ServerProcess, open_cloud
+from tests.crash.promise_checks import PromiseIssues, check_promises, is_database_intact
 
 
 @dataclass
@@ -27,7 +27,7 @@ class CrashBench:
     """
 
     cloud: CloudProcess
-    nursery: ForkServerClient
+    fork_server: ForkServerClient
     folder: Path
     numbers: Iterator[int]
     person: Person
@@ -79,7 +79,7 @@ class CrashBench:
 
     def recover(self, data_dir: Path, ledger: Ledger) -> PromiseIssues:
         """Start a server on what another left behind, and look at everything once it is done."""
-        server = self.nursery.serve(data_dir)
+        server = self.fork_server.serve(data_dir)
         assert server.wait_until_ready()
         caller = Caller(server.url, ledger, Random(0), self.numbers)
         caller.wait_for_all()
@@ -94,19 +94,19 @@ class CrashBench:
 
 @pytest.fixture(scope="package")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CrashBench]:
-    """A cloud, a nursery and a directory with an account that has connected a vendor."""
+    """a cloud, a fork server and a directory with an account that has connected a vendor."""
     folder = tmp_path_factory.mktemp("crash")
     numbers = itertools.count(1)
     with open_cloud() as cloud:
-        nursery = ForkServerClient(cloud, folder / "server.log")
+        fork_server = ForkServerClient(cloud, folder / "server.log")
         try:
-            server = nursery.serve(folder / "template")
+            server = fork_server.serve(folder / "template")
             assert server.wait_until_ready()
             caller = Caller(server.url, Ledger(), Random(0), numbers)
             person = caller.sign_up("minimax")
             caller.close()
             server.kill(signal.SIGTERM)
             server.wait()
-            yield CrashBench(cloud, nursery, folder, numbers, person)
+            yield CrashBench(cloud, fork_server, folder, numbers, person)
         finally:
-            nursery.close()
+            fork_server.close()

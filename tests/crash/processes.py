@@ -15,10 +15,10 @@ from typing import Any
 
 import httpx
 
-from tests.crash import nursery
+from tests.crash import fork_server
 from tests.crash.test_kill import process
-from tests.ports import free_port
-from tests.waiting import PATIENCE_S
+from tests.support.ports import free_port
+from tests.support.timing import PATIENCE_S
 
 LATENCY_MS = 40
 # As the vendors' own hosts have them: what stands before the paths that an adapter adds.
@@ -96,11 +96,11 @@ def open_cloud() -> Iterator[CloudProcess]:
 
 
 class ForkServerClient:
-    """Starts servers on one port, one at a time; see `nursery.py`."""
+    """Starts servers on one port, one at a time; see `fork_server.py`."""
 
     def __init__(self, cloud: CloudProcess, log: Path) -> None:
         self._child = subprocess.Popen(
-            [sys.executable, "-m", nursery.__name__],
+            [sys.executable, "-m", fork_server.__name__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -113,7 +113,7 @@ class ForkServerClient:
     def _read(self) -> str:
         assert self._child.stdout is not None
         line = self._child.stdout.readline()
-        assert line, "the nursery has died"
+        assert line, "the fork server has died"
         return line
 
     def _ask(self, **asked: object) -> Any:

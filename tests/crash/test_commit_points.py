@@ -11,7 +11,7 @@ from itertools import count, product
 import pytest
 
 from tests.crash.conftest import CrashBench
-from tests.crash.outside import get_option
+from tests.crash.options import get_option
 from toolkit.store.crashpoints import CRASH_VARIABLE, find_crash_point
 
 ALL = get_option("TOOLKIT_CRASH_ALL") is not None
@@ -20,7 +20,9 @@ SIDES = ("before", "after")
 AGAIN = [*product(("lease",), SIDES, (1,)), *product(("commit",), SIDES, (1, 2, 3))]
 
 
-def check_kill_points(bench: CrashBench, durability: str, points: list[str], totals: Counter[str]) -> bool:
+def check_kill_points(
+    bench: CrashBench, durability: str, points: list[str], totals: Counter[str]
+) -> bool:
     """Whether a server never came to the first point; if it did, all promises were kept.
 
     Servers that take up what it left behind are killed at the other points, if they come to them.
@@ -28,8 +30,10 @@ def check_kill_points(bench: CrashBench, durability: str, points: list[str], tot
     data_dir, ledger = bench.copy_directory("-".join((durability, *points))), bench.ledger()
     for i, point in enumerate(points):
         env = {CRASH_VARIABLE: point, "TOOLKIT_DURABILITY": durability}
-        server = bench.nursery.serve(data_dir, **env)
-        outlived = bench.work(server, ledger) if i == 0 else bench.wait_until_resumed(server, ledger)
+        server = bench.fork_server.serve(data_dir, **env)
+        outlived = (
+            bench.work(server, ledger) if i == 0 else bench.wait_until_resumed(server, ledger)
+        )
         if outlived:
             server.kill()
         server.wait()

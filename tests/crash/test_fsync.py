@@ -27,8 +27,8 @@ class TracedServerProcess(ServerProcess):
 
     def __init__(self, bench: CrashBench, data_dir: Path, durability: str, *options: str) -> None:
         self.log = data_dir.with_suffix(".strace")
-        server = bench.nursery.serve(data_dir, TOOLKIT_DURABILITY=durability)
-        super().__init__(bench.nursery.port, server.pid, server.poll_exit_code, self.log)
+        server = bench.fork_server.serve(data_dir, TOOLKIT_DURABILITY=durability)
+        super().__init__(bench.fork_server.port, server.pid, server.poll_exit_code, self.log)
         self._options = options
         self._strace: subprocess.Popen[bytes] | None = None
 

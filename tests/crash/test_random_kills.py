@@ -14,9 +14,9 @@ import httpx
 import pytest
 
 from tests.crash.callers import WRITERS, Caller, Ledger, record_kill
-from tests.crash.findings import check_promises, is_database_intact
-from tests.crash.outside import get_option
+from tests.crash.options import get_option
 from tests.crash.processes import CloudProcess, DelayedKill, ForkServerClient, open_cloud
+from tests.crash.promise_checks import check_promises, is_database_intact
 
 KILLS = int(get_option("TOOLKIT_CRASH_KILLS") or 12)
 MOST_OPEN = 6
@@ -56,11 +56,11 @@ def test_kills_at_random_lose_nothing_and_repeat_only_what_was_in_flight(
     data_dir, ledger = tmp_path / "data", Ledger()
     began = time.monotonic()
     with open_cloud() as cloud:
-        nursery = ForkServerClient(cloud, tmp_path / "server.log")
+        fork_server = ForkServerClient(cloud, tmp_path / "server.log")
         try:
             for _ in range(KILLS):
-                _run_one_life(nursery, cloud, data_dir, ledger, random, numbers)
-            server = nursery.serve(data_dir)
+                _run_one_life(fork_server, cloud, data_dir, ledger, random, numbers)
+            server = fork_server.serve(data_dir)
             assert server.wait_until_ready()
             caller = Caller(server.url, ledger, random, numbers)
             caller.wait_for_all()
@@ -69,7 +69,7 @@ def test_kills_at_random_lose_nothing_and_repeat_only_what_was_in_flight(
             server.kill()
             server.wait()
         finally:
-            nursery.close()
+            fork_server.close()
     took = time.monotonic() - began
     tell(f"seed {seed}, {took:.1f} s: {dict(found.counts)}, wrong: {len(found.wrong)}")
     assert not found.wrong, "\n".join(found.wrong)
@@ -78,7 +78,7 @@ def test_kills_at_random_lose_nothing_and_repeat_only_what_was_in_flight(
 
 
 def _run_one_life(
-    nursery: ForkServerClient,
+    fork_server: ForkServerClient,
     cloud: CloudProcess,
     data_dir: Path,
     ledger: Ledger,
@@ -86,7 +86,7 @@ def _run_one_life(
     numbers: Iterator[int],
 ) -> None:
     """Start a server, have it work, kill it: one time in six while it still starts."""
-    server = nursery.serve(data_dir)
+    server = fork_server.serve(data_dir)
     early = random.random() < 1 / 6
     killing = DelayedKill(server, random.uniform(0, 0.3)) if early else None
     if server.wait_until_ready():

@@ -15,8 +15,8 @@ import pytest
 
 from tests.crash.processes import CloudProcess, open_cloud, until
 from tests.crash.test_kill import chain, process, sign_up
-from tests.ports import free_port
-from tests.waiting import PATIENCE_S
+from tests.support.ports import free_port
+from tests.support.timing import PATIENCE_S
 
 RUNS = int(os.environ.get("TOOLKIT_TRIAL_RUNS", "24"))
 LEASE_S = 1.0

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from scripts import pictures
-from tests.notebooks.executed import (
+from tests.notebooks.execution import (
     NOTEBOOKS,
     ROOT,
     SANITIZE,
     Rules,
-    find_differences,
     execute,
+    find_differences,
     list_outputs,
 )
 from toolkit.contract.workflows import Workflow

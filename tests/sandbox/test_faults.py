@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from tests.sandbox.conftest import AGENT
-from tests.waiting import PATIENCE_S
+from tests.support.timing import PATIENCE_S
 from toolkit import Client
 from toolkit.sandbox import SANDBOX_KEYS, Faults, create_app
 

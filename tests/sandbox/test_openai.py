@@ -156,7 +156,11 @@ async def test_bad_json_body(openai: httpx.AsyncClient) -> None:
 
 async def test_json_schema_is_obeyed(openai: httpx.AsyncClient) -> None:
     """A structured reply validates against its schema and speaks of the topic."""
-    body = {"model": "gpt-6-luna", "messages": ASK, "response_format": build_response_format(SCHEMA)}
+    body = {
+        "model": "gpt-6-luna",
+        "messages": ASK,
+        "response_format": build_response_format(SCHEMA),
+    }
     reply = await openai.post(CHAT, json=body)
     value = json.loads(reply.json()["choices"][0]["message"]["content"])
     jsonschema.validate(value, SCHEMA)
@@ -188,7 +192,11 @@ async def test_planner_schema_gets_a_plan(openai: httpx.AsyncClient) -> None:
     }
     schema = {"type": "object", "properties": {"nodes": {"type": "array", "items": node}}}
     ask = [{"role": "user", "content": "Objective: a social card about coral reefs"}]
-    body = {"model": "gpt-6-luna", "messages": ask, "response_format": build_response_format(schema, False)}
+    body = {
+        "model": "gpt-6-luna",
+        "messages": ask,
+        "response_format": build_response_format(schema, False),
+    }
     reply = await openai.post(CHAT, json=body)
     plan = json.loads(reply.json()["choices"][0]["message"]["content"])["nodes"]
     assert [one["capability"] for one in plan] == names

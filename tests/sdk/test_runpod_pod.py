@@ -9,7 +9,7 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from tests.ports import free_port
+from tests.support.ports import free_port
 from tests.vendors.conftest import IMAGE, PNG, VendorDrive, access
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import ProviderError

@@ -51,7 +51,10 @@ class FakeSecretsManager:
 )
 async def test_secret_is_read(answer: Mapping[str, Any], secret: str) -> None:
     """Given plain text, bytes or JSON, the secret comes back; one member of JSON stands for it."""
-    assert await SecretsManagerResolver(None, FakeSecretsManager(answer)).resolve(TYPE, "prod/minimax") == secret
+    assert (
+        await SecretsManagerResolver(None, FakeSecretsManager(answer)).resolve(TYPE, "prod/minimax")
+        == secret
+    )
 
 
 async def test_region_is_the_arns_and_the_loop_is_free() -> None:

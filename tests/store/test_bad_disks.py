@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.store.disks import Disk, small_disk
-from tests.waiting import PATIENCE_S
+from tests.support.timing import PATIENCE_S
 from toolkit import Client, Workflow
 from toolkit.cli import app
 from toolkit.contract.errors import ErrorCode, ServiceError

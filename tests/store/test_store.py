@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, create_engine
 
-from tests.waiting import PATIENCE_S, Watch
+from tests.support.timing import PATIENCE_S, Watch
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store import (
     AppendEvent,

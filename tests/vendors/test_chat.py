@@ -200,7 +200,9 @@ def test_openai_asks_for_its_schema(drive: VendorDrive) -> None:
         ({**CLOSED, "$defs": {"part": {"type": "object"}}}, False),
     ],
 )
-def test_which_schemas_are_strict(drive: VendorDrive, schema: dict[str, object], strict: bool) -> None:
+def test_which_schemas_are_strict(
+    drive: VendorDrive, schema: dict[str, object], strict: bool
+) -> None:
     """Given a schema, strict mode is asked for only if all of it is closed and required."""
     drive(flow("openai", replace(TEXT, schema=schema)), ok(chat("{}")))
     assert drive.body()["response_format"]["json_schema"]["strict"] is strict
@@ -235,7 +237,9 @@ def test_only_m3_can_stop_thinking(drive: VendorDrive) -> None:
     ],
     ids=["fence", "words around", "bare", "cut off", "no JSON"],
 )
-def test_json_is_taken_out_of_an_answer(drive: VendorDrive, vendor: str, said: str, text: str) -> None:
+def test_json_is_taken_out_of_an_answer(
+    drive: VendorDrive, vendor: str, said: str, text: str
+) -> None:
     """Given a schema, the reply's text is the JSON alone; without JSON it is what was said."""
     assert drive(flow(vendor, replace(TEXT, schema=CLOSED)), ok(chat(said))).text == text
 

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.vendors.conftest import OPERATIONS, SECRET, TEXT, VendorDrive, Make, each_operation, flow
+from tests.vendors.conftest import OPERATIONS, SECRET, TEXT, Make, VendorDrive, each_operation, flow
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import ImageRequest, Operation, ProviderError
 
@@ -21,7 +21,9 @@ SLOW = ErrorCode.PROVIDER_TIMEOUT
 JSON_TYPE = {"content-type": "application/json"}
 
 
-def fault_of(drive: VendorDrive, running: Any, *answers: httpx.Response | Exception) -> ProviderError:
+def fault_of(
+    drive: VendorDrive, running: Any, *answers: httpx.Response | Exception
+) -> ProviderError:
     """The fault that a flow ends with."""
     with pytest.raises(ProviderError) as caught:
         drive(running, *answers)
@@ -217,7 +219,9 @@ def test_echoed_key_is_taken_out(drive: VendorDrive, echo: str) -> None:
     ("place", "told"),
     [({"endpoint": "ep9k2"}, "the endpoint is paused"), ({"pod": "ep9k2"}, "the pod is paused")],
 )
-def test_the_vendors_ids_are_taken_out(drive: VendorDrive, place: dict[str, str], told: str) -> None:
+def test_the_vendors_ids_are_taken_out(
+    drive: VendorDrive, place: dict[str, str], told: str
+) -> None:
     """Given a refusal that names the endpoint or pod as the vendor does, its id is not told."""
     answer = httpx.Response(400, json={"error": "ep9k2 is paused"})
     fault = fault_of(drive, flow("runpod", ImageRequest(prompt="a mill"), **place), answer)
@@ -288,7 +292,9 @@ def test_openai_quota_is_no_rate_limit(drive: VendorDrive) -> None:
     ],
     ids=["outage", "key", "no message", "page"],
 )
-def test_a_fault_names_the_vendor_that_was_asked(drive: VendorDrive, answer: httpx.Response) -> None:
+def test_a_fault_names_the_vendor_that_was_asked(
+    drive: VendorDrive, answer: httpx.Response
+) -> None:
     """Given a vendor made of openai's flow, then its faults speak of it, and not of openai."""
     fault = fault_of(drive, flow("openai", TEXT, vendor="ollama"), answer)
     assert "ollama" in fault.message

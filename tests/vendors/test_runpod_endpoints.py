@@ -110,12 +110,17 @@ def test_a_template_is_read_and_never_bound(drive: VendorDrive) -> None:
 
 def test_neither_image_nor_template(drive: VendorDrive) -> None:
     """Given no image, the vendor's file chooses one."""
-    drive(infrastructure(EndpointCreation(name="pictures", gpu_pool="ADA_24")), build_created_answer(MADE))
+    drive(
+        infrastructure(EndpointCreation(name="pictures", gpu_pool="ADA_24")),
+        build_created_answer(MADE),
+    )
     assert drive.body()["image"] == "runpod/worker-sdxl:latest"
 
 
 @pytest.mark.parametrize("answers", [[problem(404)], [ok(TEMPLATE), problem(422)]])
-def test_a_refusal_leaves_the_template_alone(drive: VendorDrive, answers: list[httpx.Response]) -> None:
+def test_a_refusal_leaves_the_template_alone(
+    drive: VendorDrive, answers: list[httpx.Response]
+) -> None:
     """Given a refusal with the caller's own template, that template is left alone."""
     creation = EndpointCreation(name="pictures", gpu_pool="X", template_id="tpl1")
     with pytest.raises(ProviderError) as caught:

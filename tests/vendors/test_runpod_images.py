@@ -28,7 +28,9 @@ def build_completed_job(output: object, **more: object) -> httpx.Response:
     return ok({**done, "output": output, **more})
 
 
-def read_drawn_image(drive: VendorDrive, output: object, *links: httpx.Response, **changes: Any) -> ImageReply:
+def read_drawn_image(
+    drive: VendorDrive, output: object, *links: httpx.Response, **changes: Any
+) -> ImageReply:
     """The reply that an output leads to."""
     reply = drive(flow("runpod", IMAGE, **changes), ok(QUEUED), build_completed_job(output), *links)
     assert isinstance(reply, ImageReply)
@@ -39,7 +41,12 @@ def test_job_is_queued_polled_and_billed(drive: VendorDrive) -> None:
     """Given a cold worker, the flow stores the id first, waits with a reason and reads the cost."""
     output = {"image_url": DATA_URI, "cost": 0.005243}
     reply = drive(
-        flow("runpod", IMAGE), ok(QUEUED), ok(QUEUED), ok(QUEUED), ok(RUNNING), build_completed_job(output)
+        flow("runpod", IMAGE),
+        ok(QUEUED),
+        ok(QUEUED),
+        ok(QUEUED),
+        ok(RUNNING),
+        build_completed_job(output),
     )
     assert [str(r.url) for r in drive.requests] == [
         f"{JOBS}/{FLUX}/run",
@@ -199,7 +206,9 @@ def test_bytes_tell_the_media_type(drive: VendorDrive, head: bytes, media_type: 
 
 def test_result_link_is_fetched_without_the_key(drive: VendorDrive) -> None:
     """Given a link to the vendor's own host of results, it is fetched bare."""
-    reply = read_drawn_image(drive, {"image_url": LINK, "cost": 0.02}, httpx.Response(200, content=PNG))
+    reply = read_drawn_image(
+        drive, {"image_url": LINK, "cost": 0.02}, httpx.Response(200, content=PNG)
+    )
     assert (reply.image, reply.media_type) == (PNG, "image/png")
     fetch = drive.requests[-1]
     assert (fetch.method, str(fetch.url)) == ("GET", LINK)

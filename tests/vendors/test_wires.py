@@ -142,7 +142,12 @@ def build_changed_answer(vendor: str, **changes: Any) -> dict[str, Any]:
     [
         ("anthropic", ok(build_changed_answer("anthropic", stop_reason="refusal")), REFUSED, False),
         ("anthropic", ok(build_changed_answer("anthropic", content=None)), BAD, True),
-        ("anthropic", ok(build_changed_answer("anthropic", content=[], stop_reason="max_tokens")), BAD, False),
+        (
+            "anthropic",
+            ok(build_changed_answer("anthropic", content=[], stop_reason="max_tokens")),
+            BAD,
+            False,
+        ),
         (
             "anthropic",
             httpx.Response(402, json={"error": {"type": "billing_error", "message": "pay"}}),

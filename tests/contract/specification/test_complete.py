@@ -74,7 +74,9 @@ def is_named(cell: str, tests: str) -> bool:
 @pytest.mark.parametrize("name", SECTIONS)
 def test_every_section_has_tests(name: str) -> None:
     """Given a section, then some test is marked with it, or with one that is part of it."""
-    assert any(marked == name or marked.startswith(f"{name} > ") for marked in find_tested_sections())
+    assert any(
+        marked == name or marked.startswith(f"{name} > ") for marked in find_tested_sections()
+    )
 
 
 def test_the_sections_are_the_specifications() -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.contract.door import SETTINGS, RawCaller, open_door
+from tests.contract.raw_http import SETTINGS, RawCaller, open_door
 from tests.contract.specification.sections import section
 from toolkit.engine import Registry
 from toolkit.settings import Settings

@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from tests.contract.door import NAMES, RawCaller, Json
+from tests.contract.raw_http import NAMES, Json, RawCaller
 from tests.contract.specification.pairwise import pairwise
 from tests.contract.specification.sections import section
 
@@ -118,7 +118,9 @@ def endpoint_id(caller: RawCaller) -> str:
 
 @section(RUNS)
 @pytest.mark.parametrize("chosen", COMBINATIONS, ids=lambda row: "-".join(row.values()))
-def test_the_options_go_together(caller: RawCaller, endpoint_id: str, chosen: dict[str, str]) -> None:
+def test_the_options_go_together(
+    caller: RawCaller, endpoint_id: str, chosen: dict[str, str]
+) -> None:
     """Given a combination of `optimize_for`, `provider`, `endpoint_id`, then it is obeyed."""
     name, options = chosen["name"], {}
     if chosen["optimize_for"] != LEFT_OUT:
@@ -170,7 +172,9 @@ def test_the_cheapest_picture_takes_any_number_of_steps(caller: RawCaller, steps
 @pytest.mark.parametrize("optimize_for", ["cheapness", "", "COST", 1])
 def test_another_aim_is_refused(caller: RawCaller, optimize_for: object) -> None:
     """Given an aim that there is not, then it is named."""
-    body = build_run_body("llm.generate", {"objective": "Tea"}, options={"optimize_for": optimize_for})
+    body = build_run_body(
+        "llm.generate", {"objective": "Tea"}, options={"optimize_for": optimize_for}
+    )
     answer = caller.send("POST", "/v1/runs", body)
     assert answer.status_code == 400
     assert answer.json()["error"]["details"][0]["path"] == "options.optimize_for"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.door import VENDORS, RawCaller, Json
+from tests.contract.raw_http import VENDORS, Json, RawCaller
 from tests.contract.specification.sections import section
 from toolkit.capabilities import load_capabilities
 

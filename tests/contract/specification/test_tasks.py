@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from tests.contract.door import NAMES, RawCaller, Json
+from tests.contract.raw_http import NAMES, Json, RawCaller
 from tests.contract.specification.sections import section
 
 TASKS = "Endpoints > Tasks"
@@ -51,7 +51,9 @@ def places(caller: RawCaller) -> dict[str, str]:
 
 
 @section(TASKS)
-def test_a_gpu_step_runs_where_the_constraints_say(caller: RawCaller, places: dict[str, str]) -> None:
+def test_a_gpu_step_runs_where_the_constraints_say(
+    caller: RawCaller, places: dict[str, str]
+) -> None:
     """Given both places, then the picture is made on the endpoint."""
     task = caller.task(PICTURE, endpoint_id=places["ep_"], compute_id=places["cmp_"])
     assert task["status"] == "completed", task.get("error")

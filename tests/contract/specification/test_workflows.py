@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from tests.contract.door import NAMES, RawCaller, Json
+from tests.contract.raw_http import NAMES, Json, RawCaller
 from tests.contract.specification.sections import section
 
 WORKFLOWS = "Endpoints > Workflows"
@@ -83,7 +83,9 @@ def test_the_optional_fields_go_together(
 
 @section(WORKFLOWS)
 @pytest.mark.parametrize("nearer", ["endpoint_id", "compute_id"])
-def test_a_node_may_say_where_it_runs(caller: RawCaller, places: dict[str, str], nearer: str) -> None:
+def test_a_node_may_say_where_it_runs(
+    caller: RawCaller, places: dict[str, str], nearer: str
+) -> None:
     """Given a place on the workflow and another on its node, then the node's own counts."""
     other = ({"endpoint_id", "compute_id"} - {nearer}).pop()
     step = {"id": "picture", "capability": "image.generate", "input": IMAGE}
@@ -219,7 +221,9 @@ def test_nodes_run_in_dependency_order(jobs: dict[str, Json]) -> None:
 @section(WORKFLOW)
 @section("Limits")
 @pytest.mark.parametrize("retries", [0, 1, 2, 3])
-def test_a_node_is_retried_as_often_as_said(service: RawCaller, caller: RawCaller, retries: int) -> None:
+def test_a_node_is_retried_as_often_as_said(
+    service: RawCaller, caller: RawCaller, retries: int
+) -> None:
     """Given answers with nothing in them, then a node is run again up to `max_retries` times."""
     message = {"role": "assistant", "content": " "}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
