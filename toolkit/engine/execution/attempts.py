@@ -16,9 +16,11 @@ import httpx
 from toolkit.contract.base import ErrorInfo, now
 from toolkit.contract.connections import Connection
 from toolkit.contract.errors import ErrorCode, ToolkitError, WorkError
-from toolkit.contract.jobs import Attempt, Candidate, Options
+from toolkit.contract.jobs import Options
+from toolkit.contract.money import ZERO_USD
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.job_run import JobRun
+from toolkit.engine.job_record import AttemptRecord, RankedCandidate
 from toolkit.engine.money.affordability import BudgetLeft, explain_over_budget
 from toolkit.engine.money.allowance import DailyLimit
 from toolkit.engine.money.budget import InsufficientBudgetError, Reservation, reserve
@@ -41,7 +43,6 @@ from toolkit.settings import Settings, Timeouts
 from toolkit.store import UpdateRow
 
 MAX_BACKOFF_S = 8.0
-ZERO_USD = Decimal(0)
 # Longer than any model's real answer; the text also goes into the run's record.
 MAX_REPLY_CHARACTERS = 4 * 1024 * 1024
 
@@ -100,7 +101,7 @@ class AttemptLoop:
             routing = route(work.capability, options, operation, backends, money)
             if work.job.routing is None or not search.tries:
                 work.job.routing = routing
-            candidate = next((c for c in routing.candidates if not c.excluded), None)
+            candidate = routing.first_choice
             if candidate is not None:
                 connection = backends.find_connection(candidate)
                 search.has_spare = backends.has_spare(connection, work.job.options)
@@ -151,8 +152,7 @@ class AttemptLoop:
     ) -> Reply:
         """Make one call: reserve, write the intent down, call, settle."""
         candidate = chosen.candidate
-        known = candidate.reservation_usd
-        bound = None if known is None else Decimal(str(known))
+        bound = candidate.reservation_usd
         reserve_more = partial(self._reserve_cost, work, chosen.limits, bound)
         bill = CallBill(await reserve_more(), reserve_more)
         attempt, priced = self._begin_attempt(work, candidate), bound is not None
@@ -205,7 +205,7 @@ class AttemptLoop:
         )
         return held
 
-    def _begin_attempt(self, work: JobRun, candidate: Candidate) -> Attempt:
+    def _begin_attempt(self, work: JobRun, candidate: RankedCandidate) -> AttemptRecord:
         job = work.job
         if candidate.connection_id != job.connection_id:
             work.vendor_job_id = None  # of another connection, unknown to this one
@@ -215,7 +215,7 @@ class AttemptLoop:
         job.estimated_cost_usd = candidate.estimated_cost_usd
         job.reservation_usd = candidate.reservation_usd
         job.status_detail = None
-        attempt = Attempt(
+        attempt = AttemptRecord(
             n=len(job.attempts) + 1,
             provider=candidate.provider,
             model=candidate.model,
@@ -231,7 +231,7 @@ class AttemptLoop:
     def _settle_attempt(
         self,
         work: JobRun,
-        attempt: Attempt,
+        attempt: AttemptRecord,
         bill: CallBill,
         actual: Decimal,
         *,
@@ -240,14 +240,14 @@ class AttemptLoop:
         """Count what a call cost; last of all, as this may write its record."""
         spent = bill.compute_total(actual)
         work.add_cost(spent)
-        attempt.cost_usd = float(spent) if known else None
+        attempt.cost_usd = spent if known else None
         attempt.ended_at = now()
         bill.settle(actual)
 
     def _record_reply(
         self,
         work: JobRun,
-        attempt: Attempt,
+        attempt: AttemptRecord,
         chosen: "_Choice",
         bill: CallBill,
         reply: Reply,
@@ -270,7 +270,7 @@ class AttemptLoop:
         attempt.status = "completed"
         attempt.model = job.model = reply.model
         attempt.vendor_request_id = reply.vendor_request_id
-        job.cost_usd = None if cost is None else float(bill.compute_total(actual))
+        job.cost_usd = None if cost is None else bill.compute_total(actual)
         job.usage = {**reply.cost.units, **({"simulated": True} if work.is_simulated else {})}
         # The work is over at the vendor: a restart must not attach to it.
         work.vendor_job_id = None
@@ -280,7 +280,7 @@ class AttemptLoop:
     async def _run_flow(
         self,
         work: JobRun,
-        candidate: Candidate,
+        candidate: RankedCandidate,
         connection: Connection,
         operation: Operation[Any],
         bill: CallBill,
@@ -389,7 +389,7 @@ class _Choice:
         limits: the daily allowances that the job counts against.
     """
 
-    candidate: Candidate
+    candidate: RankedCandidate
     connection: Connection
     usd_per_s: Decimal | None
     limits: Sequence[DailyLimit]

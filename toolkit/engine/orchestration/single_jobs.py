@@ -5,15 +5,16 @@ from typing import Any
 from toolkit.contract.base import JsonObject, now
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import FINAL_STATUSES, Job, Options
+from toolkit.contract.money import from_wire_usd
 from toolkit.contract.runs import Run
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.admission import Admission
 from toolkit.engine.execution.job_executor import JobExecutor
 from toolkit.engine.execution.job_run import JobRun, requeue_interrupted
 from toolkit.engine.execution.leases import LeaseManager
-from toolkit.engine.money.budget import make_budget
+from toolkit.engine.job_record import JobRecord, read_job
+from toolkit.engine.money.budget import Budget
 from toolkit.engine.services.idempotency import commit_accepted
-from toolkit.engine.services.stored_jobs import read_job
 from toolkit.plugins import Capability, Operation
 from toolkit.store import Lease
 
@@ -57,7 +58,7 @@ class SingleJobs:
         bound = await gate.admit(capability, given, options, operation)
         await self._core.allowances.check_bound(account_id, key_id, bound)
         await self._core.quotas.check_queue(account_id)
-        job = Job(
+        job = JobRecord(
             id=new_id(Prefix.JOB),
             run_id=run_id,
             capability=capability.name,
@@ -70,10 +71,14 @@ class SingleJobs:
         inserted, lease = self._core.store.build_root(run_id or job.id, kind, account_id, key_id)
         work = self._make_job_run(job, capability, lease)
         work.is_new = True
-        shown = job if run_id is None else Run.of(job)
-        await commit_accepted(self._core, [inserted, *work.collect_changes()], shown)
+        shown = job.to_wire()
+        await commit_accepted(
+            self._core,
+            [inserted, *work.collect_changes()],
+            shown if run_id is None else Run.of(shown),
+        )
         self._leases.start(lease)
-        return job
+        return shown
 
     async def cancel(self, root_id: str) -> None:
         """Cancel a job, wherever it is being worked on."""
@@ -92,7 +97,7 @@ class SingleJobs:
         ended = await self._executor.execute(work)
         await ended.durable
 
-    def _make_job_run(self, job: Job, capability: Capability, lease: Lease) -> JobRun:
+    def _make_job_run(self, job: JobRecord, capability: Capability, lease: Lease) -> JobRun:
         return JobRun(
             job=job,
             capability=capability,
@@ -100,6 +105,6 @@ class SingleJobs:
             lease=lease,
             resource_id=job.run_id or job.id,
             kind="run" if job.run_id else "job",
-            budgets=(make_budget(job.options.max_cost_usd, job.cost_incurred_usd),),
+            budgets=(Budget(from_wire_usd(job.options.max_cost_usd), job.cost_incurred_usd),),
             is_simulated=self._core.settings.sandbox,
         )

@@ -3,15 +3,16 @@
 import json
 from calendar import monthrange
 from datetime import UTC, date, datetime, time, timedelta
-from decimal import Decimal
 from typing import TypeAlias
 
 from toolkit.contract.base import now
 from toolkit.contract.billing import PLATFORM, Billing, BillingGroup, BillingLine
 from toolkit.contract.choices import UsageGroup
 from toolkit.contract.compute import Compute
+from toolkit.contract.money import ZERO_USD, from_wire_usd, to_wire_usd
 from toolkit.engine.context import EngineContext
 from toolkit.engine.services.usage import Usage
+from toolkit.plugins.pricing import calculate_time_cost
 
 HOUR = timedelta(hours=1)
 # By who bills, and by the key or the account where lines are split by them.
@@ -46,11 +47,11 @@ class Billings:
             ]
         }
         await self._add_pods(account_id, first, last, lines, by)
-        costs = (Decimal(str(line.cost_usd)) for line in lines.values())
+        costs = (from_wire_usd(line.cost_usd) for line in lines.values())
         return Billing(
             month=f"{first:%Y-%m}",
             lines=sorted(lines.values(), key=_sort_key),
-            total_usd=float(sum(costs, Decimal(0))),
+            total_usd=to_wire_usd(sum(costs, ZERO_USD)),
             simulated=self._core.settings.sandbox,
         )
 
@@ -83,18 +84,21 @@ class Billings:
             if row["vendor_id"] is None:
                 continue  # it was never created
             pod = Compute.model_validate_json(str(row["doc"]))
-            kept = (min(ends, pod.deleted_at or ends) - max(begins, pod.created_at)) / HOUR
-            if kept <= 0:
+            kept = min(ends, pod.deleted_at or ends) - max(begins, pod.created_at)
+            if kept <= timedelta(0):
                 continue
             whose = json.loads(row["spec"]).get("key_id") if by == "key" else None
             if by == "account":
                 whose = account_id  # nothing is rented by a connection that is shared
             line = await self._find_line(str(row["connection_id"]), whose, lines, by)
-            line.pod_hours += kept
+            line.pod_hours += kept / HOUR
             if pod.cost_per_hour_usd is None:
-                line.unpriced_pod_hours += kept
+                line.unpriced_pod_hours += kept / HOUR
             else:
-                line.cost_usd += kept * pod.cost_per_hour_usd
+                cost = calculate_time_cost(
+                    from_wire_usd(pod.cost_per_hour_usd) / 3600, kept.total_seconds()
+                )
+                line.cost_usd = to_wire_usd(from_wire_usd(line.cost_usd) + cost)
 
     async def _find_line(
         self, connection_id: str, whose: str | None, lines: BillingLines, by: BillingGroup | None
